@@ -67,16 +67,17 @@ TEMPLATES = {
     "mask counted ahead": "mask",
     "unique": "sort/runs",
     "bincount": "count",
-    "gemm": "gemm/cpu gemm/gpu gemm/lanes",
+    "gemm": "gemm/cpu gemm/sliced",
+    "gemm wide": "gemm/gpu gemm/lanes",
     "gemm packed": "gemm/cpu",
-    "gemm long": "gemm/combine",
-    "gemm small": "gemm/small",
+    "gemm long": "gemm/combine gemm/combine_lanes",
+    "gemm small": "gemm/small gemm/tiny",
     "gemm chain": "gemm/epilogue",
     "gemm tall": "gemm/tall",
     "gemm gram": "gemm/gram gemm/dots",
     "gemm tiles": "gemm/amx gemm/amx_rows gemm/amx_pack",
     "gemm matrix units": "gemm/mma",
-    "gemv": "gemm/gemv",
+    "gemv": "gemm/gemv gemm/gemv_lanes",
     "gemv short": "gemm/short",
     "conv2d": "conv/cpu conv/gpu gemm/lanes conv/filters conv/patch conv/weight",
     "conv2d many": "conv/unfold conv/fold",
@@ -181,11 +182,22 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         return F.linear(r(17, 9), r(35, 9), r(35)).relu() * r(17, 35), (r(5, 3) @ r(3, 2)).tanh()
 
     def wide() -> Any:
-        from cltensor.codegen.products import product
+        from cltensor.codegen.products import gemm_sliced, gemm_tiny, product
 
-        product.WIDE_GROUPS = product.WIDE_LOCAL = 0  # 8 x 8 numbers for each lane
+        product.WIDE_GROUPS = product.WIDE_LOCAL = product.NARROW = 0  # 8 x 8 numbers for each lane
+        gemm_sliced.THIN, gemm_sliced.FEW, gemm_tiny.TINY = 0, 1 << 40, 0  # and large tiles
         found = grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 3, 5, 6), r(4, 3, 3, 3))
         return (r(131, 9) @ r(9, 13), *found)
+
+    def long() -> Any:
+        from cltensor.codegen.products import gemm_sliced
+
+        gemm_sliced.STEPS = 1  # a slab for each piece of K
+        return (
+            r(3, 2100) @ r(2100, 2),
+            r(3, 2100).half() @ r(2100, 5).half(),
+            r(35, 500) @ r(500, 40) / 99,
+        )
 
     def turned_rows() -> Any:
         from cltensor import lazy
@@ -381,19 +393,19 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "nonzero": lambda: (r(67) > 0.3).nonzero(),
         "unique": lambda: ((r(33) * 4).round().unique(), *(r(33) * 4).round().unique(return_inverse=True)),
         "bincount": lambda: (r(53) * 4).round().abs().int().bincount(minlength=3),
-        "gemm": lambda: r(17, 9) @ r(9, 35),
+        "gemm": lambda: (r(17, 9) @ r(9, 35), r(9, 70) @ r(70, 5), r(70, 67).T @ r(70, 9), r(3, 300) @ r(5, 300).T),
         "gemm wide": wide,
         "gemm packed": lambda: (r(14, 9) @ r(9, 260), r(9, 14).t() @ r(260, 9).t()),
         "gemm batched": lambda: r(2, 5, 7) @ r(2, 7, 3),
         "gemm half": lambda: (r(17, 9).half() @ r(9, 5).half(), r(3, 9).bfloat16() @ r(9, 5).bfloat16()),
         "gemm small": lambda: (r(3, 9, 4) @ r(3, 4, 5), r(2, 3, 8).mT @ r(2, 5, 3).mT, r(3, 3, 3) @ r(3, 3, 1)),
-        "gemm long": lambda: (r(3, 2100) @ r(2100, 2), r(3, 2100).half() @ r(2100, 5).half()),
+        "gemm long": long,
         "gemm chain": chain,
         "gemm tall": lambda: (r(67, 9) @ r(9, 5), r(67, 9) @ r(11, 9).t(), torch.addmm(r(67, 5), r(3, 67).t(), r(3, 5), beta=2), (r(67, 3) @ r(3, 5) + r(5)).relu()),
         "gemm tiles": tiles,
         "gemm matrix units": matrix_units,
         "gemm gram": lambda: (r(4100, 2).t() @ r(4100, 3), r(2, 4100) @ r(3, 4100).t(), r(5, 4100) @ r(4100, 1).expand(4100, 2)),
-        "gemv": lambda: (r(17, 33) @ r(33), r(33, 37).t() @ r(33)),
+        "gemv": lambda: (r(17, 33) @ r(33), r(33, 37).t() @ r(33), r(5, 300) @ r(300), r(2, 19, 17) @ r(17)),
         "gemv short": lambda: (r(67, 19) @ r(19), r(2, 70, 63) @ r(63), r(80, 2) @ r(2)),
         "gemv few": lambda: (r(3, 257) @ r(257, 260) + r(3, 257) @ r(260, 257).T, r(1100, 61) @ r(61, 3)),
         "random": lambda: (torch.rand(33) + torch.randn(33), torch.randint(9, (133,))),

@@ -1,15 +1,14 @@
 <%doc>
-Matrix times vector, limited by the memory the matrix comes from: out[m] = alpha * sum_k A[m, k] x[k] + beta * bias[m];
+Matrix times vector on a CPU, limited by the memory the matrix comes from: out[m] = alpha * sum_k A[m, k] x[k] + beta * bias[m];
 or, where rows are adjacent, times N vectors, few enough that this still holds, S at a time.
-One of four bodies:
+One of three bodies:
   rows   work-item (y, z): rows y*BM .. ; A adjacent along k; R rows at a time, each summed in U vectors of V lanes; one after the other,
          as memory has them, or, by several vectors, all together.
   cols   work-item (y, z): outputs y*BM ..; A adjacent along m; M_ROOM sums in local memory, four k at a time; one vector.
          ahead: its part of the next four is asked for meanwhile, which the processor would not foresee.
   narrow work-item z: as cols, of rows of at most R vectors, whose sums are registers.
-  group  work-group (y, z) of G lanes: row y, lanes stride over k, tree of sums in local memory; one vector.
-x is read at any stride in cols and group; rows with stage copies it to local memory first, X_ROOM elements at a time.
-Variables: fn body ta to acc load loadv store unaligned V R S U G stage X_ROOM M_ROOM ahead headers.
+x is read at any stride in cols; rows with stage copies it to local memory first, X_ROOM elements at a time.
+Variables: fn body ta to acc load loadv store unaligned V R S U stage X_ROOM M_ROOM ahead headers.
 </%doc>
 <%
 av = f"{acc}{V}"
@@ -25,13 +24,11 @@ tile = [(r, s) for r in range(R) for s in range(S)]
 % for h in headers:
 ${h}
 % endfor
-% if body != "group":
 % for t, size in unaligned:
 typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
 % endfor
-% endif
 #define CLT_WHOLE
-__kernel __attribute__((reqd_work_group_size(${G}, 1, 1)))
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     __global const ${ta} *X, long xoff, long sx, long sxn,
     __global ${to} *C, long coff, long sc, long scn,
@@ -45,13 +42,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % if body in ("cols", "narrow"):
     __local ${acc} sum[${M_ROOM}] __attribute__((aligned(64)));
 % endif
-% if body == "group":
-    __local ${acc} part[${G}];
-    const int lane = get_local_id(0);
-    const long mb = get_group_id(0), me = M, step = get_num_groups(0);
-% else:
     const long mb = get_global_id(0) * BM, me = MIN(mb + BM, M);
-% endif
     for (long z = get_global_id(1); z < batches; z += get_global_size(1)) {
     const long zo = z / inner, zi = z % inner;
     __global const ${ta} *Az = A + aoff + zo * a0 + zi * a1, *x = X + xoff + zo * b0 + zi * b1;
@@ -155,7 +146,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     *(__local ${av}_u *)(sum + at${w}) = y${w};
 % endfor
 ${finish("0", "M")}\
-% elif body == "cols":
+% else:
     for (long m = mb; m < me; m += ${M_ROOM}) {
         const long width = MIN(me - m, (long)${M_ROOM}), full = width / ${V} * ${V};
         for (long i = 0; i < width; i++)
@@ -190,34 +181,6 @@ ${finish("0", "M")}\
         }
 % endfor
 ${finish("m", "width")}\
-    }
-% else:
-    for (long m = mb; m < me; m += step) {
-        __global const ${ta} *a = Az + m * sam;
-        ${acc} y = 0;
-        long k = lane;
-        for (; k + ${7 * G} < Kz; k += ${8 * G}) { // eight on their way at once
-% for u in range(8):
-            const ${acc} x${u} = ${load(f"x[(k + {u * G}) * sx]")}, a${u}_ = ${load(f"a[(k + {u * G}) * sak]")};
-% endfor
-% for u in range(8):
-            y = x${u} * a${u}_ + y;
-% endfor
-        }
-        for (; k < Kz; k += ${G})
-            y = ${load("x[k * sx]")} * ${load("a[k * sak]")} + y;
-        part[lane] = y;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (int w = ${G // 2}; w > 0; w /= 2) {
-            if (lane < w) part[lane] += part[lane + w];
-            barrier(CLK_LOCAL_MEM_FENCE);
-        }
-        if (lane == 0) {
-            y = part[0] * alpha;
-            if (has_bias) y += beta * ${load("d[m * sd]", "to")};
-            ${store("y", "c", "m * sc")};
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
     }
 % endif
     }

@@ -6,7 +6,8 @@ arrive already equal (stride 0 where broadcast).
 
 Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (templates/gemm/gpu.mako, here: a work-item is a lane). On a
 CPU small matrices in batches go to gemm_small.py, many rows with a few columns to gemm_tall.py, few rows with few columns over a
-long K to gemm_gram.py, bfloat16 to gemm_amx.py where the processor multiplies tiles. Products with one row or column, on a CPU a few, go to gemv.py when the matrix has an adjacent dim.
+long K to gemm_gram.py, bfloat16 to gemm_amx.py where the processor multiplies tiles, products with one row or column, or a few, to gemv.py when the
+matrix has an adjacent dim. On a GPU what sums few numbers goes to gemm_tiny.py, one row or column to gemv_lanes.py, what is thin or small to gemm_sliced.py.
 """
 
 from __future__ import annotations
@@ -19,7 +20,19 @@ from ...layouts import collapse, contiguous_strides, numel
 from ..operand import Operand
 from ..source import render
 from . import epilogue as epilogues
-from . import gemm_amx, gemm_cpu, gemm_gram, gemm_mma, gemm_small, gemm_tall, gemv, gemv_short
+from . import (
+    gemm_amx,
+    gemm_cpu,
+    gemm_gram,
+    gemm_mma,
+    gemm_sliced,
+    gemm_small,
+    gemm_tall,
+    gemm_tiny,
+    gemv,
+    gemv_lanes,
+    gemv_short,
+)
 from .product import (
     LONG,
     SIDES,
@@ -270,28 +283,42 @@ def _run(
     if cpu and gemm_amx.takes(backend, dt, p):
         gemm_amx.run(backend, out or dt, p)
         return True
-    if not cpu and gemm_mma.takes(backend, dt, p):
-        return gemm_mma.run(backend, dt, out or dt, p)
+    if not cpu:
+        return _run_lanes(backend, dt, out or dt, p)
     if out is not None and out is not dt:
-        return (gemm_cpu.run if cpu else _run_gpu)(backend, dt, out, p)
-    if cpu and gemm_small.takes(backend, dt, p):
+        return gemm_cpu.run(backend, dt, out, p)
+    if gemm_small.takes(backend, dt, p):
         gemm_small.run(backend, dt, p)
         return True
-    if cpu and gemm_tall.takes(dt, p):
+    if gemm_tall.takes(dt, p):
         return gemm_tall.run(backend, dt, p)
-    if cpu and gemm_gram.takes(dt, p):
+    if gemm_gram.takes(dt, p):
         return gemm_gram.run(backend, dt, p)
-    if cpu and (short := gemv_short.chosen(backend, dt, p)) is not None:
+    if (short := gemv_short.chosen(backend, dt, p)) is not None:
         gemv_short.run(backend, dt, short)
         return True
-    if (few := gemv.chosen(p, cpu)) is not None:
+    if (few := gemv.chosen(p)) is not None:
         if p.epilogue is None:
-            gemv.run(backend, dt, few, cpu)
+            gemv.run(backend, dt, few)
         return p.epilogue is None
-    return (gemm_cpu.run if cpu else _run_gpu)(backend, dt, dt, p)
+    return gemm_cpu.run(backend, dt, dt, p)
 
 
 # ---- work-items as lanes
+
+
+def _run_lanes(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
+    if gemm_tiny.takes(p):
+        return gemm_tiny.run(backend, dt, out_dt, p)
+    if min(p.m, p.n) == 1:
+        if p.epilogue is None:
+            gemv_lanes.run(backend, dt, p, out_dt)
+        return p.epilogue is None
+    if gemm_mma.takes(backend, dt, p):
+        return gemm_mma.run(backend, dt, out_dt, p)
+    if (plan := gemm_sliced.chosen(backend, dt, p)) is not None:
+        return gemm_sliced.run(backend, dt, out_dt, plan)
+    return _run_gpu(backend, dt, out_dt, p)
 
 
 def _gpu_kernel(
@@ -335,6 +362,7 @@ def _run_gpu(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
             p,
             ceil_div(p.k, pieces),
             lambda wide, q: _run_gpu(backend, dt, wide, q),
+            lanes=True,
         )
         return True
     if not lanes:

@@ -1,7 +1,7 @@
 """Matrix times one vector or a few, and dot products, bound by the memory the matrix is read from.
 
-Owns the schedules of templates/gemm/gemv.mako, for products with one column whose matrix has an adjacent dim, and on a CPU
-with a few columns where the matrix is adjacent along K; the others are left to gemm.py. Knows nothing of tensors.
+Owns a CPU's schedules (templates/gemm/gemv.mako), for products with one column whose matrix has an adjacent dim, and with a few
+columns where the matrix is adjacent along K; the others are left to gemm.py. Knows nothing of tensors.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ PACE_BYTES = 20_000  # memory that a CPU's thread reads in a microsecond
 PIECE = 1 << 15  # the shortest piece of K worth a second pass
 
 
-def chosen(p: Product, cpu: bool) -> Product | None:
+def chosen(p: Product) -> Product | None:
     """Return a product as it has a schedule here, itself or transposed; None if it has none."""
     if min(p.m, p.n) > FEW:
         return None
     q = p if p.n <= p.m else p.transposed()
     if q.n > 1:
-        few = cpu and q.m >= 4 * FEW and q.m * q.k >= LARGE and q.k > 1
+        few = q.m >= 4 * FEW and q.m * q.k >= LARGE and q.k > 1
         return q if few and q.a.col == 1 else None
-    fits = not cpu or q.a.col == 1 or q.k <= 1 or (q.a.row == 1 and q.m >= 8)
+    fits = q.a.col == 1 or q.k <= 1 or (q.a.row == 1 and q.m >= 8)
     return q if fits else None
 
 
@@ -68,7 +68,7 @@ def _kernel(
 ) -> Kernel:
     def make() -> tuple[str, str, list[Any]]:
         acc = accumulator(dt)
-        lanes = tile(backend, acc)[1] if body != "group" else 8
+        lanes = tile(backend, acc)[1]
         name = f"gemv_{body}{rows}x{span}_{dt.code}_{out.code}{'_staged' if stage else '_ahead' if ahead else ''}"
         variables = access_variables(dt, out, lanes)
         if ahead:
@@ -80,7 +80,6 @@ def _kernel(
             R=rows,
             S=span,
             U=1 if span > 1 else 2 if rows > 1 else 4,
-            G=_group(backend) if body == "group" else 1,
             stage=stage,
             ahead=ahead,
             X_ROOM=X_ROOM,
@@ -90,10 +89,6 @@ def _kernel(
         return name, source, [*SIDES, *ending_types(acc), *[LONG] * 15]
 
     return built(backend, ("gemv", dt, out, body, rows, span, stage, ahead), make)
-
-
-def _group(backend: Backend) -> int:
-    return 64 if backend.info.max_group >= 64 else 8
 
 
 def _adjacent(backend: Backend, dt: dtype, p: Product) -> Side:
@@ -115,7 +110,7 @@ class _Schedule(NamedTuple):
     step: int
 
 
-def _on_cpu(backend: Backend, dt: dtype, p: Product, nbytes: int, wanted: int) -> _Schedule:
+def _schedule(backend: Backend, dt: dtype, p: Product, nbytes: int, wanted: int) -> _Schedule:
     units, lanes, batches = backend.info.compute_units, tile(backend, accumulator(dt))[1], p.outer * p.inner  # fmt: skip
     share = ceil_div(wanted, batches)
     if p.a.col == 1 or p.k <= 1:
@@ -130,30 +125,27 @@ def _on_cpu(backend: Backend, dt: dtype, p: Product, nbytes: int, wanted: int) -
     return _Schedule("cols", 1, 1, min(share, ceil_div(p.m, 8 * lanes), least), 8 * lanes)
 
 
-def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None = None) -> None:
+def run(backend: Backend, dt: dtype, p: Product, out_dt: dtype | None = None) -> None:
     """Run a product that `chosen` returned."""
     if p.n > 1 and p.b.row != 1:
         p = p._replace(b=_adjacent(backend, dt, p))
     out, batches, length = out_dt or dt, p.outer * p.inner, p.kstep or p.k
-    units = backend.info.compute_units if cpu else 2 * backend.info.compute_units
+    units = backend.info.compute_units
     nbytes = p.m * length * batches * dt.itemsize
-    if cpu:
-        alone = nbytes * ceil_div(p.n, 2) < PACE_BYTES * backend.info.wake_us
-        wanted = 1 if alone else min(max(nbytes // TASK_BYTES, 1), 4 * units)
-        how = _on_cpu(backend, dt, p, nbytes, wanted)
-    else:
-        how = _Schedule("group", 1, min(p.n, 2), p.m, 1)
+    alone = nbytes * ceil_div(p.n, 2) < PACE_BYTES * backend.info.wake_us
+    wanted = 1 if alone else min(max(nbytes // TASK_BYTES, 1), 4 * units)
+    how = _schedule(backend, dt, p, nbytes, wanted)
     stage = how.body == "rows" and p.n == 1 < p.k and (p.b.row != 1 or dt.itemsize < 4)
 
     piece, tasks = 0, how.tasks * batches
     least = 4 * PIECE // p.m if how.body == "narrow" else PIECE // min(p.m, 8)  # of K
     if p.kstep == 0 and p.inner == 1 and tasks < units and p.k >= 2 * least:
-        missing = ceil_div(2 * backend.info.compute_units, tasks)
+        missing = ceil_div(2 * units, tasks)
         piece = ceil_div(p.k, max(min(missing, p.k // least), 1))
     elif stage and length > X_ROOM and out.itemsize == 2 and out.is_floating_point:
         piece = p.k
     if piece:
-        in_pieces(backend, dt, out, p, piece, lambda wide, q: run(backend, dt, q, cpu, wide))
+        in_pieces(backend, dt, out, p, piece, lambda wide, q: run(backend, dt, q, wide))
         return
     block = ceil_div(ceil_div(p.m, how.tasks), how.step) * how.step
     ahead = how.body == "cols" and min(block, M_ROOM) < p.m
@@ -163,9 +155,5 @@ def run(backend: Backend, dt: dtype, p: Product, cpu: bool, out_dt: dtype | None
         *(p.m, p.n, p.k, block, batches, p.inner, p.kstep),
         *spread_args(p),
     )
-    if cpu:
-        size, local = (ceil_div(p.m, block), batches), (1, 1)
-    else:
-        group = _group(backend)
-        size, local = (p.m * group, min(batches, 65535)), (group, 1)
-    backend.launch(kernel, size, local, args, *traffic(dt, out, p))
+    size = ceil_div(p.m, block), batches
+    backend.launch(kernel, size, (1, 1), args, *traffic(dt, out, p))

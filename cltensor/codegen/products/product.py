@@ -25,6 +25,7 @@ PACE = 50_000  # multiply-adds that a CPU's thread is done with in a microsecond
 # Bytes of local memory, and groups for each unit, from which on a GPU's work-items make 8 x 8 numbers.
 WIDE_LOCAL = 48 << 10
 WIDE_GROUPS = 1.5
+NARROW = 64  # rows or columns of which half of such a group's tile would be empty
 LONG = np.int64
 SIDE = [None, LONG, LONG, LONG]  # argument types of `Side.args`
 SIDES = SIDE * 4
@@ -236,6 +237,7 @@ def lane_width(backend: Backend, acc: str, group: int, rows: int, columns: int, 
     info = backend.info
     if (
         group < 16
+        or min(rows, columns) <= NARROW
         or acc in ("double", "ulong")
         or info.local_mem < WIDE_LOCAL
         or "Intel" in info.vendor
@@ -306,6 +308,11 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
+def lane_group(backend: Backend) -> int:
+    """Return how many lanes a group has that divides them among rows and K itself."""
+    return next((g for g in (256, 128, 64) if g <= backend.info.max_group), 8)
+
+
 def built(backend: Backend, key: tuple[Any, ...], make: Callable[[], tuple[Any, ...]]) -> Kernel:
     """Return the kernel of a key, made at first use: name, source, argument types, perhaps options."""
     found = _kernels.get((backend, key))
@@ -350,10 +357,11 @@ def in_pieces(
     p: Product,
     piece: int,
     run: Callable[[dtype, Product], object],
+    lanes: bool = False,
 ) -> None:
     """Compute a product by `run` over pieces of K, in the accumulating type, then add them up.
 
-    The inner batch dim is taken for the pieces unless there is only one piece.
+    The inner batch dim is taken for the pieces unless there is only one piece. `lanes` says that a work-item is a lane.
     """
     acc = accumulator(dt)
     pieces = max(ceil_div(p.k, piece), 1)
@@ -377,31 +385,55 @@ def in_pieces(
         )
     run(wide, q)
 
+    combine = _combine_on_lanes if lanes else _combine
+    combine(backend, dt, out_dt, p, pieces, partial)
+
+
+def _combine(
+    backend: Backend, dt: dtype, out_dt: dtype, p: Product, pieces: int, partial: Buffer
+) -> None:
+    acc, span = accumulator(dt), 256
+
     def make() -> tuple[str, str, list[Any]]:
         name = f"gemm_combine_{out_dt.code}"
         types = [None, LONG, *SIDE, *SIDE, *ending_types(acc), *[LONG] * 8]
         return name, render("gemm/combine", fn=name, **access_variables(dt, out_dt, 8)), types
 
     c, d = p.out, p.bias or p.out
-    span, group = (256, 1) if backend.info.lanes > 1 else (1, 64)
     backend.launch(
         built(backend, ("combine", acc, out_dt), make),
-        (ceil_div(p.n, span * group) * group, p.m, p.outer * p.inner),
-        (group, 1, 1),
+        (ceil_div(p.n, span), p.m, p.outer * p.inner),
+        (1, 1, 1),
         (
-            partial,
-            pieces,
-            *c.args,
-            *d.args,
-            *ending_args(p, acc),
-            p.m,
-            p.n,
-            span,
-            p.inner,
-            c.outer,
-            c.inner,
-            d.outer,
-            d.inner,
+            *(partial, pieces, *c.args, *d.args, *ending_args(p, acc), p.m, p.n, span, p.inner),
+            *(c.outer, c.inner, d.outer, d.inner),
+        ),
+    )
+
+
+def _combine_on_lanes(
+    backend: Backend, dt: dtype, out_dt: dtype, p: Product, pieces: int, partial: Buffer
+) -> None:
+    acc, group, numbers, batches = accumulator(dt), lane_group(backend), p.m * p.n, p.outer * p.inner  # fmt: skip
+    # A lane adds up some pieces, more lanes the less there is: but what neighbours read is to lie together.
+    columns = group
+    while columns > 8 and 8 * group // columns < pieces and numbers * batches < columns * 4 * backend.info.compute_units:  # fmt: skip
+        columns //= 2
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = f"gemm_combine_lanes_{out_dt.code}"
+        types = [None, LONG, *SIDE, *SIDE, *ending_types(acc), *[LONG] * 3, np.int32, *[LONG] * 5]
+        variables = access_variables(dt, out_dt, 8)
+        return name, render("gemm/combine_lanes", fn=name, G=group, **variables), types
+
+    c, d = p.out, p.bias or p.out
+    backend.launch(
+        built(backend, ("combine lanes", acc, out_dt), make),
+        (ceil_div(numbers, columns) * group, min(batches, 65535)),
+        (group, 1),
+        (
+            *(partial, pieces, *c.args, *d.args, *ending_args(p, acc), p.m, p.n, batches, columns),
+            *(p.inner, c.outer, c.inner, d.outer, d.inner),
         ),
     )
 

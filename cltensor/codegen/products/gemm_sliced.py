@@ -1,0 +1,142 @@
+"""Products with few rows or columns, or of small matrices, on devices where a work-item is a lane (templates/gemm/sliced.mako).
+
+Owns which products are not for the large tiles of gemm.py, the tile each gets, and when K is cut among groups as well. Knows nothing of tensors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..source import render
+from . import epilogue as epilogues
+from .product import (  # fmt: skip
+    LONG,
+    SCALARS,
+    SIDES,
+    Product,
+    access_variables,
+    accumulator,
+    built,
+    ceil_div,
+    ending_types,
+    in_pieces,
+    lane_group,
+    side_args,
+    spread_args,
+    traffic,
+)
+
+if TYPE_CHECKING:
+    from ...dtypes import dtype
+    from ...runtime import Backend
+
+THIN = 32  # columns (or rows) of which most of a large tile would be empty
+FEW = (
+    2  # times as many large tiles there are to be as units, or smaller ones fill the device better
+)
+LARGE = 64  # rows and columns of those
+# Tiles, and how much of K a group of 256 lanes keeps in local memory: about sixteen numbers for each lane to copy.
+SLABS = {(64, 8): 64, (64, 16): 64, (32, 32): 64, (16, 8): 128, (16, 16): 128, (8, 8): 256}
+STEPS = 8  # slabs that make a piece of K worth a second pass
+FULL = 4  # groups that keep a unit busy
+REGISTERS = 80  # of an item that copies by rows of a large tile, as NVIDIA's compiler is told: three groups then run at once
+
+
+class Plan(NamedTuple):
+    """A product as it is run, perhaps transposed; rows and columns of a tile, slices, slab; pieces that K is cut into."""
+
+    product: Product
+    rows: int
+    columns: int
+    slices: int
+    slab: int
+    pieces: int
+
+    @property
+    def groups(self) -> tuple[int, int]:
+        return ceil_div(self.product.m, self.rows), ceil_div(self.product.n, self.columns)
+
+
+def chosen(backend: Backend, dt: dtype, p: Product) -> Plan | None:
+    """Return how a product is run here; None if it is not. What ends it (an epilogue) has no say."""
+    q = p if p.m >= p.n else p.transposed()
+    units, batches = backend.info.compute_units, p.outer * p.inner
+    if q.n > THIN and ceil_div(q.m, LARGE) * ceil_div(q.n, LARGE) * batches * FEW > units:
+        return None
+    lanes, size = lane_group(backend), SCALARS[accumulator(dt)]().itemsize
+    while lanes * 16 * size > backend.info.local_mem // 2:  # the sums; a slab is half as much again
+        lanes //= 2
+    if lanes < 64:
+        return None
+
+    def plan(rows: int, columns: int) -> Plan:
+        slab = SLABS[rows, columns] * lanes // 256
+        found = Plan(q, rows, columns, lanes * 16 // (rows * columns), slab, 1)
+        groups = found.groups[0] * found.groups[1] * batches
+        most = q.k // (STEPS * slab)
+        if p.kstep or p.inner > 1 or most < 2 or 2 * groups > units:
+            return found
+        return found._replace(pieces=min(ceil_div(FULL * units, groups), most))
+
+    if q.m <= 8:
+        return plan(8, 8)
+    large = plan(32, 32) if q.n > 16 else plan(64, 16 if q.n > 8 else 8)
+    if 4 * large.groups[0] * large.groups[1] * batches * large.pieces >= 3 * units:
+        return large
+    return plan(16, 16 if q.n > 8 else 8)
+
+
+def run(backend: Backend, dt: dtype, out_dt: dtype, plan: Plan) -> bool:
+    """Run what `chosen` returned; False, with nothing done, where an epilogue does not fit."""
+    p = plan.product
+    if plan.pieces > 1:
+        if p.epilogue is not None:
+            return False
+        length = ceil_div(p.k, plan.pieces)
+
+        def part(wide: dtype, q: Product) -> None:
+            _launch(backend, dt, wide, plan._replace(product=q))
+
+        in_pieces(backend, dt, out_dt, p, length, part, True)
+        return True
+    return _launch(backend, dt, out_dt, plan)
+
+
+def _launch(backend: Backend, dt: dtype, out_dt: dtype, plan: Plan) -> bool:
+    p, acc = plan.product, accumulator(dt)
+    along = p.a.col == 1, p.b.row == 1
+    program, fits = epilogues.fitted(backend, p.epilogue, 1)
+    if not fits:
+        return False
+
+    def make() -> tuple[str, str, list[Any], Any]:
+        finish = epilogues.finish(program, 1) if program else None
+        ways = "".join("k" if adjacent else "x" for adjacent in along)
+        name = f"gemm_sliced{plan.rows}x{plan.columns}{ways}_{dt.code}_{out_dt.code}{epilogues.suffix(program)}"
+        text = render(
+            "gemm/sliced", fn=name, R=plan.rows, C=plan.columns, P=plan.slices, KS=plan.slab, along=along, finish=finish,
+            **access_variables(dt, out_dt, 8),
+        )  # fmt: skip
+        types = [*SIDES, *ending_types(acc), *[LONG] * 14, *(finish.types if finish else ())]
+        few = (
+            plan.rows > 16
+            and acc in ("float", "uint")
+            and backend.info.platform.startswith("NVIDIA")
+        )
+        told = (f"-cl-nv-maxrregcount={REGISTERS}",) if few and not finish else ()
+        return name, text, types, (*epilogues.options(backend, finish), *told)
+
+    batches = p.outer * p.inner
+    lanes = plan.rows * plan.columns // 16 * plan.slices
+    args = (*side_args(p, acc), p.m, p.n, p.k, batches, p.inner, p.kstep, *spread_args(p))
+    if p.epilogue is not None:
+        args += tuple(p.epilogue.arguments())
+    rows, columns = plan.groups
+    backend.launch(
+        built(backend, ("sliced", dt, out_dt, program, plan.rows, plan.columns, along), make),
+        (rows * lanes, columns, min(batches, 65535)),
+        (lanes, 1, 1),
+        args,
+        *traffic(dt, out_dt, p),
+    )
+    return True
