@@ -79,7 +79,8 @@ TEMPLATES = {
     "gemm matrix units": "gemm/mma",
     "gemv": "gemm/gemv gemm/gemv_lanes",
     "gemv short": "gemm/short",
-    "conv2d": "conv/cpu conv/gpu gemm/lanes conv/filters conv/patch conv/weight",
+    "conv2d": "conv/cpu conv/direct conv/direct_weight conv/filters conv/patch conv/weight",
+    "conv2d of many filters": "conv/gpu gemm/lanes",
     "conv2d many": "conv/unfold conv/fold",
     "conv2d depthwise": "conv/depthwise conv/depthwise_weight",
     "conv2d depthwise channels last": "conv/depthwise_last conv/depthwise_last_weight",
@@ -182,10 +183,12 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         return F.linear(r(17, 9), r(35, 9), r(35)).relu() * r(17, 35), (r(5, 3) @ r(3, 2)).tanh()
 
     def wide() -> Any:
+        from cltensor.codegen.conv import direct
         from cltensor.codegen.products import gemm_sliced, gemm_tiny, product
 
         product.WIDE_GROUPS = product.WIDE_LOCAL = product.NARROW = 0  # 8 x 8 numbers for each lane
-        gemm_sliced.THIN, gemm_sliced.FEW, gemm_tiny.TINY = 0, 1 << 40, 0  # and large tiles
+        gemm_sliced.THIN, gemm_sliced.FEW = 0, 1 << 40  # and large tiles
+        gemm_tiny.TINY = direct.FEW = 0
         found = grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 3, 5, 6), r(4, 3, 3, 3))
         return (r(131, 9) @ r(9, 13), *found)
 
@@ -412,6 +415,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "random draws": lambda: (torch.poisson(r(9).abs()), torch.bernoulli(r(9).abs())),
         "conv1d": lambda: grads(lambda x, w: F.conv1d(x, w, dilation=2), r(2, 3, 21), r(5, 3, 3)),
         "conv2d": lambda: grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 3, 5, 6), r(4, 3, 3, 3)),
+        "conv2d of many filters": lambda: grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 17, 5, 6), r(18, 17, 3, 3)),
         "conv2d many": lambda: grads(
             lambda x, w: F.conv2d(x, w, stride=2, padding=1), r(2, 32, 5, 35), r(128, 32, 3, 3)
         ),

@@ -143,3 +143,32 @@ def outcome(fn: Callable[[], Any]) -> tuple[str, Any]:
         return "value", fn()
     except Exception as error:
         return "error", error
+
+
+def each_dim(value: Any, dims: int) -> tuple[int, ...]:
+    return (value,) * dims if isinstance(value, int) else value
+
+
+def seen_by_taps(x: np.ndarray, taps: Any, stride: Any, padding: Any, dilation: Any) -> np.ndarray:
+    """What every tap reads: [N, C, *places, *taps]."""
+    x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
+    reach = [d * (k - 1) + 1 for d, k in zip(dilation, taps)]
+    dims = tuple(range(2, x.ndim))
+    seen = np.lib.stride_tricks.sliding_window_view(x, reach, dims)
+    cut = [slice(None)] * 2 + [slice(None, None, s) for s in (*stride, *dilation)]
+    return seen[tuple(cut)]
+
+
+def convolved(
+    x: np.ndarray, w: np.ndarray, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+) -> np.ndarray:  # fmt: skip
+    """Convolve with plain numpy."""
+    dims = x.ndim - 2
+    seen = seen_by_taps(x, w.shape[2:], *(each_dim(v, dims) for v in (stride, padding, dilation)))
+    letters = "defghi"[: 2 * dims]
+    places, taps = letters[:dims], letters[dims:]
+    parts = [
+        np.einsum(f"nc{letters},oc{taps}->no{places}", a, b)
+        for a, b in zip(np.split(seen, groups, 1), np.split(w, groups, 0))
+    ]
+    return np.concatenate(parts, 1)

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import close, data
+from support import close, convolved, data, each_dim, seen_by_taps
 from support import on_device as tensor
 
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
-from cltensor.codegen.conv import as_product, cpu, depthwise, winograd
+from cltensor.codegen.conv import as_product, cpu, depthwise, direct, window, winograd
 from cltensor.codegen.conv import correlation as kernels
 from cltensor.codegen.products import product
 from cltensor.ops.nn.correlation import Spec, _apart, _phases, _window
@@ -31,34 +31,6 @@ def schedule(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Force a schedule whatever the device."""
     monkeypatch.setattr(kernels, "_on_cpu", lambda backend, asked: request.param == "cpu")
     return request.param
-
-
-def _each(value: Any, dims: int) -> tuple[int, ...]:
-    return (value,) * dims if isinstance(value, int) else value
-
-
-def windows(x: np.ndarray, taps: Any, stride: Any, padding: Any, dilation: Any) -> np.ndarray:
-    """What every tap reads: [N, C, *places, *taps]."""
-    x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
-    reach = [d * (k - 1) + 1 for d, k in zip(dilation, taps)]
-    dims = tuple(range(2, x.ndim))
-    seen = np.lib.stride_tricks.sliding_window_view(x, reach, dims)
-    cut = [slice(None)] * 2 + [slice(None, None, s) for s in (*stride, *dilation)]
-    return seen[tuple(cut)]
-
-
-def reference(
-    x: np.ndarray, w: np.ndarray, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> np.ndarray:  # fmt: skip
-    dims = x.ndim - 2
-    seen = windows(x, w.shape[2:], *(_each(v, dims) for v in (stride, padding, dilation)))
-    letters = "defghi"[: 2 * dims]
-    places, taps = letters[:dims], letters[dims:]
-    parts = [
-        np.einsum(f"nc{letters},oc{taps}->no{places}", a, b)
-        for a, b in zip(np.split(seen, groups, 1), np.split(w, groups, 0))
-    ]
-    return np.concatenate(parts, 1)
 
 
 CASES = [
@@ -95,7 +67,7 @@ def test_forward_and_both_gradients_match_numpy(
     x, w, bias = (tensor(v, requires_grad=True) for v in (a, b, shift))
     y = run(x, w, bias, **kwargs)
     ones = (1,) * (len(xs) - 2)
-    expected = reference(a, b, **kwargs)
+    expected = convolved(a, b, **kwargs)
     close(y, expected + shift.reshape(-1, *ones), 1e-4)
     g = data(*expected.shape, seed=3)
     y.backward(tensor(g))
@@ -104,7 +76,7 @@ def test_forward_and_both_gradients_match_numpy(
         along = data(*at.shape, seed=4)
         pair = (along, b) if t is x else (a, along)
         found = float((t.grad * tensor(along)).sum())
-        assert found == pytest.approx(float((reference(*pair, **kwargs) * g).sum()), rel=1e-3, abs=1e-2)  # fmt: skip
+        assert found == pytest.approx(float((convolved(*pair, **kwargs) * g).sum()), rel=1e-3, abs=1e-2)  # fmt: skip
     close(bias.grad, g.sum((0, *range(2, g.ndim))), 1e-3)
 
 
@@ -120,6 +92,7 @@ def test_slopes_of_filters_in_pieces_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -
                 backend, "info", dataclasses.replace(backend.info, compute_units=48)
             )
             monkeypatch.setattr(kernels, "PIECE", 8)
+            monkeypatch.setattr(direct, "FEW", 0)
             monkeypatch.setattr(kernels, "_on_cpu", lambda backend, asked: False)
         found.append(ct.autograd.grad(F.conv2d(x, leaf), leaf, g)[0])
     close(found[1], found[0].tolist(), 1e-4)
@@ -144,25 +117,27 @@ def test_channels_are_summed_in_parts(outputs: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(winograd, "fits", lambda *_: False)
     for size, kwargs in (((9, 40), {"padding": 1}), ((9, 11), {}), ((6, 23), {"stride": 2})):
         a, b, shift = data(2, 41, *size), data(outputs, 41, 3, 3, seed=1), data(outputs, seed=2)
-        expected = reference(a, b, **kwargs) + shift[:, None, None]
+        expected = convolved(a, b, **kwargs) + shift[:, None, None]
         close(F.conv2d(tensor(a), tensor(b), tensor(shift), **kwargs), expected, 1e-4)
         turned = tensor(a).to(memory_format=ct.channels_last)
         close(F.conv2d(turned, tensor(b), tensor(shift), **kwargs), expected, 1e-4)
     assert max(parts) < 41
 
 
+@pytest.mark.parametrize("few", [0, 16])
 @pytest.mark.parametrize("case", CASES[:4] + CASES[8:10], ids=str)
 def test_tiles_and_counters_of_a_gpu_give_the_same_bits(
-    case: Any, monkeypatch: pytest.MonkeyPatch
+    case: Any, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Items of a work-group make 4 x 4 or 8 x 8 numbers, and count with 32 bits or 64."""
     x, w = (tensor(data(*shape)) for shape in case[:2])
     monkeypatch.setattr(kernels, "_on_cpu", lambda backend, asked: False)
     monkeypatch.setattr(product, "WIDE_LOCAL", 0)
+    monkeypatch.setattr(direct, "FEW", few)
     found = []
     for groups, far in ((1e9, 1 << 30), (0, 1 << 30), (0, 0), (1e9, 0)):
         monkeypatch.setattr(product, "WIDE_GROUPS", groups)
-        monkeypatch.setattr(kernels, "FAR", far)
+        monkeypatch.setattr(window, "FAR", far)
         leaves = [v.detach().requires_grad_() for v in (x, w)]
         y = F.conv2d(*leaves, **case[2])
         found.append(
@@ -237,11 +212,11 @@ def test_results_larger_than_a_box_and_sums_over_many_channels() -> None:
         a, b = data(*xs), data(*ws, seed=1)
         x, w = tensor(a), tensor(b, requires_grad=True)
         y = run(x, w, **kwargs)
-        close(y, reference(a.astype("f8"), b.astype("f8"), **kwargs), 1e-3)
+        close(y, convolved(a.astype("f8"), b.astype("f8"), **kwargs), 1e-3)
         y.sum().backward()
         taps, dims = ws[2:], len(ws) - 2
-        around = (_each(v, dims) for v in (1, kwargs["padding"], 1))
-        seen = windows(a.astype("f8"), taps, *around).sum((0, *range(2, 2 + dims)))
+        around = (each_dim(v, dims) for v in (1, kwargs["padding"], 1))
+        seen = seen_by_taps(a.astype("f8"), taps, *around).sum((0, *range(2, 2 + dims)))
         close(w.grad, np.broadcast_to(seen, ws), 1e-2)
 
 
@@ -254,7 +229,7 @@ def test_a_transposed_convolution_is_the_adjoint(schedule: str) -> None:
         size = 4 * stride - 2 * padding + 2 * dilation + extra + 1
         assert y.shape == (2, 3, size)
         x = data(2, 3, size, seed=2)
-        forward = reference(x, w, stride, padding, dilation)[:, :, :5]
+        forward = convolved(x, w, stride, padding, dilation)[:, :, :5]
         assert float((y * tensor(x)).sum()) == pytest.approx((forward * g).sum(), rel=1e-3, abs=1e-3)  # fmt: skip
 
 
@@ -316,19 +291,19 @@ def test_same_and_valid_padding() -> None:
     y = F.conv2d(tensor(a), tensor(w), padding="same", dilation=(1, 2))
     # An even kernel wants one zero more at the end.
     wide = np.pad(a, ((0, 0), (0, 0), (1, 2), (2, 2)))
-    close(y, reference(wide, w, dilation=(1, 2)), 1e-4)
-    close(F.conv2d(tensor(a), tensor(w), padding="valid", stride=2), reference(a, w, 2), 1e-4)
+    close(y, convolved(wide, w, dilation=(1, 2)), 1e-4)
+    close(F.conv2d(tensor(a), tensor(w), padding="valid", stride=2), convolved(a, w, 2), 1e-4)
 
 
 def test_unbatched_strided_and_empty_operands() -> None:
     a, w = data(2, 4, 8, 9), data(6, 4, 3, 3, seed=1)
-    close(F.conv2d(tensor(a[0]), tensor(w)), reference(a, w)[0], 1e-4)
+    close(F.conv2d(tensor(a[0]), tensor(w)), convolved(a, w)[0], 1e-4)
     x, f = tensor(a.transpose(3, 2, 1, 0)).permute(3, 2, 1, 0), tensor(w[::-1].copy()).flip(0)
-    close(F.conv2d(x[:, :, ::2], f), reference(a[:, :, ::2], w), 1e-4)
+    close(F.conv2d(x[:, :, ::2], f), convolved(a[:, :, ::2], w), 1e-4)
     last = tensor(a.transpose(0, 2, 3, 1)).permute(0, 3, 1, 2)
     y = F.conv2d(last, tensor(w))
     assert y.stride() == (6 * 6 * 7, 1, 6 * 7, 6)
-    close(y, reference(a, w), 1e-4)
+    close(y, convolved(a, w), 1e-4)
     none = F.conv2d(tensor(a[:0]), tensor(w).requires_grad_())
     assert none.shape == (0, 6, 6, 7)
     assert F.conv2d(ct.ones(2, 0, 8, 8), ct.ones(6, 0, 3, 3)).shape == (2, 0, 6, 6)
@@ -350,7 +325,7 @@ def test_dtypes(dtype: str) -> None:
     x, w = (tensor(v).to(getattr(ct, dtype)) for v in (a, b))
     y = F.conv2d(x, w, padding=1)
     assert y.dtype == x.dtype
-    exact = reference(np.array(x.tolist()), np.array(w.tolist()), padding=1)
+    exact = convolved(np.array(x.tolist()), np.array(w.tolist()), padding=1)
     if dtype == "uint8":
         exact = exact % 256
     close(y, exact, {"float16": 1e-2, "bfloat16": 8e-2, "float64": 1e-12}.get(dtype, 1e-4))
@@ -407,7 +382,7 @@ def test_conv_tbc() -> None:
     a, w, b = data(9, 2, 4), data(3, 4, 6, seed=1), data(6, seed=2)
     x, f, shift = (tensor(v, requires_grad=True) for v in (a, w, b))
     y = ct.conv_tbc(x, f, shift, 1)
-    expected = reference(a.transpose(1, 2, 0), w.transpose(2, 1, 0), 1, 1).transpose(2, 0, 1) + b
+    expected = convolved(a.transpose(1, 2, 0), w.transpose(2, 1, 0), 1, 1).transpose(2, 0, 1) + b
     close(y, expected, 1e-4)
     y.backward(tensor(np.ones_like(expected)))
     close(f.grad[1], np.broadcast_to(a.sum((0, 1))[:, None], (4, 6)), 1e-4)
@@ -431,7 +406,7 @@ def test_unfold_and_fold_match_numpy() -> None:
     a = data(2, 3, 7, 8)
     how = {"dilation": (1, 2), "padding": (1, 0), "stride": (2, 1)}
     found = F.unfold(tensor(a), (3, 2), **how)
-    seen = windows(a, (3, 2), how["stride"], how["padding"], how["dilation"])
+    seen = seen_by_taps(a, (3, 2), how["stride"], how["padding"], how["dilation"])
     expected = seen.transpose(0, 1, 4, 5, 2, 3).reshape(2, 18, 24)
     close(found, expected, 0)
     close(F.unfold(tensor(a[0]), (3, 2), **how), expected[0], 0)
@@ -439,7 +414,7 @@ def test_unfold_and_fold_match_numpy() -> None:
     b = data(2, 18, 24, seed=1)
     back = F.fold(tensor(b), (7, 8), (3, 2), **how)
     along = data(2, 3, 7, 8, seed=2)
-    columns = windows(along, (3, 2), how["stride"], how["padding"], how["dilation"])
+    columns = seen_by_taps(along, (3, 2), how["stride"], how["padding"], how["dilation"])
     sum_ = (columns.transpose(0, 1, 4, 5, 2, 3).reshape(2, 18, 24) * b).sum()
     assert float((back * tensor(along)).sum()) == pytest.approx(float(sum_), rel=1e-4)
 

@@ -1,6 +1,6 @@
-"""Convolutions on a CPU that are matrix products: filters of 1 x 1, patches that lie apart, images of 1 x 1, many channels.
+"""Convolutions that are matrix products: filters of 1 x 1; on a CPU patches that lie apart, images of 1 x 1, many channels, too.
 
-Owns which correlations are made so, what is copied for it, and the products; correlation.py asks here first. What the outputs of a
+Owns which correlations are made so, what is copied for it, and the products; correlation.py asks here first. A GPU copies nothing. What the outputs of a
 place are summed from is a row of numbers: where it does not lie ready in memory (1 x 1 at stride 1) it is copied once, and
 where patches overlap, once per tap (templates/conv/unfold.mako): for small images and many channels that is soon made up for,
 because a product has none of the junk that lies between the rows of a box.
@@ -38,6 +38,11 @@ FOLDED = 1 << 20  # numbers added up at a time
 SPREAD, SPREAD_PLACES, SPREAD_WORK = 32, 128, 1 << 27
 FOLD_ROOM = 4096  # numbers of a row that taps are added up in
 FOLD_SLACK = 64  # what vectors reach past it
+TILE = 64  # rows and columns of a product that a GPU's work-group makes
+SHARE, PART = (
+    3,
+    256,
+)  # such groups for each unit that a gradient's places are cut for, and the shortest part of an image
 
 
 def correlate(
@@ -115,6 +120,60 @@ def weigh(
     if done < out.shape[0]:  # images that follow each other were one
         out = out._replace(shape=(done, *shape))
     return out
+
+
+def correlate_single(
+    backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None
+) -> bool:
+    """As conv.correlate for filters of 1 x 1, of what lies ready; False for others, and where a GPU's tiles of images are rather empty."""
+    rows, target = _single(x, f.shape, y, window), _places(y)
+    if rows is None or target is None:
+        return False
+    rows, target = _merged(rows, target)
+    places = target.shape[2]
+    if 8 * ceil_div(places, TILE) * TILE > 9 * places:
+        return False
+    weights = f._replace(shape=f.shape[:3], strides=f.strides[:3])
+    _multiply(backend, weights, rows, target, bias)
+    return True
+
+
+def weigh_single(
+    backend: Backend, x: Operand, y: Operand, shape: tuple[int, ...], window: Window
+) -> Operand | None:
+    """As conv.weigh for filters of 1 x 1, a sum for each part of each image; None as `correlate_single`."""
+    rows, slopes = _single(x, shape, y, window), _places(y)
+    if rows is None or slopes is None:
+        return None
+    (groups, images, places, channels), outputs = rows.shape, shape[1]
+    tiles = groups * images * ceil_div(outputs, TILE) * ceil_div(channels, TILE)
+    wanted = min(SHARE * backend.info.compute_units // tiles, places // PART) if groups == 1 else 1
+    parts = next((n for n in range(wanted, 1, -1) if places % n == 0), 1)
+    out = empty(backend, WIDE[accumulator(x.dtype)], (images * parts, *shape))
+    first, second = (_cut(v, parts) for v in (_seen(slopes, _TURNED), _seen(rows, _TURNED)))
+    sums = out._replace(
+        shape=(groups, images, parts, outputs, channels),
+        strides=(outputs * channels, parts * out.strides[0], out.strides[0], channels, 1),
+    )
+    gemm.matmul(backend, first, _seen(second, (0, 1, 2, 4, 3)), sums)
+    return out
+
+
+def _single(x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> Operand | None:
+    """See what filters of 1 x 1 read as a matrix of the outputs' places, where it is one."""
+    if shape[3:] != (1, 1, 1) or window.pad != (0, 0, 0) or not (numel(x.shape) and numel(y.shape)):
+        return None
+    strides = tuple(n * by for n, by in zip(window.stride, x.strides[3:], strict=True))
+    return _places(
+        x._replace(shape=(*x.shape[:3], *y.shape[3:]), strides=(*x.strides[:3], *strides))
+    )
+
+
+def _cut(v: Operand, parts: int) -> Operand:
+    """Cut the places of matrices [group, image, number, place] into parts, in front of numbers."""
+    g, b, n, p = v.strides
+    each = v.shape[3] // parts
+    return v._replace(shape=(*v.shape[:2], parts, v.shape[2], each), strides=(g, b, each * p, n, p))
 
 
 def spread(

@@ -2,8 +2,8 @@
 weight gradient.
 
 Owns the numbers a kernel takes and the choice of schedule; what is special to a CPU is in
-cpu.py, for 3 x 3 filters in winograd.py, for a filter per plane in depthwise.py, and where it is a matrix product in
-as_product.py.
+cpu.py, for 3 x 3 filters in winograd.py, for a filter per plane in depthwise.py; what is special to a GPU is here, for few channels in
+direct.py; where it is a matrix product in as_product.py.
 A kernel's key is dtypes and tile, never a shape or a stride. Knows nothing of tensors, padding
 modes or gradients: operands arrive with their groups apart and three spatial dims.
 
@@ -36,15 +36,14 @@ from ..products.product import (
     lane_width,
 )
 from ..source import render
-from . import as_product, cpu, depthwise, winograd
-from .window import LONGS, Three, Window, numbers
+from . import as_product, cpu, depthwise, direct, winograd
+from .window import LONGS, Three, Window, counter, numbers, reach
 
 if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend, Kernel
 
 PAIRED = 32  # channels from which on bfloat16's products of pairs pay
-FAR = 1 << 30  # places, taps and elements that a GPU's kernel counts with 32 bits
 PIECE = 1024  # the shortest piece of a sum worth a work-group of its own
 
 
@@ -106,6 +105,10 @@ def correlate(
             return
         if cpu.correlate(backend, x, f, y, window, bias):
             return
+    else:
+        for way in (direct.correlate, as_product.correlate_single):
+            if way(backend, x, f, y, window, bias):
+                return
     _gpu(backend, x, f, y, window, bias)
 
 
@@ -147,6 +150,10 @@ def weigh(
         found = found or cpu.weigh(backend, x, y, shape, window)
         if found is not None:
             return found
+    else:
+        for way in (direct.weigh, as_product.weigh_single):
+            if (found := way(backend, x, y, shape, window)) is not None:
+                return found
     wide = WIDE[accumulator(x.dtype)]
     tiles = ceil_div(shape[1], 64) * ceil_div(numel(shape[2:]), 64) * groups
     length = x.shape[1] * numel(y.shape[3:])
@@ -184,7 +191,7 @@ def _exchange(v: Operand) -> Operand:
 def _gpu_kernel(
     backend: Backend, dt: dtype, out: dtype, group: int, width: int, counter: str
 ) -> Kernel:
-    longs = (*LONGS, "pieces", "span", "y_piece")
+    longs = (*LONGS, "pieces", "span", "y_piece", "more_c", "more0", "more1", "more2")
 
     def make() -> tuple[str, str, list[Any], tuple[str, ...]]:
         name = f"conv_gpu{'' if width == 4 else group * width}_{dt.code}_{out.code}"
@@ -194,16 +201,16 @@ def _gpu_kernel(
             "conv/gpu", fn=name, G=group, W=width, BK=step, I=counter, longs=longs, **variables
         )
         types = [None, None, None, None, np.int32, *[LONG] * len(longs)]
-        return name, source, types, lane_options(backend, width)
+        return name, source, types, lane_options(backend, width) or _lean(backend, dt, counter)
 
     return built(backend, ("conv gpu", dt, out, width, counter), make)
 
 
-def _reach(v: Operand, window: Window) -> int:
-    """Bound what a kernel counts of an operand: elements between its first and its last, and places with the zeros around."""
-    extent = sum((n - 1) * abs(s) for n, s in zip(v.shape[2:], v.strides[2:], strict=True))
-    around = max(n + 2 * abs(p) for n, p in zip(v.shape[3:], window.pad, strict=True))
-    return max(extent, around, numel(v.shape[2:]))
+def _lean(backend: Backend, dt: dtype, counter: str) -> tuple[str, ...]:
+    """Return the options of a kernel of 4 x 4 numbers an item: three of its groups run at once on NVIDIA's units with so many registers."""
+    lean = counter == "int" and accumulator(dt) in ("float", "uint")
+    lean = lean and backend.info.platform.startswith("NVIDIA")
+    return ("-cl-nv-maxrregcount=80",) if lean else ()
 
 
 def _gpu(
@@ -219,13 +226,18 @@ def _gpu(
     groups, batch, channels = x.shape[:3]
     length, places = channels * numel(f.shape[3:]), batch * numel(y.shape[3:])
     width = lane_width(backend, accumulator(x.dtype), group, f.shape[1], places, groups * pieces)
-    far = max(places, f.shape[1], _reach(x, window), _reach(f, window)) >= FAR
-    kernel = _gpu_kernel(backend, x.dtype, y.dtype, group, width, "long" if far else "int")
+    count = counter(places, f.shape[1], reach(x, window), reach(f, window))
+    kernel = _gpu_kernel(backend, x.dtype, y.dtype, group, width, count)
     tile = width * group
+    if not numel(f.shape[3:]):  # no taps are no channels of one
+        f = f._replace(shape=(*f.shape[:2], 0, 1, 1, 1))
+        x = x._replace(shape=(*x.shape[:2], 0, *x.shape[3:]))
+    step, (k0, k1, k2) = lane_step(backend, accumulator(x.dtype), width), f.shape[3:]
+    further = step // (k0 * k1 * k2), step // (k1 * k2) % k0, step // k2 % k1, step % k2
     args = (
         *(x.buffer, f.buffer, y.buffer, (bias or x).buffer, int(bias is not None)),
         *numbers(x, f, y, bias, window),
-        *(pieces, max(ceil_div(length, pieces), 1), numel(y.shape)),
+        *(pieces, max(ceil_div(length, pieces), 1), numel(y.shape), *further),
     )
     columns = ceil_div(places, tile)
     # Some devices allow 65535 groups in the third dim; the kernel walks on through it.

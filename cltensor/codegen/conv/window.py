@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...layouts import numel
+
 if TYPE_CHECKING:
     from ..operand import Operand
 
 Three = tuple[int, int, int]
+FAR = 1 << 30  # places, taps and elements that a GPU's kernel counts with 32 bits
 
 
 class Window(NamedTuple):
@@ -49,3 +52,15 @@ def numbers(
         *(*x.shape[3:], *f.shape[3:], *y.shape[3:]),
         *(*window.stride, *window.step, *window.pad),
     )
+
+
+def reach(v: Operand, window: Window) -> int:
+    """Bound what a kernel counts of an operand: elements between its first and its last, the zeros around it among them, and places."""
+    sizes = tuple(n + 2 * abs(p) for n, p in zip(v.shape[3:], window.pad, strict=True))
+    steps = zip((v.shape[2], *sizes), v.strides[2:], strict=True)
+    return max(sum((n - 1) * abs(s) for n, s in steps), *sizes, numel(v.shape[2:]))
+
+
+def counter(*most: int) -> str:
+    """Name the type that counts up to each of some numbers."""
+    return "long" if max(most) >= FAR else "int"
