@@ -13,7 +13,8 @@ CPU        forward: a work-item per run of output rows. Columns [lo, hi) have wh
 run        how many columns such windows have, if these are few: averages then add up whole rows of elements, and their columns last.
            For largest elements, how many columns any windows have; rows with a nan are then made one by one.
 W          the type of positions. flat: every window sends back the same element, the first of x.
-GPU        a lane per element; backward, it walks the windows that can hold it. No atomics: results never vary.
+GPU        a lane per element of a plane, which walks through planes: where the element lies is worked out once. Backward, it walks
+           the windows that can hold it. No atomics: results never vary.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%
@@ -328,19 +329,26 @@ __kernel void ${fn}(__global const ${dt.cl} *x, __global ${dt.cl} *y\
 % endif
 % if not back and gpu:
   __global const ${dt.cl} *all = x;
-  for (long o = get_global_id(0); o < work; o += get_global_size(0)) {
-      const long plane = o / osize;
+  const I inside = (I)get_global_id(0);
+  if (inside >= (I)osize) return;
 % if last:
-      const long inside = o - plane * osize;
-      const I ch = (I)(inside % channels), rest = (I)(inside / channels);
+  const I ch = inside % (I)channels, rest = inside / (I)channels;
 % else:
-      const I rest = (I)(o - plane * osize);
+  const I rest = inside;
 % endif
-      const I a2 = rest % o2, a1 = rest / o2 % o1, a0 = rest / o2 / o1;
+  const I a2 = rest % o2, above = rest / o2, a1 = o0 == 1 ? above : above % o1, a0 = o0 == 1 ? 0 : above / o1;
+% if geometry != 'fractional':
+  ${span(0, 'a0')}
+  ${span(1, 'a1')}
+% endif
+  for (long plane = get_global_id(1); plane < work; plane += get_global_size(1)) {
+      const long o = plane * osize + inside;
       x = all + plane * isize;
 ${drawn()}\
+% if geometry == 'fractional':
       ${span(0, 'a0')}
       ${span(1, 'a1')}
+% endif
 ${single('a2', 'o')}\
   }
 % elif one:
@@ -407,18 +415,22 @@ ${single('c', 'o + c')}\
       }
   }
 % elif gpu:
-  for (long i = get_global_id(0); i < work; i += get_global_size(0)) {
-      const long plane = i / isize;
-      const I here = (I)(i - plane * isize), g2 = here % i2, g1 = here / i2 % i1, g0 = here / i2 / i1;
+  const I here = (I)get_global_id(0);
+  if (here >= (I)isize) return;
+  const I g2 = here % i2, above = here / i2, g1 = i0 == 1 ? above : above % i1, g0 = i0 == 1 ? 0 : above / i1;
+  ${holders(0, 'g0')}
+  ${holders(1, 'g1')}
+  ${holders(2, 'g2')}
+  for (long plane = get_global_id(1); plane < work; plane += get_global_size(1)) {
       __global const ${dt.cl} *g = x + plane * osize;
-      ${holders(0, 'g0')}
-      ${holders(1, 'g1')}
-      ${holders(2, 'g2')}
+% if best:
+      __global const ${W} *at = where + plane * osize;
+% endif
       T total = 0;
       for (I a0 = f0; a0 <= l0; ++a0) for (I a1 = f1; a1 <= l1; ++a1) for (I a2 = f2; a2 <= l2; ++a2) {
         const I o = (a0 * o1 + a1) * o2 + a2;
 % if best:
-        if (where[plane * osize + o] == here) total += ${sent('g + o')};
+        if (at[o] == here) total += ${sent('g + o')};
 % else:
         ${span(0, 'a0')}
         ${span(1, 'a1')}
@@ -427,7 +439,7 @@ ${single('c', 'o + c')}\
         total += ${sent('g + o')} / by;
 % endif
       }
-      ${memory.scalar_store('y + i', 'total')};
+      ${memory.scalar_store('y + plane * isize + here', 'total')};
   }
 % else:
   const long begin = get_global_id(0) * chunk, end = min(begin + chunk, work);

@@ -11,6 +11,7 @@ from support import close, data
 
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
+from cltensor.codegen import region
 from cltensor.codegen.resample import pool
 from cltensor.codegen.resample.pool import Window
 from cltensor.ops import core, replay
@@ -232,11 +233,17 @@ def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = get_backend(x.device)
     plain = _triples(shape, *sizes)
     parts = Window("adaptive", 2, plain.size, (1, 3, 11))
-    found: dict[bool, list] = {}
-    for gpu in (False, True):
+    found: list[list] = []
+    for gpu, lanes in (
+        (False, 0),
+        (True, 1 << 18),
+        (True, 64),
+    ):  # with few, each walks through planes
         monkeypatch.setattr(pool, "is_gpu", lambda _, gpu=gpu: gpu)
+        monkeypatch.setattr(region, "_GPU_LANES", lanes)
         pool._kernel.cache_clear()
-        results = found[gpu] = []
+        results: list = []
+        found.append(results)
         # Two dtypes have a kind of window each: the text of the kernels is otherwise the first one's.
         kind = ct.int32 if dtype == "float16" else ct.int64
         for window in {"float32": (plain, parts), "float16": (plain,), "int64": (parts,)}[dtype]:
@@ -250,9 +257,19 @@ def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
                 results.append(pool.largest_back(backend, y, at, window))
                 results.append(pool.average_back(backend, y, window))
     pool._kernel.cache_clear()
-    for one, other in zip(found[False], found[True]):
-        tol = 2e-2 if dtype == "float16" else 1e-5
-        close(core.result(one, x.device), core.result(other, x.device).tolist(), tol)
+    tol = 2e-2 if dtype == "float16" else 1e-5
+    for one, *others in zip(*found, strict=True):
+        for other in others:
+            close(core.result(one, x.device), core.result(other, x.device).tolist(), tol)
+
+
+def test_how_lanes_are_laid_over_planes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group covers short planes or part of a long one; there are no more lanes than a GPU has."""
+    assert pool._lanes_of_planes(512, 12544) == ((12544, 20), (64, 1))
+    assert pool._lanes_of_planes(7, 9) == ((16, 8), (16, 4))
+    assert pool._lanes_of_planes(1000, 1) == ((1, 1024), (1, 64))
+    monkeypatch.setattr(region, "_GPU_LANES", 64)
+    assert pool._lanes_of_planes(7, 70) == ((128, 1), (64, 1))
 
 
 @pytest.mark.parametrize("columns", [34, 35, 49])

@@ -212,14 +212,18 @@ def _launch(
     elif schedule.lanes > 1 and not (back or schedule.one):
         sizes["lo"], sizes["hi"] = window.whole()
     touched = numel(x.shape) + numel(y.shape)
+    planes = numel(x.shape[: -window.rank - last])
+    # A GPU's lanes count elements of a plane, and of all channels of it, from a multiple of a group.
+    channels, past = (x.shape[-1] if last else 1, GPU_GROUP) if gpu else (1, 0)
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...]
     if gpu:
-        work, chunk = numel(y.shape), 1
-        global_size, local_size = gpu_size(work), GPU_GROUP
+        work, chunk = planes, 1
+        global_size, local_size = _lanes_of_planes(planes, numel(y.shape) // planes)
     else:
-        planes = numel(x.shape[: -window.rank - last])
         work = planes if back else planes * window.out[0] * window.out[1]
         chunk = -(-work // min(work, workers(backend, touched)))
-        global_size, local_size = -(-work // chunk), 1
+        global_size, local_size = (-(-work // chunk),), (1,)
     longs = [work, x.offset, chunk]
     longs += [where.offset] if back and where is not None else []
     longs += [samples.offset] if samples is not None else []
@@ -232,7 +236,8 @@ def _launch(
         x.dtype,
         schedule,
         where is not None and not back,
-        max(numel(window.size), numel(window.out), *sizes.values()) >= 2**31,
+        max(numel(window.size) * channels, numel(window.out) * channels, *sizes.values())
+        >= 2**31 - past,
         last,
         tuple(sizes),
         len(longs),
@@ -240,11 +245,22 @@ def _launch(
     buffers = [o.buffer for o in (x, y, where, samples) if o is not None]
     backend.launch(
         kernel,
-        (global_size,),
-        (local_size,),
+        global_size,
+        local_size,
         [*buffers, *sizes.values(), *longs],
         touched * x.dtype.itemsize,
     )
+
+
+def _lanes_of_planes(planes: int, each: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the sizes of a launch whose lanes walk through planes, an element of each: short planes share a work-group."""
+    width = 1
+    while width < min(each, GPU_GROUP):
+        width *= 2
+    columns, rows = -(-each // width) * width, GPU_GROUP // width
+    walks = max(gpu_size(planes * columns) // columns, 1)
+    high = -(-planes // -(-planes // walks))
+    return (columns, -(-high // rows) * rows), (width, rows)
 
 
 def _pooled_shape(x: Operand, window: Window, last: bool) -> tuple[int, ...]:
