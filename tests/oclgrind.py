@@ -42,7 +42,7 @@ TEMPLATES = {
     "repeat_interleave": "move/spread",
     "repeat": "move/repeat",
     "stack of short rows": "move/interleave",
-    "cat of rows": "move/beside",
+    "cat of rows": "move/beside move/beside_gpu",
     "reduce all": "reduce/reduce reduce/gpu reduce/parts",
     "argmax": "reduce/first",
     "softmax": "rowwise rowwise_gpu",

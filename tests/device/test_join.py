@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from support import LAYOUTS, close, ct, data, laid, store_past_cache
 
+from cltensor.codegen.move import join as kernels
 from cltensor.runtime import STATS
 
 
@@ -317,6 +319,32 @@ def test_rows_side_by_side_are_one_launch(
     same = [ct.tensor(data(40, 33, 16, seed=k)) for k in range(3)]
     want = np.stack([x.cpu().numpy() for x in same], 1)
     np.testing.assert_array_equal(ct.stack(same, 1).cpu().numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "uint8", "int64"])
+@pytest.mark.parametrize(("units", "each"), [(1 << 20, 16), (1, 3), (1, 16)])
+def test_rows_side_by_side_are_one_launch_on_a_gpu(
+    dtype: str, units: int, each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In units of 16 bytes or fewer, a row for each lane or several."""
+    monkeypatch.setattr(kernels, "is_gpu", lambda _: True)
+    monkeypatch.setattr(kernels, "_GROUPS", 1)
+    monkeypatch.setattr(kernels, "_EACH", each)
+    monkeypatch.setattr(kernels, "GRAIN", 1)
+    rng, backend = np.random.default_rng(0), ct.zeros(1)._storage.backend
+    monkeypatch.setattr(backend, "info", dataclasses.replace(backend.info, compute_units=units))
+    for rows, widths in ((37, (80, 304)), (9, (40, 33, 301, 1000)), (1, (64, 640)), (6, (1, 130, 99))):  # fmt: skip
+        parts = [(rng.random((rows, n)) * 100).astype(dtype) for n in widths]
+        tensors = [ct.tensor(x) for x in parts]
+        ct.opencl.synchronize()
+        before = ct.stats().launches
+        got = ct.cat(tensors, 1)
+        assert ct.stats().launches - before == 1
+        np.testing.assert_array_equal(got.cpu().numpy(), np.concatenate(parts, 1))
+        got = ct.cat([x[:, 3:] if x.shape[1] > 200 else x for x in tensors], 1)
+        cut = [x[:, 3:] if x.shape[1] > 200 else x for x in parts]
+        np.testing.assert_array_equal(got.cpu().numpy(), np.concatenate(cut, 1))
+        np.testing.assert_array_equal(ct.cat(tensors[:1] * 3, 0).cpu().numpy(), np.concatenate(parts[:1] * 3, 0))  # fmt: skip
 
 
 def test_lists_of_many_are_told_apart() -> None:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 # What `interleave` takes at most: bytes of a source's row, and sources.
 RUN_BYTES, RUN_PARTS = 32, 8
 BATCH = 128  # rows that are made before they go past the cache
+# Of a GPU's join of rows: lanes of a group, groups for each unit, and rows that a lane copies at most and at a time.
+_LANES, _GROUPS, _EACH, _AHEAD = 128, 16, 16, 4
 
 
 def interleaves(total: int, length: int, parts: int, itemsize: int) -> bool:
@@ -67,19 +69,19 @@ def interleave(backend: Backend, sources: Sequence[Operand], length: int, out: O
 
 def goes_beside(backend: Backend, rows: int, widths: Sequence[int], itemsize: int) -> bool:
     """Whether so many rows of so many elements of each source are better made in one launch than source by source."""
-    few = rows > 1 and 1 < len(widths) <= RUN_PARTS and itemsize in (4, 8)
-    return (
-        few
-        and not is_gpu(backend)
-        and rows * sum(widths) >= GRAIN
-        and min(widths) * itemsize >= LINE
-    )
+    few = 1 < len(widths) <= RUN_PARTS and rows * sum(widths) >= GRAIN
+    if is_gpu(backend):
+        return few and itemsize <= 8 and min(widths) > 0
+    return few and rows > 1 and itemsize in (4, 8) and min(widths) * itemsize >= LINE
 
 
 def beside(
     backend: Backend, sources: Sequence[Operand], widths: Sequence[int], out: Operand
 ) -> None:
     """Write a row of each source in turn into each row of `out`; all are dense and of one dtype."""
+    if is_gpu(backend):
+        _beside_on_lanes(backend, sources, widths, out)
+        return
     width, size = sum(widths), out.dtype.itemsize
     total = math.prod(out.shape)
     memory = _memory(backend, size)
@@ -90,6 +92,29 @@ def beside(
         [total // width, width, out.offset, *[k for x, n in zip(sources, widths, strict=True) for k in (x.offset, n)]],
         min(total // width, workers(backend, total)), 2 * total * size,
         I="long", parts=len(sources), memory=memory, streamed=streamed, headers=include("stream") if streamed else "",
+    )  # fmt: skip
+
+
+def _beside_on_lanes(
+    backend: Backend, sources: Sequence[Operand], widths: Sequence[int], out: Operand
+) -> None:
+    """As `beside`, by the largest units of memory that all rows are made of."""
+    size, total = out.dtype.itemsize, math.prod(out.shape)
+    places = [out.offset, *(x.offset for x in sources), *widths]
+    unit = next(n for n in (16, 8, 4, 2, 1) if n <= size or all(k * size % n == 0 for k in places))
+    width, rows = sum(widths) * size // unit, total // sum(widths)
+    lanes = min(_LANES, backend.info.max_group)
+    blocks = -(-width // lanes)
+    each = max(min(blocks * rows // (_GROUPS * backend.info.compute_units), _EACH), 1)
+    each -= each % _AHEAD if each > _AHEAD else 0
+    run(
+        backend, "move/beside_gpu", f"beside_gpu{unit}_{len(sources)}", [out.buffer, *[x.buffer for x in sources]],
+        [
+            rows, width, each, out.offset * size // unit,
+            *[k * size // unit for x, n in zip(sources, widths, strict=True) for k in (x.offset, n)],
+        ],
+        (blocks * -(-rows // each) * lanes, lanes), 2 * total * size,
+        I=index_type(backend, out, *sources), parts=len(sources), size=unit, lanes=lanes, ahead=_AHEAD,
     )  # fmt: skip
 
 
