@@ -162,6 +162,39 @@ def test_rows_of_many_shapes(
     np.testing.assert_allclose(y, np.log(p), 0.03, 0.03)
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("norm", ["batch", "group"])
+def test_norms_of_few_channels_by_sums(
+    norm: str, weighted: bool, lanes: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both sums of the way back are one kernel, and a chain is left."""
+    from cltensor.ops.nn import rowwise
+
+    monkeypatch.setattr(rowwise, "SMALL", 1)
+    monkeypatch.setattr(rowwise, "COLUMNS", 1)
+    monkeypatch.setattr(lanes, "info", dataclasses.replace(lanes.info, compute_units=40))
+    rng, made, launch = np.random.default_rng(3), [], lanes.launch_held
+    monkeypatch.setattr(lanes, "launch_held", lambda k, *a, **b: (made.append(k.name), launch(k, *a, **b)))  # fmt: skip
+    a, slope = (2 * rng.standard_normal((2, 5, 6, 7, 9)) + 3).astype(np.float32)
+    w, b = rng.standard_normal((2, 6)).astype(np.float32) if weighted else (None, None)
+    found = []
+    for where in (lanes.device, device_list()[0]):
+        x = ct.tensor(a, device=where, requires_grad=True)
+        factors = [
+            v if v is None else ct.tensor(v, device=where, requires_grad=True) for v in (w, b)
+        ]
+        if norm == "batch":
+            y = ct.nn.functional.batch_norm(x, None, None, *factors, training=True)
+        else:
+            y = ct.nn.functional.group_norm(x, 3, *factors)
+        given = [v for v in (x, *factors) if v is not None]
+        by = ct.autograd.grad(y, given, ct.tensor(slope, device=where))
+        found.append([np.asarray(v.tolist()) for v in (y, *by)])
+    assert sum(name.startswith("norm_sums") and "merge" not in name for name in made) == 1
+    for mine, expected in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, expected, 2e-4, 2e-4)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_lanes_find_what_vectors_find(
     name: str, lanes: Backend, as_it_was: None, monkeypatch: pytest.MonkeyPatch

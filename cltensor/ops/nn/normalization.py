@@ -82,9 +82,9 @@ def _normalized(
     for v in (weight, bias):
         if v is not None:
             operands.append(_seen(v, scaled))
-    last = _side_by_side(input, dims, images)
-    if last is not None:
-        found, *numbers = norm_last.forward(last, grouped[1], weight, bias, eps)
+    seen = _for_sums(input, grouped, dims, images)
+    if seen is not None:
+        found, *numbers = norm_last.forward(seen, grouped[1], weight, bias, eps)
         out = norm_last.as_before(found, input)
         mean, var, rstd = [_seen(v, layouts.reduced_shape(grouped, dims, True)) for v in numbers]
     elif rowwise.worth(operands[0], dims, norm=True):
@@ -112,12 +112,23 @@ def _normalized(
     return out, mean, var, rstd
 
 
-def _side_by_side(x: Tensor, dims: tuple[int, ...], images: bool) -> Tensor | None:
-    """What norm_last.py normalises: large images, by groups of channels or over the batch, if channels lie side by side."""
+def _for_sums(
+    x: Tensor,
+    grouped: tuple[int, ...],
+    dims: tuple[int, ...],
+    images: bool,
+    most: int = rowwise.COLUMNS,
+) -> norm_last.Seen | None:
+    """What norm_last.py normalises, by groups of channels or over the batch: large images, if channels lie side by side, or on a GPU few rows."""
     over = dims[0] == 0  # the batch, in rows across, which are quick from a cache
     if not images or x.numel() < (rowwise.COLUMNS if over else rowwise.SMALL):
         return None
-    return norm_last.seen(x, 1 if over else x.shape[0])
+    samples = 1 if over else x.shape[0]
+    found = norm_last.side_by_side(x, samples)
+    if found is not None or not rowwise.by_lanes(x) or not x._contig:
+        return found
+    few = not rowwise.worth(_seen(x, grouped), dims, most, norm=True)
+    return norm_last.in_pieces(x, samples) if few else None
 
 
 _RSTD = Row("norm_rstd", {"f": "rsqrt(x + y)"}, public=False)
@@ -168,9 +179,9 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     if g.shape != ctx.shapes[0]:
         g = g.expand(ctx.shapes[0])
     if not ctx.fixed and not graph.needs_grad(x, g):
-        last = _side_by_side(x, dims, ctx.images)
-        if last is not None:
-            return _back_last(ctx, last, g)
+        seen = _for_sums(x, ctx.grouped, dims, ctx.images, 2 * rowwise.COLUMNS)
+        if seen is not None:
+            return _back_by_sums(ctx, seen, g)
     plain = _seen(x, ctx.grouped)
     rows = rowwise.worth(plain, dims, 2 * rowwise.COLUMNS, norm=True)
     if rows and not ctx.fixed and not graph.needs_grad(x, g):
@@ -195,13 +206,13 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     return by_x, by_weight, by_bias
 
 
-def _back_last(ctx: Any, x: Tensor, g: Tensor) -> tuple:
-    """The gradients of channels side by side, in the order that input and result have in memory."""
+def _back_by_sums(ctx: Any, seen: norm_last.Seen, g: Tensor) -> tuple:
+    """The gradients by sums for each channel, in the order that input and result have in memory."""
     given = ctx.input
-    g = norm_last.seen(formats.settled(g.detach(), given._strides), x.shape[0])
-    groups = x.shape[0], ctx.grouped[1]
+    g = norm_last.like(formats.settled(g.detach(), given._strides), seen)
+    groups = seen.samples, ctx.grouped[1]
     mean, rstd = [_seen(v, groups) for v in (ctx.result1, ctx.result2)]
-    by_x, *others = norm_last.backward(x, g, mean, rstd, ctx.weight, ctx.needs)
+    by_x, *others = norm_last.backward(seen, g, mean, rstd, ctx.weight, ctx.needs)
     return None if by_x is None else norm_last.as_before(by_x, given), *[
         None if v is None else _seen(v, tuple(shape))
         for v, shape in zip(others, ctx.shapes[1:3], strict=True)

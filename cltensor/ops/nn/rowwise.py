@@ -132,6 +132,11 @@ def worth(x: Tensor, dims: Sequence[int], most: int = COLUMNS, *, norm: bool = F
     return total <= SMALL or total // n >= backend.info.compute_units
 
 
+def by_lanes(x: Tensor) -> bool:
+    """Whether a GPU computes."""
+    return get_backend(x.device).info.kind != "cpu"
+
+
 def few_from_cache(x: Tensor, dims: Sequence[int]) -> bool:
     """Whether the numbers of rows are had sooner by passing over each twice than by one running state: on a CPU, along memory."""
     return get_backend(x.device).info.kind == "cpu" and worth(x, dims, 0)
