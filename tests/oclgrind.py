@@ -92,7 +92,7 @@ TEMPLATES = {
     "grid_sample": "resample/grid",
     "attention": "attention/forward attention/backward attention/gpu attention/tiles",
     "attention half by tiles": "attention/forward gemm/amx_pack",
-    "attention of a few": "attention/few",
+    "attention of a few": "attention/few attention/few_gpu attention/join",
     "ctc_loss": "ctc/gpu ctc/cpu",
     "lstm": "recurrent/forward recurrent/backward recurrent/pack recurrent/steps",
     "embedding_bag": "bag",
@@ -161,8 +161,8 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             k, k, v, is_causal=True
         )
 
-    def attention(queries: int = 19, **options: Any) -> Any:
-        heads = (r(1, 2, queries, 8), r(1, 2, 21, 8), r(1, 2, 21, 8))
+    def attention(queries: int = 19, keys: int = 21, **options: Any) -> Any:
+        heads = (r(1, 2, queries, 8), r(1, 2, keys, 8), r(1, 2, keys, 8))
         return grads(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **options), *heads)
 
     def recurrent(mode: str, gates: int, sizes: Any = None) -> Any:
@@ -479,7 +479,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         ),
         "attention": lambda: attention(),
         "attention half by tiles": attention_by_tiles,
-        "attention of a few": lambda: (*attention(1), *attention(2, is_causal=True), *attention(3, attn_mask=r(3, 21))),
+        "attention of a few": lambda: (*attention(1), *attention(2, is_causal=True), *attention(3, attn_mask=r(3, 21)), *attention(2, 131)),
         "attention causal": lambda: attention(is_causal=True),
         "attention masked": lambda: attention(attn_mask=r(19, 21)),
         "attention dropout": lambda: attention(dropout_p=0.3),

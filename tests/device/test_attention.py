@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import platform
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,9 @@ from support import close, data
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.codegen import attention as family
+from cltensor.codegen.operand import Operand
 from cltensor.codegen.products import gemm_amx
+from cltensor.layouts import contiguous_strides
 from cltensor.nn import functional as F
 from cltensor.runtime import STATS, device, get_backend
 
@@ -111,6 +115,22 @@ def test_values_and_gradients_match_plain_ops(case: tuple[Any, ...]) -> None:
         close(a, b.tolist(), 2e-5)
 
 
+def _operand(backend: Any, x: np.ndarray) -> Any:
+    dt = {"b": ct.bool, "f": ct.float32, "e": ct.float16, "d": ct.float64}[
+        "b" if x.dtype == bool else x.dtype.char
+    ]
+    buffer = backend.alloc(x.nbytes)
+    backend.write(buffer, 0, np.ascontiguousarray(x))
+    return Operand(buffer, dt, x.shape, contiguous_strides(x.shape), 0)
+
+
+def _array(backend: Any, o: Any) -> np.ndarray:
+    item = o.dtype.itemsize
+    kind = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[o.dtype.code]
+    raw = backend.read(o.buffer, 0, item * math.prod(o.shape)).view(kind)
+    return np.lib.stride_tricks.as_strided(raw, o.shape, [item * s for s in o.strides])
+
+
 @pytest.mark.parametrize(("schedule", "kind"), [("cpu", "bool"), ("cpu", "float"), ("gpu", "bool")])
 def test_both_schedules(schedule: str, kind: str) -> None:
     backend = backend_for(schedule)
@@ -118,19 +138,10 @@ def test_both_schedules(schedule: str, kind: str) -> None:
         pytest.skip("a private backend of the first device")
     shapes = {"q": (1, 2, 3, 37, 20), "k": (1, 2, 3, 41, 20), "v": (1, 2, 3, 41, 12), "g": (1, 2, 3, 37, 12)}  # fmt: skip
     arrays = {name: data(*shape) for name, shape in shapes.items()}
+    op, back = partial(_operand, backend), partial(_array, backend)
     mask = data(37, 41) > -0.5 if kind == "bool" else data(37, 41)
     if kind == "bool":
         mask[3] = False  # a row that sees nothing
-
-    def op(x: np.ndarray) -> Any:
-        dt = ct.bool if x.dtype == bool else ct.float32
-        buffer = backend.alloc(x.nbytes)
-        backend.write(buffer, 0, np.ascontiguousarray(x))
-        return family.Operand(buffer, dt, x.shape, tuple(s // x.itemsize for s in x.strides), 0)
-
-    def back(o: Any) -> np.ndarray:
-        raw = backend.read(o.buffer, 0, 4 * math.prod(o.shape)).view(np.float32)
-        return np.lib.stride_tricks.as_strided(raw, o.shape, [4 * s for s in o.strides])
 
     operands = [op(arrays[name]) for name in ("q", "k", "v")]
     wide = op(mask)._replace(shape=(1, 2, 3, 37, 41), strides=(0, 0, 0, 41, 1))
@@ -150,6 +161,62 @@ def test_both_schedules(schedule: str, kind: str) -> None:
         with_rows = _plain(q, k, v, m, causal)
         for a, b in zip(grads, ct.autograd.grad(with_rows, (q, k, v), g), strict=True):
             close(back(a), b.tolist(), 2e-5)
+
+
+LANES = [
+    # L, S, E, Ev, type, bytes of local memory: parts of keys or none, each tile, rows that begin anywhere, a query or a few
+    (70, 600, 64, 64, "f", 48 << 10),
+    (70, 600, 64, 61, "f", 40 << 10),
+    (40, 300, 30, 32, "f", 32 << 10),
+    (40, 140, 128, 100, "f", 48 << 10),
+    (20, 70, 64, 64, "d", 48 << 10),
+    (40, 70, 256, 256, "f", 96 << 10),
+    (33, 90, 64, 64, "e", 64 << 10),
+    (3, 700, 64, 64, "f", 48 << 10),
+    (1, 300, 20, 130, "f", 96 << 10),
+    (2, 130, 128, 7, "d", 80 << 10),
+]
+
+
+@pytest.mark.parametrize("case", LANES, ids=str)
+def test_tiles_of_lanes(case: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    length, keys, width, depth, kind, local = case
+    backend = backend_for("gpu")
+    if backend.device.type != ct.get_default_device().type:
+        pytest.skip("a private backend of the first device")
+    monkeypatch.setattr(
+        backend,
+        "info",
+        dataclasses.replace(backend.info, local_mem=local, compute_units=8, max_group=256),
+    )
+    shapes = [(1, 2, 2, length, width), (1, 2, 2, keys, width), (1, 2, 2, keys, depth), (1, 2, 2, length, depth)]  # fmt: skip
+    q, k, v, g = (data(*s, seed=i).astype(kind) for i, s in enumerate(shapes))
+    seen = data(length, keys, seed=9) > 0
+    seen[0] = False
+    close_to = {"f": 2e-5, "d": 1e-12, "e": 4e-3}[kind]
+    for mask, causal in ((None, False), (None, True), (seen, False)):
+        there = None
+        if mask is not None:
+            there = _operand(backend, mask)._replace(
+                shape=(1, 2, 2, length, keys), strides=(0, 0, 0, keys, 1)
+            )
+        operands = [_operand(backend, x) for x in (q, k, v)]
+        scale = 1 / math.sqrt(width)
+        assert family.takes(backend, operands[0].dtype, (1, 2, 2), length, keys, width, depth)
+        out, lse = family.forward(backend, *operands, there, causal, scale, schedule="gpu")
+        close(_array(backend, out), _numpy(q, k, v, mask, causal), close_to)
+        wide = np.float32 if kind == "e" else kind
+        delta = (_array(backend, out).astype(wide) * g.astype(wide)).sum(-1)
+        known = [_operand(backend, g), lse, _operand(backend, delta)]
+        found = family.backward(backend, *operands, there, *known, causal, scale, schedule="gpu")
+        exact = [ct.tensor(x.astype(np.float64), requires_grad=True) for x in (q, k, v)]
+        plain = g.astype(np.float64)
+        written = None if mask is None else ct.tensor(mask)
+        if mask is not None:  # plain ops make NaN of the row that sees nothing
+            written[0], plain[..., 0, :] = True, 0
+        wanted = ct.autograd.grad(_plain(*exact, written, causal), exact, ct.tensor(plain))
+        for a, b in zip(found, wanted, strict=True):
+            close(_array(backend, a), b.tolist(), 5 * close_to)
 
 
 @drawn(

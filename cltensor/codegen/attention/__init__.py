@@ -1,0 +1,100 @@
+"""The attention family: softmax(q k^T * scale + mask) v and its gradients, tile by tile, without a matrix of scores.
+
+Operands have three batch dims (stride 0 where broadcast), then rows and columns, of any strides. Owns the schedules, the
+division into tasks and the scratch memory. A kernel's key is dtypes and kind of mask, never a size. Knows nothing of
+tensors, of dropout or of the gradient of a mask.
+
+The sums' logarithms that `forward` returns are +inf for rows that see nothing: their probabilities are then zero.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...layouts import contiguous_strides, numel
+from ..operand import Operand
+from ..products.product import WIDE, accumulator
+from . import cpu, gpu
+from .asked import Attention, result
+
+if TYPE_CHECKING:
+    from ...dtypes import dtype
+    from ...runtime import Backend
+
+
+def takes(
+    backend: Backend,
+    dt: dtype,
+    batch: tuple[int, ...],
+    length: int,
+    keys: int,
+    width: int,
+    depth: int,
+) -> bool:
+    """Tell whether the kernels handle these sizes; empty and enormous ones are left to plain ops."""
+    if len(batch) > 3 or not numel(batch) * length * keys * width * depth:
+        return False
+    if max(length, keys) >= 1 << 27 or max(width, depth) >= 1 << 16:
+        return False
+    return backend.info.kind == "cpu" or gpu.takes(backend, dt, width, depth)
+
+
+def forward(
+    backend: Backend,
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    mask: Operand | None,
+    causal: bool,
+    scale: float,
+    *,
+    schedule: str | None = None,
+) -> tuple[Operand, Operand]:
+    """Compute (out, lse) for q [B, B', B'', L, E], k [..., S, E], v [..., S, Ev], mask [..., L, S] (bool or float).
+
+    `out` has q's dtype and lies with the rows outside the last two batch dims, as attention heads are wanted next; `lse` is
+    dense, of the accumulating type. `schedule` is "cpu" or "gpu"; by default the device decides.
+    """
+    by_threads = backend.info.kind == "cpu" if schedule is None else schedule == "cpu"
+    out = result(backend, q, q.dtype, v.shape[-1])
+    wide = WIDE[accumulator(q.dtype)]
+    shape = q.shape[:-1]
+    lse = Operand(
+        backend.alloc(numel(shape) * wide.itemsize), wide, shape, contiguous_strides(shape)
+    )
+    asked = Attention(q, k, v, mask, causal, scale)
+    (cpu.forward if by_threads else gpu.forward)(backend, asked, out, lse.buffer)
+    return out, lse
+
+
+def backward(
+    backend: Backend,
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    mask: Operand | None,
+    g: Operand,
+    lse: Operand,
+    delta: Operand,
+    causal: bool,
+    scale: float,
+    want_q: bool = True,
+    want_k: bool = True,
+    *,
+    schedule: str | None = None,
+) -> tuple[Operand, Operand, Operand]:
+    """Compute the gradients of q, k and v from that of `out`; they have the joint batch dims and the accumulating type.
+
+    `delta` [..., L] is the sum of out * g along each row. What is not wanted (queries; keys and values) is left undefined.
+    """
+    by_threads = backend.info.kind == "cpu" if schedule is None else schedule == "cpu"
+    wide = WIDE[accumulator(q.dtype)]
+    made = (
+        result(backend, q, wide, q.shape[-1], q.shape[:-2]),
+        result(backend, k, wide, k.shape[-1], q.shape[:-2]),
+        result(backend, v, wide, v.shape[-1], q.shape[:-2]),
+    )
+    asked = Attention(q, k, v, mask, causal, scale)
+    known = {"g": g, "lse": lse, "delta": delta}
+    (cpu.backward if by_threads else gpu.backward)(backend, asked, known, want_q, want_k, made)
+    return made

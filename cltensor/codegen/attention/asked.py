@@ -1,0 +1,126 @@
+"""What the schedules of attention share: what is asked for, parameters of operands, where results lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ... import dtypes
+from ...layouts import contiguous_strides, numel
+from ..operand import Operand
+from ..products.product import LONG, Access, access_variables, accumulator, ceil_div
+from ..source import include
+
+if TYPE_CHECKING:
+    from ...dtypes import dtype
+    from ...runtime import Backend
+
+INT = np.int32
+FEW = 3  # queries that read keys and values where they lie
+STEP = 64  # keys between two of such a query's corrections
+
+
+class Attention(NamedTuple):
+    """What is asked for: operands and settings, and the sizes that follow from them."""
+
+    q: Operand
+    k: Operand
+    v: Operand
+    mask: Operand | None
+    causal: bool
+    scale: float
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        return self.q.shape[:-2]
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Queries, keys, and the widths of keys and values."""
+        return self.q.shape[-2], self.v.shape[-2], self.q.shape[-1], self.v.shape[-1]
+
+    @property
+    def key(self) -> tuple[dtype, dtype | None]:
+        """What kernels differ by."""
+        return self.q.dtype, None if self.mask is None else self.mask.dtype
+
+    @property
+    def named(self) -> dict[str, Operand]:
+        named = {"q": self.q, "k": self.k, "v": self.v}
+        return named if self.mask is None else {**named, "mask": self.mask}
+
+    def kernel_name(self, kind: str) -> str:
+        of = "" if self.mask is None else f"_mask_{self.mask.dtype.code}"
+        return f"attention_{kind}_{self.q.dtype.code}{of}"
+
+
+def result(
+    backend: Backend, like: Operand, dt: dtype, cols: int, batch: tuple[int, ...] | None = None
+) -> Operand:
+    """Allocate rows for an operand: dense where it is, else with the rows outside the heads."""
+    shape = (*(like.shape[:-2] if batch is None else batch), like.shape[-2], cols)
+    buffer = backend.alloc(numel(shape) * dt.itemsize)
+    if batch is not None and _straight(like):
+        return Operand(buffer, dt, shape, contiguous_strides(shape))
+    heads = next((d for d in (1, 2) if shape[d - 1] != 1), 2)
+    rows, inner = shape[3], shape[heads:3]
+    strides = list(contiguous_strides((*shape[:heads], rows, *inner, cols)))
+    return Operand(
+        buffer, dt, shape, (*strides[:heads], *strides[heads + 1 : 4], strides[heads], 1)
+    )
+
+
+def _straight(x: Operand) -> bool:
+    wanted = contiguous_strides(x.shape)
+    return all(n == 1 or a == b for n, a, b in zip(x.shape, x.strides, wanted, strict=True))
+
+
+def _mask_kind(mask: Operand | None) -> str:
+    return "" if mask is None else "bool" if mask.dtype is dtypes.bool else "float"
+
+
+def sides(
+    named: dict[str, Operand], rows_only: tuple[str, ...] = ()
+) -> tuple[list[str], list[Any], list[Any]]:
+    """Return the parameters, their types and the arguments that say where operands lie."""
+    texts: list[str] = []
+    types: list[Any] = []
+    args: list[Any] = []
+    for name, x in named.items():
+        steps = ("0", "1", "2", "r") if name in rows_only else ("0", "1", "2", "r", "c")
+        texts.append(f"__global const {x.dtype.cl} *{name}")
+        texts += [f"const long {name}_{s}" for s in ("o", *steps)]
+        types += [None] + [LONG] * (1 + len(steps))
+        args += [x.buffer, x.offset, *x.strides]
+    return texts, types, args
+
+
+def variables(asked: Attention, lanes: int) -> dict[str, Any]:
+    q, mask = asked.q, asked.mask
+    acc = accumulator(q.dtype)
+    found = access_variables(q.dtype, q.dtype, lanes)
+    if acc == "float":
+        heads = list(found["headers"])
+        if not any("CLT_LANES" in h for h in heads):
+            heads.insert(0, f"#define CLT_LANES {lanes}")
+        found["headers"] = [*heads, include("elementary/exp", "elementary/log")]
+    found["headers"] = [*found["headers"], include("flush")]
+    found["mask"] = _mask_kind(mask)
+    found["mask_type"] = "" if mask is None else mask.dtype.cl
+    if mask is not None:
+        if mask.dtype.code == "bf16" and q.dtype.code != "bf16":
+            raise ValueError("a mask of 16 bits needs operands of its dtype")
+        access = Access(mask.dtype.cl, acc, mask.dtype.code)
+        found["mask_load"] = access.load
+        found["mask_loadv"] = lambda place: access.loadv(place, lanes)
+        typed = mask.dtype.cl if mask.dtype.code != "f16" else "ushort"
+        if all(t != typed for t, _ in found["unaligned"]):
+            found["unaligned"] = [*found["unaligned"], (typed, mask.dtype.itemsize)]
+    else:
+        found["mask_load"] = found["mask_loadv"] = None
+    return found
+
+
+def up(n: int, step: int) -> int:
+    return ceil_div(n, step) * step

@@ -1,0 +1,231 @@
+"""Attention where a work-item is a lane: a work-group for a block of rows, or for a query and some of the keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...layouts import numel
+from ..products.product import LONG, SCALARS, WIDE, accumulator, built, ceil_div
+from ..source import render
+from .asked import FEW, INT, STEP, Attention, sides, up, variables
+
+if TYPE_CHECKING:
+    from ...dtypes import dtype
+    from ...runtime import Backend, Buffer
+    from ..operand import Operand
+
+WIDTH = 256  # the widest head a work-group has local memory and registers for
+FEW_KEYS = (
+    128  # keys from which on a query or a few have groups of their own, each for some of the keys
+)
+GROUPS = 4  # work-groups for each unit that keys are divided to get
+PARTS = 64  # parts of the keys at most
+GROUP = 128  # work-items in a group, where no tile says how many
+
+
+def _room(width: int) -> int:
+    """Return the width a kernel is built for: a power of two, for few kernels."""
+    return max(32, 1 << (width - 1).bit_length())
+
+
+class _Tile(NamedTuple):
+    """How a work-group divides a tile of scores: down x across lanes, each with rows x cols of them.
+
+    shared: keys and values take turns in one tile of local memory.
+    """
+
+    down: int
+    across: int
+    rows: int
+    cols: int
+    shared: bool = False
+
+    def numbers(self, kind: str, width: int) -> int:
+        """Return how many numbers of local memory a kernel takes."""
+        mine, others = self.down * self.rows, self.across * self.cols
+        pitch, table = width + 4, mine * (others + 4)
+        if kind != "forward":
+            tables = 2 * table + 2 * others if kind == "by_keys" else table
+            return 2 * (mine + others) * pitch + tables
+        stats = mine * (self.across + 6)
+        if self.shared:
+            return (mine + others) * pitch + table + stats
+        return (mine + others) * pitch + max(others * pitch, table + pitch) + stats
+
+
+_SMALL = _Tile(8, 8, 2, 2)  # also for few rows
+_TILES = {
+    "forward": (_Tile(8, 16, 4, 4), _Tile(8, 16, 4, 4, True), _Tile(8, 16, 4, 2), _Tile(8, 16, 4, 2, True), _Tile(8, 8, 4, 4)),
+    "by_query": (_Tile(8, 16, 4, 2), _Tile(8, 8, 4, 4)),
+    "by_keys": (_Tile(8, 16, 4, 2), _Tile(8, 8, 4, 4)),
+}  # fmt: skip
+
+
+def _tile(backend: Backend, dt: dtype, kind: str, rows: int, room: int) -> _Tile:
+    """Choose the largest tile that a group has local memory, lanes and columns of results for."""
+    size = WIDE[accumulator(dt)].itemsize
+    for tile in _TILES[kind]:
+        fits = tile.numbers(kind, room) * size <= backend.info.local_mem
+        if (
+            fits
+            and rows > _SMALL.down * _SMALL.rows
+            and 4 * tile.across <= room
+            and tile.down * tile.across <= backend.info.max_group
+        ):
+            return tile
+    return _SMALL
+
+
+def takes(backend: Backend, dt: dtype, width: int, depth: int) -> bool:
+    room = _room(max(width, depth))
+    size = WIDE[accumulator(dt)].itemsize
+    return room <= WIDTH and _SMALL.numbers("by_keys", room) * size <= backend.info.local_mem
+
+
+def _run(
+    backend: Backend,
+    kind: str,
+    asked: Attention,
+    known: dict[str, Operand],
+    results: list[Operand],
+    lse: Buffer | None = None,
+) -> None:
+    """Launch one kernel of attention/gpu.mako: a work-group per block of rows, of keys for "by_keys"."""
+    acc, batch = accumulator(asked.q.dtype), asked.batch
+    length, keys, width, depth = asked.sizes
+    room, own = _room(max(width, depth)), keys if kind == "by_keys" else length
+    tile = _tile(backend, asked.q.dtype, kind, own, room)
+    texts, types, args = sides({**asked.named, **known}, ("lse", "delta"))
+
+    def make() -> tuple[str, str, list[Any], tuple[str, ...]]:
+        name = f"{asked.kernel_name(kind)}_gpu{room}"
+        text = render(
+            "attention/gpu",
+            fn=name,
+            kind=kind,
+            parameters=texts,
+            W=room,
+            DOWN=tile.down,
+            ACROSS=tile.across,
+            R=tile.rows,
+            C=tile.cols,
+            shared=tile.shared,
+            **variables(asked, 8),
+        )
+        numbers = [*[LONG] * (4 * len(results)), *[INT] * 11, SCALARS[acc]]
+        buffers = len(results) + 2 * (kind == "forward")
+        return name, text, [*types, *[None] * buffers, *numbers], _options(backend)
+
+    kernel = built(backend, ("attention gpu", kind, *asked.key, room, tile), make)
+    batches = numel(batch)
+    tasks = batches * ceil_div(own, tile.down * tile.rows)
+    parts, part_keys, partial = 1, keys, results[0].buffer
+    args += [x.buffer for x in results]
+    if kind == "forward":
+        step = tile.across * tile.cols
+        wanted = min(GROUPS * backend.info.compute_units // tasks, keys // (4 * step))
+        parts, part_keys = _parts(keys, step, wanted)
+        if parts > 1:
+            partial = _partial(backend, asked, parts)
+        args += [lse, partial]
+    args += [s for x in results for s in x.strides[:4]]
+    args += [*batch[1:], batches, tasks * parts, parts, part_keys]
+    args += [length, keys, width, depth, int(asked.causal), asked.scale]
+    group = tile.down * tile.across
+    groups = min(tasks * parts, 1 << 16)
+    products = {"forward": 2, "by_query": 3, "by_keys": 4}[kind]
+    work = batches * length * keys * (width + depth)
+    backend.launch(kernel, (groups * group,), (group,), args, flops=work * products)
+    if parts > 1 and lse is not None:
+        _join(backend, asked, partial, parts, results[0], lse)
+
+
+def _options(backend: Backend) -> tuple[str, ...]:
+    """Return a tile's options: NVIDIA's compiler would take more registers than let four groups run at once."""
+    nvidia = backend.info.platform.startswith("NVIDIA")
+    return ("-cl-nv-maxrregcount=128",) if nvidia else ()
+
+
+def _parts(keys: int, step: int, wanted: int) -> tuple[int, int]:
+    """Divide keys into about so many parts of whole steps; return how many there are, and a part's keys."""
+    part = up(ceil_div(keys, max(1, min(wanted, PARTS))), step)
+    return ceil_div(keys, part), part
+
+
+def _partial(backend: Backend, asked: Attention, parts: int) -> Buffer:
+    """Allocate what groups make of their parts of the keys: a row's numbers, its largest score, its sum."""
+    numbers = numel(asked.q.shape[:-1]) * parts * (asked.sizes[3] + 2)
+    return backend.alloc(numbers * WIDE[accumulator(asked.q.dtype)].itemsize)
+
+
+def _join(
+    backend: Backend, asked: Attention, partial: Buffer, parts: int, out: Operand, lse: Buffer
+) -> None:
+    """Put together what groups made of their parts of the keys."""
+    rows, depth = numel(asked.q.shape[:-1]), asked.sizes[3]
+    group = min(GROUP, backend.info.max_group)
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = f"attention_join_{asked.q.dtype.code}"
+        text = render("attention/join", fn=name, GROUP=group, **variables(asked, 8))
+        return name, text, [*[None] * 3, *[LONG] * 4, *[INT] * 2, LONG, *[INT] * 3]
+
+    kernel = built(backend, ("attention join", *asked.key, group), make)
+    args = [partial, out.buffer, lse, *out.strides[:4], *asked.batch[1:], rows, parts]
+    args += [asked.sizes[0], depth]
+    backend.launch(kernel, (up(rows * depth, group),), (group,), args)
+
+
+def _few(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
+    """A work-group for each query and part of the keys; then their results are put together."""
+    acc, batch = accumulator(asked.q.dtype), asked.batch
+    length, keys, width, depth = asked.sizes
+    room, group = _room(max(width, depth)), min(GROUP, backend.info.max_group)
+    texts, types, args = sides(asked.named)
+
+    def make() -> tuple[str, str, list[Any]]:
+        name = f"{asked.kernel_name('few')}_gpu{room}"
+        text = render(
+            "attention/few_gpu",
+            fn=name,
+            parameters=texts,
+            BK=STEP,
+            W=room,
+            GROUP=group,
+            **variables(asked, 8),
+        )
+        return name, text, [*types, None, *[INT] * 10, SCALARS[acc]]
+
+    kernel = built(backend, ("attention few gpu", *asked.key, room, group), make)
+    rows = numel(batch) * length
+    wanted = 2 * GROUPS * backend.info.compute_units // rows
+    parts, part_keys = _parts(keys, STEP, wanted)
+    partial = _partial(backend, asked, parts)
+    args += [partial, *batch[1:], rows * parts, parts, part_keys]
+    args += [length, keys, width, depth, int(asked.causal), asked.scale]
+    work = rows * keys * (width + depth)
+    groups = min(rows * parts, 1 << 16)
+    backend.launch(kernel, (groups * group,), (group,), args, flops=2 * work)
+    _join(backend, asked, partial, parts, out, lse)
+
+
+def forward(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
+    length, keys, _, _ = asked.sizes
+    if length <= FEW and keys > FEW_KEYS:
+        _few(backend, asked, out, lse)
+    else:
+        _run(backend, "forward", asked, {}, [out], lse)
+
+
+def backward(
+    backend: Backend,
+    asked: Attention,
+    known: dict[str, Operand],
+    want_q: bool,
+    want_k: bool,
+    made: tuple[Operand, ...],
+) -> None:
+    if want_q:
+        _run(backend, "by_query", asked, known, [made[0]])
+    if want_k:
+        _run(backend, "by_keys", asked, known, list(made[1:]))
