@@ -68,7 +68,7 @@ def _torch(gpu: bool, threads: int) -> Kit:
 
     torch.set_num_threads(threads)
     if gpu and torch.cuda.is_available():
-        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         return Kit("torch", torch, "cuda", torch.cuda.synchronize, torch.__version__)
     return Kit("torch", torch, version=torch.__version__)
 

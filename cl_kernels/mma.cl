@@ -8,6 +8,9 @@ typedef uint clt_place;
 /* Begin to copy n of 8 numbers, and zeros for the others. */
 #define CLT_COPY(to, from, n) \
   __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(2 * (n)) : "memory")
+/* Store 8 numbers. */
+#define CLT_PUT(to, a, b, c, d) \
+  __asm__ volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory")
 #define CLT_COPIES_END() __asm__ volatile("cp.async.commit_group;" ::: "memory")
 /* Wait until all copies but those of the last n groups are there. */
 #define CLT_COPIES_WAIT(n) __asm__ volatile("cp.async.wait_group " #n ";" ::: "memory")

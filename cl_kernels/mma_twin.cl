@@ -6,6 +6,7 @@ static inline void clt_copy(__local ushort *to, __global const ushort *from, int
   for (int e = 0; e < 8; e++) to[e] = e < n ? from[e] : (ushort)0;
 }
 #define CLT_COPY(to, from, n) clt_copy(to, from, n)
+#define CLT_PUT(to, a, b, c, d) *(__local uint4 *)(to) = (uint4)(a, b, c, d)
 #define CLT_COPIES_END()
 #define CLT_COPIES_WAIT(n)
 static inline uint clt_pair_bf16(float x, float y) { return clt_to_bf16_float(x) | (uint)clt_to_bf16_float(y) << 16; }

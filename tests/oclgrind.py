@@ -91,6 +91,7 @@ TEMPLATES = {
     "interpolate bytes": "resample/bytes",
     "grid_sample": "resample/grid",
     "attention": "attention/forward attention/backward attention/gpu attention/tiles",
+    "attention half by matrix units": "attention/units attention/units_back attention/units_tiles",
     "attention half by tiles": "attention/forward gemm/amx_pack",
     "attention of a few": "attention/few attention/few_gpu attention/join",
     "ctc_loss": "ctc/gpu ctc/cpu",
@@ -160,6 +161,14 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(
             k, k, v, is_causal=True
         )
+
+    def attention_by_units() -> Any:
+        from cltensor.codegen.products import gemm_mma
+
+        gemm_mma.TWIN = 1
+        q, k, v = (r(1, 1, n, w).bfloat16() for n, w in ((35, 40), (70, 40), (70, 24)))
+        found = [F.scaled_dot_product_attention(*(x.half() for x in (k, k, v)), is_causal=True)]
+        return [*found, *grads(F.scaled_dot_product_attention, q, k, v)]
 
     def attention(queries: int = 19, keys: int = 21, **options: Any) -> Any:
         heads = (r(1, 2, queries, 8), r(1, 2, keys, 8), r(1, 2, keys, 8))
@@ -478,6 +487,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             lambda x, g: F.grid_sample(x, g, "bilinear", "border", True), r(1, 1, 3, 4, 3), r(1, 2, 2, 2, 3)
         ),
         "attention": lambda: attention(),
+        "attention half by matrix units": attention_by_units,
         "attention half by tiles": attention_by_tiles,
         "attention of a few": lambda: (*attention(1), *attention(2, is_causal=True), *attention(3, attn_mask=r(3, 21)), *attention(2, 131)),
         "attention causal": lambda: attention(is_causal=True),

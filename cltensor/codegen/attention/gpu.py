@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...layouts import numel
 from ..products.product import LONG, SCALARS, WIDE, accumulator, built, ceil_div
 from ..source import render
+from . import units
 from .asked import FEW, INT, STEP, Attention, sides, up, variables
 
 if TYPE_CHECKING:
@@ -213,6 +214,8 @@ def forward(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> No
     length, keys, _, _ = asked.sizes
     if length <= FEW and keys > FEW_KEYS:
         _few(backend, asked, out, lse)
+    elif units.takes(backend, asked):
+        units.forward(backend, asked, out, lse)
     else:
         _run(backend, "forward", asked, {}, [out], lse)
 
@@ -225,6 +228,9 @@ def backward(
     want_k: bool,
     made: tuple[Operand, ...],
 ) -> None:
+    if units.takes(backend, asked):
+        units.backward(backend, asked, known, want_q, want_k, made)
+        return
     if want_q:
         _run(backend, "by_query", asked, known, [made[0]])
     if want_k:

@@ -1,0 +1,132 @@
+"""Attention of 16-bit floats by a GPU's matrix units: the device's where it has them, and their twin in plain OpenCL C."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cltensor import dtypes
+from cltensor.codegen import attention
+from cltensor.codegen.operand import Operand
+from cltensor.runtime import STATS
+
+from .test_gemm import get, put
+from .test_gemm_mma import gpu, stored
+
+__all__ = ["gpu"]
+
+TOLERANCE = {dtypes.bfloat16: 2.0**-7, dtypes.float16: 2.0**-10}
+
+
+def operand(
+    gpu: Any, rng: Any, shape: tuple[int, ...], dt: Any, apart: int = 0
+) -> tuple[Operand, np.ndarray]:
+    """Return rows of numbers, `apart` others between two rows, and what they are once rounded."""
+    wide = np.full((*shape[:-1], shape[-1] + apart), 7, stored(dt))
+    wide[..., : shape[-1]] = rng.standard_normal(shape)
+    placed = put(gpu, wide, dt)._replace(shape=shape)
+    return placed, get(gpu, placed).astype(np.float64)
+
+
+def written_out(q: Any, k: Any, v: Any, mask: Any, causal: bool) -> tuple[np.ndarray, np.ndarray]:
+    s = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        s = np.where(mask, s, -np.inf) if mask.dtype == bool else s + mask
+    if causal:
+        s = np.where(np.tril(np.ones(s.shape[-2:], bool)), s, -np.inf)
+    top = s.max(-1, keepdims=True)
+    top = np.where(np.isinf(top), 0, top)
+    p = np.exp(s - top)
+    total = p.sum(-1, keepdims=True)
+    blind = total == 0
+    sums = np.where(blind, np.inf, top + np.log(np.where(blind, 1, total)))
+    return p / np.where(blind, 1, total) @ v, sums[..., 0]
+
+
+# queries, keys, width, depth, causal, mask, numbers between rows: parts of tiles, longer and shorter than the other side,
+# rows of whole units and of parts, aligned and not
+CASES = [
+    (70, 130, 40, 24, False, None, 0),
+    (130, 130, 64, 64, True, None, 0),
+    (33, 17, 20, 17, True, "float", 3),
+    (64, 64, 32, 32, False, "bool", 8),
+    (5, 200, 128, 120, False, None, 0),
+]
+
+
+@pytest.mark.parametrize("dt", [dtypes.bfloat16, dtypes.float16], ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_values_and_sums(gpu: Any, case: tuple[Any, ...], dt: Any) -> None:
+    length, keys, width, depth, causal, kind, apart = case
+    rng = np.random.default_rng(0)
+    batch = (1, 2, 2)
+    shapes = ((length, width), (keys, width), (keys, depth))
+    (q, qn), (k, kn), (v, vn) = (operand(gpu, rng, (*batch, *s), dt, apart) for s in shapes)
+    mask, seen = None, None
+    if kind == "bool":
+        seen = rng.random((*batch, length, keys)) > 0.3
+        seen[0, 0, 0, 3] = False  # a row that sees nothing
+        mask = put(gpu, seen, dtypes.bool)
+    elif kind == "float":
+        mask, seen = operand(gpu, rng, (*batch, length, keys), dt)
+    before = STATS.launches
+    scale = 1 / math.sqrt(width)
+    out, sums = attention.forward(gpu, q, k, v, mask, causal, scale, schedule="gpu")
+    assert STATS.launches - before == 1
+    expected, logarithms = written_out(qn, kn, vn, seen, causal)
+    np.testing.assert_allclose(get(gpu, out), expected, atol=TOLERANCE[dt] * 2, rtol=0)
+    np.testing.assert_allclose(get(gpu, sums), logarithms, atol=1e-5, rtol=1e-5)
+
+
+def test_what_no_query_sees_changes_nothing(gpu: Any) -> None:
+    """NaN among the keys and values after the last that a causal row sees, and beside the heads' rows."""
+    rng = np.random.default_rng(1)
+    dt = dtypes.bfloat16
+    q, qn = operand(gpu, rng, (1, 1, 1, 20, 16), dt)
+    wide = np.full((1, 1, 1, 90, 32), np.nan, np.float32)
+    wide[..., :20, :16] = rng.standard_normal((20, 16))
+    k = put(gpu, wide, dt)._replace(shape=(1, 1, 1, 20, 16))
+    kn = get(gpu, k).astype(np.float64)
+    out, _ = attention.forward(gpu, q, k, k, None, True, 0.25, schedule="gpu")
+    expected, _ = written_out(qn, kn, kn, None, True)
+    np.testing.assert_allclose(get(gpu, out), expected, atol=2.0**-6, rtol=0)
+
+
+@pytest.mark.parametrize("case", CASES[1:], ids=str)
+def test_gradients(gpu: Any, case: tuple[Any, ...]) -> None:
+    """What the formulas give for the operands as rounded: probabilities and slopes of scores are rounded once more."""
+    length, keys, width, depth, causal, kind, apart = case
+    rng = np.random.default_rng(2)
+    batch, dt = (1, 2, 2), dtypes.bfloat16
+    shapes = ((length, width), (keys, width), (keys, depth), (length, depth))
+    (q, qn), (k, kn), (v, vn), (g, gn) = (
+        operand(gpu, rng, (*batch, *s), dt, apart) for s in shapes
+    )
+    mask, seen = None, None
+    if kind == "bool":
+        seen = rng.random((*batch, length, keys)) > 0.3
+        seen[0, 0, 0, 3] = False
+        mask = put(gpu, seen, dtypes.bool)
+    elif kind == "float":
+        mask, seen = operand(gpu, rng, (*batch, length, keys), dt)
+    scale = 1 / math.sqrt(width)
+    out, sums = written_out(qn, kn, vn, seen, causal)
+    s = qn @ kn.swapaxes(-1, -2) * scale
+    if seen is not None:
+        s = np.where(seen, s, -np.inf) if seen.dtype == bool else s + seen
+    if causal:
+        s = np.where(np.tril(np.ones(s.shape[-2:], bool)), s, -np.inf)
+    p = np.exp(s - sums[..., None])
+    delta = (out * gn).sum(-1)
+    slopes = p * (gn @ vn.swapaxes(-1, -2) - delta[..., None])
+    expected = slopes @ kn * scale, slopes.swapaxes(-1, -2) @ qn * scale, p.swapaxes(-1, -2) @ gn
+    known = [put(gpu, x.astype(np.float32)) for x in (sums, delta)]
+    before = STATS.launches
+    made = attention.backward(gpu, q, k, v, mask, g, *known, causal, scale, schedule="gpu")
+    assert STATS.launches - before == 2
+    for found, wanted in zip(made, expected, strict=True):
+        bound = TOLERANCE[dt] * np.abs(wanted).max() * 2
+        np.testing.assert_allclose(get(gpu, found), wanted, atol=bound, rtol=0)
