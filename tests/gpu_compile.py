@@ -172,9 +172,25 @@ def cases(torch: Any) -> dict[str, Any]:
         done = torch.nn.functional.scaled_dot_product_attention(q, k, v)
         return torch.autograd.grad(done.sum(), (q, k, v))
 
+    def by_units(dtype: str) -> Any:
+        """By the device's own instructions where it has them; families have their twin."""
+        gemm_mma.TWIN = 0
+        x = torch.zeros(16384, 64, dtype=getattr(torch, dtype))
+        found = [x @ x.T, x[:300].T @ x[:300], x[:100, :63] @ x[:63, :40], (x @ x[:64]).relu()]
+        for width in (32, 64, 128):
+            q, k, v = (
+                torch.zeros(2, 4, 64, width, dtype=x.dtype).requires_grad_() for _ in range(3)
+            )
+            done = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+            found += torch.autograd.grad(done.sum(), (q, k, v))
+        return found
+
+    from cltensor.codegen.products import gemm_mma
+
+    first = {f"by matrix units, {n}": partial(by_units, n) for n in ("bfloat16", "float16")}
     more = {f"large product, {n}": partial(large, n) for n in ("float32", "bfloat16", "int32")}
     more |= {f"wide heads, {n}": partial(heads, n) for n in (64, 128)}
-    return oclgrind.families(torch) | more | {c.label: of(c) for c in benchmarks.load([])}
+    return first | oclgrind.families(torch) | more | {c.label: of(c) for c in benchmarks.load([])}
 
 
 def main() -> int:
@@ -193,11 +209,13 @@ def main() -> int:
     from paper import RECORDS, compute, paper
 
     import cltensor
+    from cltensor.codegen.products import gemm_mma
 
     bad = 0
     with tempfile.TemporaryDirectory() as scratch:
         for record in given.record or RECORDS:
             with paper(RECORDS[record]) as backend:
+                gemm_mma._found[backend] = "nvidia" in OF[record]
                 for name, error in compute(cases(cltensor)).items():
                     if "has no float64" not in str(error) and not name.startswith("sparse"):  # fmt: skip
                         print(f"BAD  {record}  {name}: {error}")

@@ -32,7 +32,7 @@ def _gpu(
 
 
 RECORDS = {
-    "H200": _gpu("NVIDIA H200", "NVIDIA Corporation", 132, 1024, 48, 4352, fp64=True, fp16=False, int64_atomics=True, subgroups=False, platform="NVIDIA CUDA"),
+    "H200": _gpu("NVIDIA H200", "NVIDIA Corporation", 132, 1024, 48, 32764, fp64=True, fp16=False, int64_atomics=True, subgroups=False, platform="NVIDIA CUDA"),
     "RDNA3": _gpu("gfx1100", "Advanced Micro Devices, Inc.", 48, 256, 64, 1024, fp64=True, int64_atomics=True),
     "Arc": _gpu("Intel(R) Arc(TM) A770 Graphics", "Intel(R) Corporation", 512, 1024, 64, 2048),
     "Mali": _gpu("Mali-G710", "ARM", 10, 1024, 32, 1024),

@@ -24,13 +24,8 @@ BLOCK = 64  # rows of a work-group, and of a tile
 ITEMS = 128  # of a work-group
 WIDEST = 128  # the widest head of which two tiles fit 48 KiB of local memory
 GROUPS = 1 << 20  # of a launch
-# Registers of a work-item, at most, by the room for a head's width: four and three groups on a unit.
-REGISTERS = {
-    ("forward", 32): 128,
-    ("forward", 64): 168,
-    ("by_query", 32): 168,
-    ("by_keys", 32): 168,
-}
+# Registers of a work-item, at most, by the room for a head's width: three groups on a unit.
+REGISTERS = {("forward", 64): 168}
 
 
 def takes(backend: Backend, asked: Attention) -> bool:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 STEP = 32  # numbers of K that are kept in local memory at a time
 LEAST = 16  # of K that make a product worth its zeros
 PIECE = 512  # the shortest piece of K worth a second pass
+LOCAL = 48 << 10  # bytes of local memory that the largest tile fills
 TWIN = 0  # not 0: on any GPU, in plain OpenCL C; slow, for tests
 GROUPS = 65535  # in the third dim of a launch; the kernel walks on through it
 
@@ -105,7 +106,7 @@ def _probe(backend: Backend) -> bool:
 
 def multiplies(backend: Backend) -> bool:
     """Say whether products are made by matrix units here."""
-    return bool(TWIN) or has_units(backend)
+    return has_units(backend) or bool(TWIN and backend.info.local_mem >= LOCAL)
 
 
 def instructions() -> str:
