@@ -85,12 +85,13 @@ def test_sums_over_blocks_of_k(backend: Any, size: tuple[int, int, int]) -> None
         fused_and_plain(backend, size, turned, "cpu")
 
 
+@pytest.mark.usefixtures("on_a_cpu")
 @settings(max_examples=25, deadline=None, database=None)
 @given(
     size=st.tuples(st.integers(17, 70), st.integers(9, 150), st.integers(2, 600)),
     turned=st.tuples(st.booleans(), st.booleans()),
 )
-def test_everything_packed(backend: Any, on_a_cpu: None, size: Any, turned: Any) -> None:
+def test_everything_packed(backend: Any, size: Any, turned: Any) -> None:
     """As for large matrices: rows and columns both copied first."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gemm_cpu, "_plans", {})
