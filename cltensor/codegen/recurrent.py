@@ -26,7 +26,9 @@ GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 KEPT = {"lstm": 4, "gru": 4, "rnn_tanh": 1, "rnn_relu": 1}  # numbers a unit's gradient needs
 GRAIN = 1 << 17  # multiplications that are worth a work-item
 PACK_GRAIN = 1 << 16  # numbers that are worth a work-item to copy
-LANES = 128  # of a work-group on a GPU
+LANES = 128  # units that a GPU's work-group takes at a time, at most
+GROUP = 512  # lanes of such a group, where it may have them: what is more than its units shares the terms of their products
+REGISTERS = 1 << 16  # that all lanes of a group have to do with on NVIDIA's devices
 GPU_ROWS = 4  # rows of a work-group at most
 ROWS = (1, 2, 3, 4, 5, 8)  # rows a CPU's step may take at a time
 
@@ -169,9 +171,23 @@ class _Job:
             self.share = max(1, min(GPU_ROWS, steps.batch // units))
             self.V = self.U = 1
             self.R = self.share
+            self.lanes, self.parts = self._group()
             return
+        self.lanes = self.parts = 1
         self.share = ceil_div(steps.batch, max(1, min(units, self.work // GRAIN)))
         self.V, self.U, self.R = _tile(backend, mode, kind, self.dt, self.width, self.share)
+
+    def _group(self) -> tuple[int, int]:
+        """Return how many units a GPU's work-group takes at a time, and in how many parts their products' terms; the sums are local."""
+        info, lanes = self.backend.info, LANES
+        while lanes >= 2 * self.width and lanes > 32:
+            lanes //= 2
+        numbers = self.R * self.vectors  # sums of a lane, which are registers
+        parts = max(min(GROUP if numbers <= 8 else GROUP // 2, info.max_group) // lanes, 1)
+        sums = numbers * lanes * self.dt.itemsize
+        while parts > 1 and (parts - 1) * sums > info.local_mem * 3 // 4:
+            parts //= 2
+        return lanes, parts
 
     @property
     def vectors(self) -> int:
@@ -187,12 +203,13 @@ class _Job:
             "U": self.U,
             "R": self.R,
             "gpu": self.gpu,
-            "lanes": LANES,
+            "lanes": self.lanes,
+            "parts": self.parts,
             "exp": include("elementary/exp"),
         }
 
     def _name(self, kind: str, *marks: Any) -> str:
-        tile = "gpu" if self.gpu else f"{self.V}x{self.U}"
+        tile = f"gpu{self.lanes}x{self.parts}" if self.gpu else f"{self.V}x{self.U}"
         return "_".join(map(str, ("recurrent", kind, self.dt.code, tile, *marks)))
 
     def pack(self, weights: Operand, bias: Operand | None) -> Operand:
@@ -229,12 +246,15 @@ class _Job:
         marks = ["planned"] * planned + ["trace"] * trace
         name = self._name(self.kind, self.R, self.mode, *marks)
 
-        def make() -> tuple[str, str, list[Any]]:
+        def make() -> tuple[str, str, list[Any], tuple[str, ...]]:
             text = render(f"recurrent/{self.kind}", fn=name, plan=planned, trace=trace, **self._variables())  # fmt: skip
             types: list[Any] = []
             for _, placed in operands:
                 types += [None, LONG] if placed else [None]
-            return name, text, [*types, LONG, LONG, LONG, np.int32, LONG]
+            lanes = self.lanes * self.parts
+            capped = lanes >= GROUP and backend.info.platform.startswith("NVIDIA")
+            options = (f"-cl-nv-maxrregcount={REGISTERS // lanes}",) if capped else ()
+            return name, text, [*types, LONG, LONG, LONG, np.int32, LONG], options
 
         args: list[Any] = []
         for x, placed in operands:
@@ -242,7 +262,7 @@ class _Job:
         args += [steps.batch, steps.number, self.width, int(steps.reverse), self.share]
         items = ceil_div(steps.batch, self.share)
         kernel = built(backend, ("recurrent", name), make)
-        group = LANES if self.gpu else 1
+        group = self.lanes * self.parts
         nbytes = sum(x.nbytes for x, _ in operands)
         backend.launch(kernel, (items * group,), (group,), args, nbytes, 2 * self.work)
 

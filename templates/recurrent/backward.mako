@@ -10,7 +10,7 @@ Schedules and plan as in forward.mako. `carry` holds, for two steps in turn, wha
 ${steps.helpers()}
 ${steps.gates()}
 #define CLT_WHOLE
-__kernel __attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
+__kernel __attribute__((reqd_work_group_size(${lanes * parts if gpu else 1}, 1, 1)))
 void ${fn}(__global const T *grad, const long grad_o, __global const T *gh, const long gh_o,
 % if mode == 'lstm':
     __global const T *gc, const long gc_o, __global const T *c0, const long c0_o, __global const T *cells, __global T *gc0,
@@ -26,6 +26,7 @@ void ${fn}(__global const T *grad, const long grad_o, __global const T *gh, cons
     __global const T *kept, __global T *slopes, __global T *gh0, __global const T *packed, const long packed_o,
     const long batch, const long steps, const long width, const int reverse, const long share)
 {
+${steps.lane(U)}\
     packed += packed_o;
 ${steps.rows()}\
     for (long s = steps - 1; s >= -1; s--) {
@@ -49,12 +50,19 @@ ${steps.blocks()}\
 % endfor
 ${steps.product(U, f'{G} * width', f'{G} * width')}\
                 }
+% if gpu:
+${steps.joined(U)}\
+% endif
 % for u in range(U):
                 const long i${u} = START(j * ${U} + ${u});
 % for r in range(R):
 ${slope(r, u)}\
 % endfor
 % endfor
+% if gpu:
+${steps.ended()}\
+            }
+% endif
             }
 % if gpu:
         barrier(CLK_GLOBAL_MEM_FENCE);

@@ -50,18 +50,84 @@ static inline F hyperbolic(const F x) {
         const long ${name}_at = ${inside} ? ${f'plan[2 * ({s})]' if plan else f'(reverse ? steps - 1 - ({s}) : {s}) * batch'} : 0;
 </%def>\
 <%def name="blocks()">\
-        for (long j = ${'get_local_id(0)' if gpu else 0}; j < BLOCKS; j += ${lanes if gpu else 1})
+% if gpu:
+        for (long block = 0; block < width; block += ${lanes}) {
+            const long j = min(block + unit, width - 1);
+% else:
+        for (long j = 0; j < BLOCKS; j += 1)
+% endif
+</%def>\
+## Of a GPU: which unit of a block this lane is for, which part of a product's terms, and room for the sums of the parts but the first.
+<%def name="lane(N)">\
+% if gpu:
+    const int unit = get_local_id(0) % ${lanes}, part = get_local_id(0) / ${lanes};
+% if parts > 1:
+    __local T sums[${(parts - 1) * R * N * lanes}];
+% endif
+% endif
+</%def>\
+## What follows is for the lanes of the first part, which add up the sums of all.
+<%def name="joined(N)">\
+% if parts > 1:
+                if (part) {
+% for r in range(R):
+% for n in range(N):
+                    sums[((part - 1) * ${R * N} + ${r * N + n}) * ${lanes} + unit] = a${r}_${n};
+% endfor
+% endfor
+                }
+                barrier(CLK_LOCAL_MEM_FENCE);
+                if (part == 0)
+                    for (int p = 0; p < ${parts - 1}; p++) {
+% for r in range(R):
+% for n in range(N):
+                        a${r}_${n} += sums[(p * ${R * N} + ${r * N + n}) * ${lanes} + unit];
+% endfor
+% endfor
+                    }
+% endif
+                if (part == 0 && block + unit < width) {
+</%def>\
+<%def name="ended()">\
+                }
+% if parts > 1:
+                barrier(CLK_LOCAL_MEM_FENCE);
+% endif
 </%def>\
 ## Add to a0_0, ... the product of the rows at x0, x1, ... and the weights, N vectors for each of `terms`.
 <%def name="product(N, terms, length)">\
-                __global const T *w = packed + j * ${1 if gpu else f'({length}) * {N * V}'};
+% if gpu:
+<% ahead = max(16 // (N * R), 2) %>\
+                const long share_of = (${terms} + ${parts - 1}) / ${parts}, last = min((part + 1) * share_of, (long)${terms});
+                long k = part * share_of;
+                __global const T *w = packed + j + k * ${N} * width;
+% for A in (ahead, 1): ## so many terms are on their way at once
+                for (; k + ${A} <= last; k += ${A}) {
+% for u in range(A):
+% for n in range(N):
+                    const T w${u}_${n} = *w; w += width;
+% endfor
+% for r in range(R):
+                    const T x${r}_${u} = x${r}[k + ${u}];
+% endfor
+% endfor
+% for u in range(A):
+% for r in range(R):
+                    ${' '.join(f'a{r}_{n} = x{r}_{u} * w{u}_{n} + a{r}_{n};' for n in range(N))}
+% endfor
+% endfor
+                }
+% endfor
+% else:
+                __global const T *w = packed + j * ${f'({length}) * {N * V}'};
                 for (long k = 0; k < ${terms}; k++) {
 % for n in range(N):
-                    const F w${n} = GET(w + ${n} * ${'width' if gpu else V});
+                    const F w${n} = GET(w + ${n} * ${V});
 % endfor
 % for r in range(R):
                     { const T x = x${r}[k]; ${' '.join(f'a{r}_{n} = x * w{n} + a{r}_{n};' for n in range(N))} }
 % endfor
-                    w += ${f'{N} * width' if gpu else N * V};
+                    w += ${N * V};
                 }
+% endif
 </%def>\

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,36 @@ def test_walks_give_what_plain_steps_give(
             inputs[-1], grads,
         )[0]  # fmt: skip
         close(read(slopes.by_h).sum(0), by_bias.tolist(), 2e-5)
+
+
+@pytest.mark.parametrize(("mode", "group", "rows"), [("lstm", 512, 1), ("gru", 128, 4), ("rnn_tanh", 256, 3)])  # fmt: skip
+def test_lanes_share_units_and_their_products(
+    mode: str, group: int, rows: int, dev: Any, poisoned: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More units than a group takes at a time, and several rows: a GPU's schedule finds what a CPU's does."""
+    backend, units, batch = get_backend(dev), 150, 7
+    info = replace(backend.info, max_group=group, compute_units=batch // rows)
+    monkeypatch.setattr(backend, "info", info)
+    wide = kernels.GATES[mode] * units
+
+    def some(*shape: int) -> Any:
+        return recurrent._dense(ct.tensor(data(*shape)))
+
+    def read(x: Any) -> np.ndarray:
+        return backend.read(x.buffer, 0, int(np.prod(x.shape)) * 4).view(np.float32)
+
+    by_x, h0, bias = some(3 * batch, wide), some(batch, units), some(wide)
+    weights = recurrent._dense(ct.tensor(data(wide, units)) * units**-0.5)
+    c0 = some(batch, units) if mode == "lstm" else None
+    grads = [some(3 * batch, units), *[some(batch, units)] * (1 + (mode == "lstm"))]
+    steps = kernels.plan(backend, [batch] * 3, True)
+    found = []
+    for schedule in ("cpu", "gpu"):
+        walk = kernels.forward(backend, mode, by_x, h0, c0, weights, bias, steps, True, schedule=schedule)  # fmt: skip
+        slopes = kernels.backward(backend, mode, grads, c0, weights, walk, steps, schedule=schedule)
+        found.append([read(x) for x in (*walk, *slopes) if x is not None])
+    for a, b in zip(*found, strict=True):
+        close(a, b.tolist(), 2e-5)
 
 
 def test_a_walk_without_trace_gives_the_same() -> None:
