@@ -162,6 +162,17 @@ def gpu_size(work: int) -> int:
     return max(1, min(-(-work // GPU_GROUP), _GPU_LANES // GPU_GROUP)) * GPU_GROUP
 
 
+def lanes_of_planes(planes: int, each: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the sizes of a launch whose lanes walk through planes, an element of each: short planes share a work-group."""
+    width = 1
+    while width < min(each, GPU_GROUP):
+        width *= 2
+    columns, rows = -(-each // width) * width, GPU_GROUP // width
+    walks = max(gpu_size(planes * columns) // columns, 1)
+    high = -(-planes // -(-planes // walks))
+    return (columns, -(-high // rows) * rows), (width, rows)
+
+
 @functools.cache
 def _kernel(
     backend: Backend, template: str, name: str, types: str, key: tuple[tuple[str, Any], ...]

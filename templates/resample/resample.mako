@@ -6,7 +6,8 @@ elements at a time, into a row of its own in `scratch`, then walks along those r
 yet. Where most is read, the rows of the next ${batch} are asked for meanwhile: memory foresees nothing of reads that pause. With few taps (`wide`) the elements of the output are made 16 at a time, too, and the same ones of all rows, for which the tables are
 read once; what lies beyond a row's end is then read, which is why there is room for it, and not added; on AVX-512 what 16 of them read
 lies in one or two vectors, of which they are picked. `flat`: a row of the source is one element repeated. `streamed`: the output is stored
-past the cache; else its lines are asked for meanwhile. `direct`: rows are 'same', so sums are rows of the output. not rows: each output element by itself, a lane each on a GPU.
+past the cache; else its lines are asked for meanwhile. `direct`: rows are 'same', so sums are rows of the output. not rows: each output element by itself.
+gpu: a lane has a place of a plane, whose reads are found once, and walks through planes; a group has `across` places of several planes.
 bytes: 8-bit images with fixed-point weights, rounded after each axis.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -157,8 +158,13 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
 % for a in axes:
 , const I n${a}, const I m${a}, const I s${a}\
 % endfor
+% if gpu:
+, const I across\
+% endif
 ) {
+% if not gpu:
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0);
+% endif
 % if rows:
     const I total = planes * md * mh;
     const I begin = total / parts * part + min(part, (I)(total % parts)), end = begin + total / parts + (part < total % parts);
@@ -308,18 +314,31 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
     }
 % endif
 % else:
-    const I total = planes * md * mh * mw;
 % if gpu:
-    for (I q = part; q < total; q += parts) {
+    const I inside = md * mh * mw, blocks = (inside + across - 1) / across, high = (I)get_local_size(0) / across;
+    const I block = (I)get_group_id(0) % blocks, walk = (I)get_group_id(0) / blocks, lane = (I)get_local_id(0);
+    const I place = block * across + lane % across, step = (I)get_num_groups(0) / blocks * high;
+    if (place >= inside) return;
+    const I ow = place % mw, above = place / mw, oh = md == 1 ? above : above % mh, od = md == 1 ? 0 : above / mh;
+    ${setup('d', 'od')}
+    ${setup('h', 'oh')}
+    ${setup('w', 'ow')}
+    I number = walk * high + lane / across, image = number / channels, channel = number % channels;
+    const I images = step / channels, more = step % channels;
+    for (; number < planes; number += step, image += images, channel += more) {
+        if (channel >= channels) channel -= channels, ++image;
+        const I q = number * inside + place;
+        __global const ${dt.cl} *plane = src + os + image * sn + channel * sc;
 % else:
+    const I total = planes * md * mh * mw;
     const I begin = total / parts * part + min(part, (I)(total % parts)), end = begin + total / parts + (part < total % parts);
     for (I q = begin; q < end; ++q) {
-% endif
         const I ow = q % mw, oh = q / mw % mh, od = q / mw / mh % md, number = q / mw / mh / md;
         __global const ${dt.cl} *plane = ${of_plane};
         ${setup('d', 'od')}
         ${setup('h', 'oh')}
         ${setup('w', 'ow')}
+% endif
 % if bytes:
         int outer = ${'1 << (h_bits[0] - 1)' if weighted['h'] else '0'};
         { const int kd = 0;

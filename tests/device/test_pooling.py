@@ -265,11 +265,11 @@ def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_how_lanes_are_laid_over_planes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A group covers short planes or part of a long one; there are no more lanes than a GPU has."""
-    assert pool._lanes_of_planes(512, 12544) == ((12544, 20), (64, 1))
-    assert pool._lanes_of_planes(7, 9) == ((16, 8), (16, 4))
-    assert pool._lanes_of_planes(1000, 1) == ((1, 1024), (1, 64))
+    assert region.lanes_of_planes(512, 12544) == ((12544, 20), (64, 1))
+    assert region.lanes_of_planes(7, 9) == ((16, 8), (16, 4))
+    assert region.lanes_of_planes(1000, 1) == ((1, 1024), (1, 64))
     monkeypatch.setattr(region, "_GPU_LANES", 64)
-    assert pool._lanes_of_planes(7, 70) == ((128, 1), (64, 1))
+    assert region.lanes_of_planes(7, 70) == ((128, 1), (64, 1))
 
 
 @pytest.mark.parametrize("columns", [34, 35, 49])

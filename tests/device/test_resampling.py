@@ -13,6 +13,7 @@ from support import close, data, store_past_cache
 import cltensor as ct
 import cltensor.nn.functional as F
 from cltensor.autograd import gradcheck, gradgradcheck
+from cltensor.codegen import region
 from cltensor.codegen.index import bag
 from cltensor.codegen.resample import axes, grid
 from cltensor.ops.nn.grid_formula import composed
@@ -125,21 +126,24 @@ def test_half_precision_rounds_once() -> None:
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_interpolation_schedules_agree(turned: bool) -> None:
+def test_interpolation_schedules_agree(turned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU's lanes, the fewer there are, walk through planes."""
     from kernel_tools import get, put, torch
 
-    x = torch.tensor(data(2, 2, 9, 20))
+    x = torch.tensor(data(2, 3, 9, 20))
     for kind in _KINDS:
         ways = [axes.Axis(kind, 9, 5, 9 / 5), axes.Axis(kind, 7, 20, 7 / 20)]
         if turned:
             ways[0] = axes.Axis(kind, 5, 9, 5 / 9)
         else:
             ways[1] = axes.Axis(kind, 20, 7, 20 / 7)
-        found = [
-            get(b, axes.resample(b, put(b, x), ways, turned))
-            for b in map(backend_for, ("cpu", "gpu"))
-        ]
-        np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-5)
+        found = []
+        for name, lanes in (("cpu", 0), ("gpu", 1 << 18), ("gpu", 128), ("gpu", 64)):
+            b = backend_for(name)
+            monkeypatch.setattr(region, "_GPU_LANES", lanes)
+            found.append(get(b, axes.resample(b, put(b, x), ways, turned)))
+        for other in found[1:]:
+            np.testing.assert_allclose(found[0], other, rtol=1e-5, atol=1e-5)
 
 
 _SIZES = [(6, 41), (65, 19), (30, 61), (28, 56), (17, 40)]

@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import dtypes
 from ..operand import Operand
-from ..region import empty, index_type, is_gpu, past_cache, run, workers
+from ..region import empty, index_type, is_gpu, lanes_of_planes, past_cache, run, workers
 from ..source import include
 
 if TYPE_CHECKING:
@@ -250,16 +250,21 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     plain = rows and not direct and all(k in ("same", "one") for k in kinds[:2]) and not half
     buffers = [src.buffer, out.buffer]
     lines = planes * tables[0].no * tables[1].no
-    work = n if gpu else min(workers(backend, max(n, math.prod(src.shape))), lines if rows else n)
+    sizes = [v for t, s in zip(tables, strides[2:], strict=True) for v in (t.ni, t.no, s)]
+    items = min(workers(backend, max(n, math.prod(src.shape))), lines if rows else n)
+    work: int | tuple[int, int] = items
+    if gpu:
+        (columns, high), (across, each) = lanes_of_planes(planes, n // planes)
+        work = columns * high, across * each
+        sizes.append(across)
     last = tables[2]
     wide = rows and not half and (last.kind == "one" or (not plain and last.taps > 0))
     if rows and not plain and not direct:
         item = table_dt.itemsize
-        room = work * _BATCH * (last.ni + last.taps) + _BEYOND
+        room = items * _BATCH * (last.ni + last.taps) + _BEYOND
         buffers.append(backend.alloc(room * item))
     for t in tables:
         buffers += t.buffers
-    sizes = [v for t, s in zip(tables, strides[2:], strict=True) for v in (t.ni, t.no, s)]
     lanes = 16 if dt.itemsize <= 4 else 8
     streamed = (wide or direct) and last.no % lanes == 0 and past_cache(backend, n * dt.itemsize)
     unit, flat = strides[-1] == 1, strides[-1] == 0

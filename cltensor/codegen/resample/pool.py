@@ -16,7 +16,7 @@ from ...layouts import numel
 from ..move.copies import dense
 from ..operand import Operand
 from ..pointwise import Memory
-from ..region import GPU_GROUP, LINE, empty, gpu_size, is_gpu, past_cache, workers
+from ..region import GPU_GROUP, LINE, empty, is_gpu, lanes_of_planes, past_cache, workers
 from ..source import include, lane_macros, render
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def _launch(
     local_size: tuple[int, ...]
     if gpu:
         work, chunk = planes, 1
-        global_size, local_size = _lanes_of_planes(planes, numel(y.shape) // planes)
+        global_size, local_size = lanes_of_planes(planes, numel(y.shape) // planes)
     else:
         work = planes if back else planes * window.out[0] * window.out[1]
         chunk = -(-work // min(work, workers(backend, touched)))
@@ -250,17 +250,6 @@ def _launch(
         [*buffers, *sizes.values(), *longs],
         touched * x.dtype.itemsize,
     )
-
-
-def _lanes_of_planes(planes: int, each: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the sizes of a launch whose lanes walk through planes, an element of each: short planes share a work-group."""
-    width = 1
-    while width < min(each, GPU_GROUP):
-        width *= 2
-    columns, rows = -(-each // width) * width, GPU_GROUP // width
-    walks = max(gpu_size(planes * columns) // columns, 1)
-    high = -(-planes // -(-planes // walks))
-    return (columns, -(-high // rows) * rows), (width, rows)
 
 
 def _pooled_shape(x: Operand, window: Window, last: bool) -> tuple[int, ...]:
