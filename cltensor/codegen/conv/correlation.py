@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 PAIRED = 32  # channels from which on bfloat16's products of pairs pay
 PIECE = 1024  # the shortest piece of a sum worth a work-group of its own
+SHARE = (
+    3  # work-groups for each unit, which run there at once, that a gradient by filters is cut for
+)
 
 
 def widens(backend: Backend, dt: dtype) -> bool:
@@ -157,7 +160,7 @@ def weigh(
     wide = WIDE[accumulator(x.dtype)]
     tiles = ceil_div(shape[1], 64) * ceil_div(numel(shape[2:]), 64) * groups
     length = x.shape[1] * numel(y.shape[3:])
-    pieces = max(min(2 * backend.info.compute_units // max(tiles, 1), length // PIECE), 1)
+    pieces = max(min(SHARE * backend.info.compute_units // max(tiles, 1), length // PIECE), 1)
     out = empty(backend, wide, (pieces, *shape))
     if numel(shape):
         part = Operand(out.buffer, wide, shape, out.strides[1:])
