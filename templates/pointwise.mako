@@ -8,7 +8,7 @@ long before, too, unless so much is read from several places that memory has eno
 Random words are drawn ahead, for many vectors at once (codegen/drawn.py).
 Vectors of bytes and 16-bit integers are short: several are read before the first is written (`unrolled`).
 GPU: a work-item is a lane; consecutive work-items touch consecutive elements. Of short chains a lane reads several (`at_once`) before it
-computes and writes the first.
+computes and writes the first; random numbers are made by a lane for elements side by side (`beside`), which share a block of words.
 Access order is the row-major order of the result, which for dense operands is the order of memory.
 </%doc>\
 <%!
@@ -178,6 +178,44 @@ ${words()}\
 % endfor
 % endfor
 </%def>\
+## So many elements side by side, of which the compiler sees that they share blocks of random words; they are stored together where they
+## lie so that they can be.
+<%def name="together(count)">\
+% for k, dt, cls, value in stores:
+    ${dt.reg} ${', '.join(f'r{k}_{u}' for u in range(count))};
+% endfor
+% for u in range(count):
+    {
+      const long i = g * ${count} + ${u};
+% for k, (dt, cls) in enumerate(program.leaves):
+      const ${dt.reg} a${k} = ${load(k, dt, cls, ('i', ''))};
+% endfor
+% for line in body:
+      ${line}
+% endfor
+% for k, dt, cls, value in stores:
+      r${k}_${u} = ${value};
+% endfor
+    }
+% endfor
+% for k, dt, cls, value in stores:
+<% width = 16 // dt.itemsize %>\
+% if dt.cl == dt.reg and width in (2, 4) and not dt.is_complex:
+    if (((ulong)(q${k} + f${k}) & 15) == 0) {
+% for first in range(0, count, width):
+      *(__global ${dt.cl}${width} *)(q${k} + f${k} + g * ${count} + ${first}) = (${dt.cl}${width})(${', '.join(f'r{k}_{u}' for u in range(first, first + width))});
+% endfor
+    }
+    else {
+% else:
+    {
+% endif
+% for u in range(count):
+      ${store(k, dt, cls, f'r{k}_{u}', (f'g * {count} + {u}', ''))};
+% endfor
+    }
+% endfor
+</%def>\
 <%def name="bases()">\
 % for k, (dt, cls) in enumerate(program.leaves):
 % if plain(cls) in 'vsg':
@@ -256,7 +294,14 @@ ${element(('i', 'j'), aligned=False)}\
   }
 </%def>\
 % if gpu:
-% if at_once > 1:
+% if beside:
+  for (long g = get_global_id(0); g < n / ${at_once}; g += get_global_size(0)) {
+${together(at_once)}\
+  }
+  for (long i = n / ${at_once} * ${at_once} + get_global_id(0); i < n; i += get_global_size(0)) {
+${element(('i', 'i'))}\
+  }
+% elif at_once > 1:
 ## Groups take blocks: what a lane reads then lies at distances that the compiler knows.
   for (long i = get_group_id(0) * (long)${at_once * group} + get_local_id(0); i < n; i += get_num_groups(0) * (long)${at_once * group}) {
     if (i + ${(at_once - 1) * group} >= n) {

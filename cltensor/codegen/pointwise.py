@@ -68,6 +68,7 @@ class PointOp:
 
 IDENTITY = PointOp("copy", "x")
 AT_ONCE = ((2, 8), (8, 4), (16, 2))  # bytes that an element reads, and so many elements
+NEIGHBOURS = 4  # elements of random numbers that a GPU's lane makes: those of a block, or of two
 AT_ONCE_COST = 24  # in units of an addition: the longest chain of which a GPU's lane computes several elements together
 # The linear index of the element; its value is made by the kernel, not by its formula.
 INDEX = PointOp("index", "x")
@@ -314,11 +315,22 @@ class Memory:
         return f"*(__global u_{self.code} *)({pointer}) = {value}"
 
 
+def neighbours(program: Program) -> bool:
+    """Whether a GPU's lane computes elements side by side: of random numbers, which are made two or four at a time."""
+    if program.rank or any(cls not in "dc" for _, cls in program.leaves):
+        return False
+    if any(cls != "d" for _, _, cls in program.outputs):
+        return False
+    return any("random/philox" in node.op.formula.headers for node in program.nodes)
+
+
 def at_once(program: Program) -> int:
     """Return how many elements a GPU's lane reads before it writes the first: what is on its way makes the speed of memory.
 
     Only where the elements lie side by side, and not where that many copies of the chain would be long.
     """
+    if neighbours(program):
+        return NEIGHBOURS
     read = sum(dt.itemsize for dt, cls in program.leaves if cls == "d")
     if program.rank or not read or any(node.op is INDEX for node in program.nodes):
         return 1
@@ -355,7 +367,7 @@ def source(program: Program, lanes: int, gpu: bool, group: int = 128) -> tuple[s
     }
     text = render(
         "pointwise", name=name, program=program, lanes=lanes, body=body.lines, stores=stores, memories=memories,
-        headers=headers(program, lanes, max((d.many for d in drawn.values()), default=0)), gpu=gpu, drawn=drawn.values(), at_once=at_once(program), unrolled=unrolled(program) if lanes == 16 else 1, group=group, stride_count=stride_count,
+        headers=headers(program, lanes, max((d.many for d in drawn.values()), default=0)), gpu=gpu, drawn=drawn.values(), at_once=at_once(program), beside=neighbours(program), unrolled=unrolled(program) if lanes == 16 else 1, group=group, stride_count=stride_count,
     )  # fmt: skip
     return name, text, argument_types(program)
 

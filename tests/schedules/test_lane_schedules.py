@@ -84,6 +84,45 @@ def _results(name: str, where: Any) -> list[np.ndarray]:
     return [np.asarray(x.detach().tolist()) for x in every]
 
 
+@pytest.mark.parametrize("n", [1, 3, 4, 33, 4099])
+def test_random_numbers_side_by_side(lanes: Backend, n: int) -> None:
+    """A lane makes those that share a block of words, wherever they are to lie, and what is left over one by one."""
+
+    def drawn(where: Any) -> list[Any]:
+        ct.manual_seed(5)
+        ct.set_default_device(where)
+        x = ct.empty(n + 1)
+        dt = (ct.float32, ct.float64, ct.float16)
+        found = [f(n, dtype=kind) for f in (ct.rand, ct.randn) for kind in dt]
+        found += [ct.randint(9, (n,)), ct.nn.functional.dropout(ct.ones(n), 0.3)]
+        found += [
+            x[1:].uniform_().clone(),
+            ct.rand(n) * ct.arange(n) + ct.randn(n),
+            ct.rand(n, 3).T.exp(),
+        ]
+        return [np.asarray(y.tolist()) for y in found]
+
+    for a, b in zip(drawn(lanes.device), drawn(device_list()[0]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5)
+
+
+@pytest.mark.parametrize("length", [2, 8, 31])
+def test_scans_of_short_rows(lanes: Backend, length: int) -> None:
+    """A lane goes along a row of its own, whatever rows are beside it."""
+    x = np.random.default_rng(length).integers(-9, 9, (300, length)).astype(np.float32)
+    for turned in (False, True):
+        given = (
+            ct.tensor(x.T.copy(), device=lanes.device).T
+            if turned
+            else ct.tensor(x, device=lanes.device)
+        )
+        np.testing.assert_array_equal(given.cumsum(1).tolist(), x.cumsum(1))
+        np.testing.assert_array_equal(given[:3].cumprod(1).tolist(), x[:3].cumprod(1))
+        top, _ = given.cummax(1)
+        np.testing.assert_array_equal(top.tolist(), np.maximum.accumulate(x, 1))
+        np.testing.assert_array_equal(given.to(ct.int64).cumsum(1).tolist(), x.cumsum(1))
+
+
 def test_single_halves_are_rounded_after_each_step(lanes: Backend) -> None:
     """To infinity, to multiples of the least, and to even, as vectors of them are."""
     x = np.array([60000, -60000, 6e-5, 1e-7, 2049 / 2048, 3e-8, 65504], np.float16)

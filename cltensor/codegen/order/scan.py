@@ -39,6 +39,7 @@ _LANES = 128  # of a GPU work-group
 # The most parts of a row on a GPU: a group's lanes join the states of those before, or each lane does.
 _CHUNKS_OF_GROUPS, _CHUNKS_OF_LANES = 1024, 64
 _STATE_BYTES = 32
+_SHORT_OF_LANES = 32  # numbers in rows of which a GPU's lane scans one by itself
 _LINE = 16  # numbers that a vector holds of short rows
 _SHORT = 64  # numbers of a row that is taken together with its neighbours
 _TORCH_NAMES = {
@@ -118,6 +119,9 @@ def _schedule(
     """Choose by layouts and the device; the walk of `dst` says which rows are neighbours."""
     gpu, ranked, units = is_gpu(backend), len(steps) > 2, backend.info.compute_units
     columns = dims.sizes[-1] >= 8 and dims.strides[1][-1] < steps[1] and length > 1
+    columns |= (
+        gpu and 1 < length <= _SHORT_OF_LANES
+    )  # a group would have nothing to do for most lanes
     chunks = 1
     if gpu and columns:
         chunks = max(1, min(1024 * units // dims.n, length // 16, _CHUNKS_OF_LANES))
