@@ -404,7 +404,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "mask counted ahead": counted_ahead,
         "nonzero": lambda: (r(67) > 0.3).nonzero(),
         "unique": lambda: ((r(33) * 4).round().unique(), *(r(33) * 4).round().unique(return_inverse=True)),
-        "bincount": lambda: (r(53) * 4).round().abs().int().bincount(minlength=3),
+        "bincount": lambda: tuple((r(53) * 4).round().abs().int().bincount(minlength=m) for m in (3, 2100)),
         "gemm": lambda: (r(17, 9) @ r(9, 35), r(9, 70) @ r(70, 5), r(70, 67).T @ r(70, 9), r(3, 300) @ r(5, 300).T),
         "gemm wide": wide,
         "gemm packed": lambda: (r(14, 9) @ r(9, 260), r(9, 14).t() @ r(260, 9).t()),

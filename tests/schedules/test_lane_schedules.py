@@ -106,6 +106,14 @@ def test_random_numbers_side_by_side(lanes: Backend, n: int) -> None:
         np.testing.assert_allclose(a, b, rtol=2e-5)
 
 
+@pytest.mark.parametrize("bins", [1, 300, 2047, 2048, 5000])
+def test_counts(lanes: Backend, bins: int) -> None:
+    """In tables of local memory, which several groups add up, or in one table of all."""
+    x = np.random.default_rng(bins).integers(0, bins, 20_000)
+    found = ct.tensor(x, device=lanes.device).bincount(minlength=bins)
+    np.testing.assert_array_equal(found.tolist(), np.bincount(x, minlength=bins))
+
+
 @pytest.mark.parametrize("length", [2, 8, 31])
 def test_scans_of_short_rows(lanes: Backend, length: int) -> None:
     """A lane goes along a row of its own, whatever rows are beside it."""

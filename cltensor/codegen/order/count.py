@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 WAYS = 4  # tables that a work-item fills in turn
 SHARE = 4  # elements for each entry of a table, which is written and added up, too
+LOCAL = 2048  # entries of the largest table that a GPU's work-groups have in local memory
+GROUP = 256  # work-items that share it
+GROUPS = 4  # work-groups for each unit at most
 
 
 def count(backend: Backend, places: Operand, bins: int) -> tuple[Operand, Operand]:
@@ -36,9 +39,16 @@ def count(backend: Backend, places: Operand, bins: int) -> tuple[Operand, Operan
     scalars = [n, src.offset, bins, ways]
     counted = [src.buffer, tables]
     if gpu:
-        run(backend, "count", "count_zero", counted, scalars, width, 4 * width, action="zero", src=None, **key)  # fmt: skip
+        run(backend, "count", "count_zero", counted, scalars, width, 4 * width, action="zero", src=None, room=0, **key)  # fmt: skip
     nbytes = n * src.dtype.itemsize
-    run(backend, "count", f"count_{src.dtype.code}", counted, scalars, n if gpu else items, nbytes, action="count", src=src.dtype, **key)  # fmt: skip
+    work: int | tuple[int, int] = n if gpu else items
+    local = gpu and width <= LOCAL
+    if local:
+        group = min(GROUP, backend.info.max_group)
+        most = max(1, min(GROUPS * backend.info.compute_units, n // (SHARE * max(width, group))))
+        work = (most * group, group)
+    name = f"count_{src.dtype.code}{'_local' * local}"
+    run(backend, "count", name, counted, scalars, work, nbytes, action="count", src=src.dtype, room=LOCAL * local, **key)  # fmt: skip
     run(
         backend,
         "count",
@@ -49,6 +59,7 @@ def count(backend: Backend, places: Operand, bins: int) -> tuple[Operand, Operan
         4 * items * ways * width,
         action="sum",
         src=None,
+        room=0,
         **key,
     )
     return result, rest
