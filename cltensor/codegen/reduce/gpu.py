@@ -22,7 +22,7 @@ AT_ONCE = 8  # elements that a lane reads before it adds the first
 LEAST = 16  # lanes that take an output, and elements side by side for which they do
 ALONE = 64  # elements for a lane, up to which one group per output is sooner done than parts and a second launch
 PARTED = 512  # lanes of a group of a part
-HELD = 16  # registers of a lane of the largest groups that may hold a row's elements, and half of those of smaller ones
+HELD = 16  # registers for a row's elements that a lane of the largest groups has; of smaller ones twice as many
 
 
 class Division(NamedTuple):
@@ -86,7 +86,7 @@ def divide(
 
 def divide_merge(info: DeviceInfo, nout: int, parts: int, size: int) -> Division:
     """Divide the joining of parts, in each of which outputs are neighbours: a few parts for a lane."""
-    most = largest(info, size)
+    most = min(largest(info, size), PARTED)  # what a state takes to be joined is many registers
     along = min(max(power(-(-parts // 4)), min(power(parts), LEAST) if nout < GROUP else 1), most)
     across = min(power(nout), max(1, min(GROUP, most) // along))
     groups = min(-(-nout // across), info.compute_units * 128)
@@ -104,13 +104,13 @@ class Rows(NamedTuple):
 
 
 def divide_rows(
-    info: DeviceInfo, cut: Split, row: bool, size: int, words: int, most_held: int
+    info: DeviceInfo, cut: Split, row: bool, size: int, wide: bool, words: int, most_held: int
 ) -> Rows:
     """Divide what passes over rows several times.
 
-    `size`: bytes that a lane leaves in local memory; `words`: registers that an element takes, of which there are at most `most_held`.
+    `size`: bytes that a lane leaves in local memory, `wide` as of 8-byte numbers; `words`: registers that an element takes, of which there are at most `most_held`.
     """
-    nout, nred, most = cut.nout, cut.nred, largest(info, size)
+    nout, nred, most = cut.nout, cut.nred, largest(info, size, wide)
     needed = power(-(-nred // AT_ONCE))
     if row:
         across, along = 1, min(max(needed, min(LEAST, power(-(-nred // 2)))), most)

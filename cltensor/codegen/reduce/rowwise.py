@@ -370,10 +370,8 @@ def _divided(backend: Backend, kind: Kind, reader: Reader, cut: Split, compute: 
     if passes > 1 and sums and not kind.runs:
         most = AT_ONCE if _heavy(reader) else HELD_MOST
     held = len([k for k in kind.summed() if k not in reader.fixed])
-    size = -(-compute.itemsize // 4)
-    return divide_rows(
-        backend.info, cut, reader.row, compute.itemsize * max(sums, 1), size * max(held, 1), most
-    )
+    words, local = -(-compute.itemsize // 4) * max(held, 1), compute.itemsize * max(sums, 1)
+    return divide_rows(backend.info, cut, reader.row, local, compute.itemsize > 4, words, most)
 
 
 def _lanes_kernel(
