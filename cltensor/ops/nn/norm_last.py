@@ -57,6 +57,29 @@ class Seen(NamedTuple):
         return Size((self.samples, *tail))
 
 
+def seen(
+    x: Tensor,
+    grouped: tuple[int, ...],
+    dims: tuple[int, ...],
+    images: bool,
+    most: int = rowwise.COLUMNS,
+) -> Seen | None:
+    """What is normalised so, by groups of channels or over the batch: large images, if channels lie side by side, or on a GPU few rows.
+
+    Rows are those of x in the shape `grouped` along `dims`.
+    """
+    over = dims[0] == 0  # the batch, in rows across, which are quick from a cache
+    if not images or x.numel() < (rowwise.COLUMNS if over else rowwise.SMALL):
+        return None
+    samples = 1 if over else x.shape[0]
+    found = side_by_side(x, samples)
+    if found is not None or not rowwise.by_lanes(x) or not x._contig:
+        return found
+    plain = core.make(x._storage, Size(grouped), x.dtype, x.device, None, x._offset)
+    few = not rowwise.worth(plain, dims, most, norm=True)
+    return in_pieces(x, samples) if few else None
+
+
 def side_by_side(x: Tensor, samples: int) -> Seen | None:
     """What lies as [samples, positions, channels]; None where channels do not lie side by side."""
     last = x._contig if x.ndim == 2 else is_channels_last(tuple(x.shape), x._strides)

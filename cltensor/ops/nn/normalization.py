@@ -82,7 +82,7 @@ def _normalized(
     for v in (weight, bias):
         if v is not None:
             operands.append(_seen(v, scaled))
-    seen = _for_sums(input, grouped, dims, images)
+    seen = norm_last.seen(input, grouped, dims, images)
     if seen is not None:
         found, *numbers = norm_last.forward(seen, grouped[1], weight, bias, eps)
         out = norm_last.as_before(found, input)
@@ -110,25 +110,6 @@ def _normalized(
         saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": False, "steps": back, "images": images}  # fmt: skip
         graph.record(node, (input, weight, bias), out, _back, saved)
     return out, mean, var, rstd
-
-
-def _for_sums(
-    x: Tensor,
-    grouped: tuple[int, ...],
-    dims: tuple[int, ...],
-    images: bool,
-    most: int = rowwise.COLUMNS,
-) -> norm_last.Seen | None:
-    """What norm_last.py normalises, by groups of channels or over the batch: large images, if channels lie side by side, or on a GPU few rows."""
-    over = dims[0] == 0  # the batch, in rows across, which are quick from a cache
-    if not images or x.numel() < (rowwise.COLUMNS if over else rowwise.SMALL):
-        return None
-    samples = 1 if over else x.shape[0]
-    found = norm_last.side_by_side(x, samples)
-    if found is not None or not rowwise.by_lanes(x) or not x._contig:
-        return found
-    few = not rowwise.worth(_seen(x, grouped), dims, most, norm=True)
-    return norm_last.in_pieces(x, samples) if few else None
 
 
 _RSTD = Row("norm_rstd", {"f": "rsqrt(x + y)"}, public=False)
@@ -179,7 +160,7 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     if g.shape != ctx.shapes[0]:
         g = g.expand(ctx.shapes[0])
     if not ctx.fixed and not graph.needs_grad(x, g):
-        seen = _for_sums(x, ctx.grouped, dims, ctx.images, 2 * rowwise.COLUMNS)
+        seen = norm_last.seen(x, ctx.grouped, dims, ctx.images, 2 * rowwise.COLUMNS)
         if seen is not None:
             return _back_by_sums(ctx, seen, g)
     plain = _seen(x, ctx.grouped)
