@@ -2,6 +2,9 @@
    are multiplied, squares of 8 x 8 of them go to registers, and 16 x 16 numbers times 16 x 8 are added to float32 sums. Places are
    addresses of local memory in bytes. What this file defines, mma_twin.cl defines in plain OpenCL C, save clt_rows, clt_columns,
    clt_multiply and clt_beside, which need all lanes of a warp, and clt_power. */
+#ifdef CLT_NO_ASSEMBLY
+#error "products by matrix units are assembly"
+#endif
 typedef uint clt_place;
 #define CLT_PLACE(memory) ((uint)(size_t)(memory))
 #define CLT_UNIT(place, n) ((place) + 16 * (n))

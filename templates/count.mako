@@ -4,8 +4,8 @@ small, so that equal neighbours do not wait for each other; `sum` adds the table
 atomics in one table, then `sum`; small tables are filled in local memory first, by a work-group each, of which fewer wait for each other. A table ends with what is no place.
 </%doc>\
 typedef ${I} I;
-% if not gpu:
-__attribute__((reqd_work_group_size(1, 1, 1)))
+% if not gpu or room:
+__attribute__((reqd_work_group_size(${group if gpu else 1}, 1, 1)))
 % endif
 % if action == 'sum':
 __kernel void ${fn}(__global const uint *tables, __global long *out, __global long *rest, const I bins, const I count) {
@@ -25,7 +25,7 @@ __kernel void ${fn}(__global const ${src.cl if src else 'uint'} *src, __global u
 <% at = '((ulong)src[origin + {0}] < (ulong)bins ? (I)src[origin + {0}] : bins)' %>\
 % if gpu and room:
     __local uint table[${room}];
-    const I lid = (I)get_local_id(0), lanes = (I)get_local_size(0);
+    const I lid = (I)get_local_id(0), lanes = ${group};
     for (I b = lid; b < width; b += lanes) table[b] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 4

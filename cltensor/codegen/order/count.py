@@ -35,16 +35,15 @@ def count(backend: Backend, places: Operand, bins: int) -> tuple[Operand, Operan
     items = 1 if gpu else max(1, min(workers(backend, n), n // (SHARE * width)))
     ways = 1 if gpu or n < SHARE * WAYS * items * width else WAYS
     tables = backend.alloc(4 * items * ways * width)
-    key: dict[str, Any] = {"I": index_type(backend, src, result), "gpu": gpu}
+    local, group = gpu and width <= LOCAL, min(GROUP, backend.info.max_group)
+    key: dict[str, Any] = {"I": index_type(backend, src, result), "gpu": gpu, "group": group}
     scalars = [n, src.offset, bins, ways]
     counted = [src.buffer, tables]
     if gpu:
         run(backend, "count", "count_zero", counted, scalars, width, 4 * width, action="zero", src=None, room=0, **key)  # fmt: skip
     nbytes = n * src.dtype.itemsize
     work: int | tuple[int, int] = n if gpu else items
-    local = gpu and width <= LOCAL
     if local:
-        group = min(GROUP, backend.info.max_group)
         most = max(1, min(GROUPS * backend.info.compute_units, n // (SHARE * max(width, group))))
         work = (most * group, group)
     name = f"count_{src.dtype.code}{'_local' * local}"

@@ -1,6 +1,6 @@
 """Attention: `scaled_dot_product_attention`. The multi-head form around it is in multihead.py.
 
-Owns torch's checks, the choice between the tiled kernel (codegen/attention.py, which never holds a matrix of scores) and
+Owns torch's checks, the choice between the tiled kernel (codegen/attention/, which never holds a matrix of scores) and
 the composition of plain ops, and the node of the kernel's gradient. The composition is also what a second derivative,
 dropout, the gradient of a mask and unusual shapes use.
 """
