@@ -120,7 +120,7 @@ OTHERS = (
 
 
 @pytest.mark.parametrize("name", [name for name in GROWING if name not in OTHERS])
-def test_sizes_never_met_are_replayed(name: str, fresh: None) -> None:
+def test_sizes_never_met_are_replayed(name: str, fresh: None, backend: Any) -> None:
     fn, make = GROWING[name]
     for n in (20, 21, 22):
         fn(*make(n))
@@ -130,7 +130,8 @@ def test_sizes_never_met_are_replayed(name: str, fresh: None) -> None:
     before = STATS.replays
     for operands in cases:
         fn(*operands)
-    assert STATS.replays - before >= len(cases) - 2
+    # A GPU's groups are made for sizes: few of these are alike.
+    assert STATS.replays - before >= (len(cases) - 2 if backend.info.kind == "cpu" else 1)
 
 
 def test_layouts_along_memory_and_across_it(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:

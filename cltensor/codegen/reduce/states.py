@@ -84,7 +84,8 @@ class Prod(State):
         return f"cmul_{self.base}({a}, {b})" if self.dt.is_complex else f"{a} * {b}"
 
     def update(self, p, v, lanes, ok="", index=""):
-        value = select(ok, v[0], f"({lanes_of(self.base, lanes)})(1)") if ok else v[0]
+        one = f"({lanes_of(self.base, lanes)})({self.fields[0][2]})"
+        value = select(ok, v[0], one) if ok else v[0]
         return [f"{p}s = {self._times(f'{p}s', value)};"]
 
     def merge(self, d, a, b, lanes):
