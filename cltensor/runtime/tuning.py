@@ -30,7 +30,7 @@ FORMAT = 1
 SHIPPED = Path(__file__).resolve().parent.parent / "tuning"
 # Every size that may be tuned, and the values that make sense: what a damaged or foreign table cannot leave.
 LIMITS: dict[str, tuple[int, int]] = {
-    "copy.tile": (8, 32),  # side of the tile of a transposed copy on a GPU
+    "copy.tile": (8, 16),  # side of the tile of a transposed copy on a GPU
     "copy.vectors": (1, 64),  # on a CPU: how many cache lines of a source's row are in a tile
     "gemm.step": (4, 32),  # of K, kept in local memory by a GPU's work-group; of convolutions too
     "move.grain": (256, 1 << 24),  # elements worth a work-item, where elements only move

@@ -150,7 +150,7 @@ PARAMETERS = (
     Parameter("pointwise.items", (1, 2, 8, 16), _large_chains, caches=_FUSED),
     Parameter("pointwise.group", (32, 64, 256), _large_chains, ("gpu", "accelerator"), _FUSED),
     Parameter("copy.vectors", (2, 4, 16), _turned),
-    Parameter("copy.tile", (8, 32), _turned, ("gpu", "accelerator")),
+    Parameter("copy.tile", (8, 16), _turned, ("gpu", "accelerator")),
     Parameter("gemm.step", (8, 32), _products, ("gpu", "accelerator"), ("cltensor.codegen.products.product:_kernels",)),
     Parameter("move.grain", (1 << 11, 1 << 12, 1 << 14, 1 << 15, 1 << 16), _moves),
     Parameter("rows.grain", (1 << 11, 1 << 12, 1 << 14, 1 << 15, 1 << 16), _rows),

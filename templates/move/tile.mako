@@ -13,6 +13,7 @@ GPU: a work-group copies a tile through local memory.
 <%
 n = 16 // size
 lines = across // side
+guard = f' && i < {tile_a * tile_b}' if tile_a * tile_b % lanes else ''
 line = {1: 'uint16', 2: 'uint16', 4: 'uint16', 8: 'ulong8'}.get(size, '')
 %>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -149,14 +150,18 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
         __global const T *from = src + os + p_s_at + a0 * sa + b0 * sb;
         __global T *to = dst + od + p_d_at + a0 * da + b0 * db;
 % if gpu:
-        for (int i = lane; i < ${tile_a * tile_b}; i += ${lanes}) {
+#pragma unroll
+        for (int u = 0; u < ${-(-tile_a * tile_b // lanes)}; u++) {
+            const int i = lane + u * ${lanes};
             const int a = i / ${tile_b}, b = i % ${tile_b};
-            if (a < wa && b < wb) t[a][b] = from[a * sa + b * sb];
+            if (a < wa && b < wb${guard}) t[a][b] = from[a * sa + b * sb];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int i = lane; i < ${tile_a * tile_b}; i += ${lanes}) {
+#pragma unroll
+        for (int u = 0; u < ${-(-tile_a * tile_b // lanes)}; u++) {
+            const int i = lane + u * ${lanes};
             const int a = i % ${tile_a}, b = i / ${tile_a};
-            if (a < wa && b < wb) to[a * da + b * db] = t[a][b];
+            if (a < wa && b < wb${guard}) to[a * da + b * db] = t[a][b];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
 % else:

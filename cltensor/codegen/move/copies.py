@@ -180,7 +180,10 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
         vector = min(16, (LINE if wide else LINE // 2) // size)
         # Of bytes one line, or two steps would not stay in a cache; more where they go past it.
         across = (1 if size == 1 else 4 if wide and large else 2) * LINE // size
-    tile_a = tile_b = backend.tuned.get("copy.tile", 16) if gpu else 16
+    # On a GPU a line of memory each way, and at least so many numbers that lanes have several loads under way.
+    tile_a = tile_b = (
+        backend.tuned.get("copy.tile", {1: 64, 2: 64, 16: 16}.get(size, 32)) if gpu else 16
+    )
     if vector:
         lines = max(1, na * size // LINE)
         tile_a = (TALL if lines >= 2 * TALL else lines) * LINE // size
@@ -197,7 +200,7 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand, tiling: _Tiling) -
     """Launch move/tile.mako."""
     dims, outer, a, b, tile_a, tile_b, vector, across, streamed, phased = tiling
     gpu, size = is_gpu(backend), dst.dtype.itemsize
-    lanes = 64 if gpu else 1
+    lanes = min(256, backend.info.max_group) if gpu else 1
     work = (
         (min(tiling.tiles, 1 << 16) * lanes, lanes)
         if gpu
