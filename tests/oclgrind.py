@@ -80,6 +80,7 @@ TEMPLATES = {
     "gemv": "gemm/gemv gemm/gemv_lanes",
     "gemv short": "gemm/short",
     "conv2d": "conv/cpu conv/direct conv/direct_weight conv/filters conv/patch conv/weight",
+    "conv2d of few filters": "conv/direct",
     "conv2d of many filters": "conv/gpu gemm/lanes",
     "conv2d many": "conv/unfold conv/fold",
     "conv2d depthwise": "conv/depthwise conv/depthwise_weight",
@@ -424,6 +425,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "random draws": lambda: (torch.poisson(r(9).abs()), torch.bernoulli(r(9).abs())),
         "conv1d": lambda: grads(lambda x, w: F.conv1d(x, w, dilation=2), r(2, 3, 21), r(5, 3, 3)),
         "conv2d": lambda: grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 3, 5, 6), r(4, 3, 3, 3)),
+        "conv2d of few filters": lambda: grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 17, 5, 6), r(3, 17, 3, 3) / 9),
         "conv2d of many filters": lambda: grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 17, 5, 6), r(18, 17, 3, 3)),
         "conv2d many": lambda: grads(
             lambda x, w: F.conv2d(x, w, stride=2, padding=1), r(2, 32, 5, 35), r(128, 32, 3, 3)

@@ -1,11 +1,13 @@
 <%doc>
 Correlation with few output channels a group, for devices where a work-item is a lane: each sums P places, one below the other, of R
 channels. What it reads of a column of taps serves all of its places; neighbouring lanes read neighbouring columns, or neighbouring
-channels where those lie side by side (CL of them, whose taps are then kept in local memory).
+channels where those lie side by side (CL of them, whose taps are then kept in local memory). Where there are few places, SL lanes share each: they
+sum every SLth input channel, and the first adds up what they have, in order.
 Group (x, y) owns the lanes of unit x (columns of bands of P rows of all samples) and the blocks y, y + groups, ... of channels.
-Variables: fn ta to acc load store L CL P R K S D ROOM I longs headers; K taps of a column are known here, or 1, which loops.
+Variables: fn ta to acc load store L CL SL P R K S D ROOM I longs headers; K taps of a column are known here, or 1, which loops.
 </%doc>\
 <%
+U = L // CL // SL # units of a group
 reads = sorted({p * S + i * D for p in range(P) for i in range(K)}) if K > 1 else range(P)
 def pairs(d):
     return [(p, i) for p in range(P) for i in range(K) if p * S + i * D == d] if K > 1 else [(d, 0)]
@@ -21,7 +23,11 @@ void ${fn}(__global const ${ta} *X, __global const ${ta} *F, __global ${to} *Y, 
     ${', '.join(f'const long {name}' for name in longs)})
 {
     const int lane = get_local_id(0);
-    const I u = get_group_id(0) * (I)${L // CL} + lane / ${CL}, bands = (I)((p1 + ${P - 1}) / ${P});
+% if SL > 1:
+    const int slice = lane / ${U};
+    __local ${acc} sums[${(SL - 1) * R * P * U}];
+% endif
+    const I u = get_group_id(0) * (I)${U} + ${f'lane % {U}' if SL > 1 else f'lane / {CL}'}, bands = (I)((p1 + ${P - 1}) / ${P});
     const I q2 = u % (I)p2, above = u / (I)p2, q1 = above % bands * ${P}, plane = above / bands, q0 = plane % (I)p0, sample = plane / (I)p0;
     const I at0 = q0 * (I)stride0 - (I)pad0, at1 = q1 * (I)stride1 - (I)pad1, at2 = q2 * (I)stride2 - (I)pad2;
 % if CL > 1:
@@ -40,14 +46,15 @@ void ${fn}(__global const ${ta} *X, __global const ${ta} *F, __global ${to} *Y, 
 % else:
         const long group = block / ((rows + ${R - 1}) / ${R}), o = block % ((rows + ${R - 1}) / ${R}) * ${R};
 % endif
-        if (sample < batch && group < groups) {
-            ${acc} ${', '.join(f's{r}_{p} = 0' for r in range(R) for p in range(P))};
-            __global const ${ta} *Xc = X + x_off + group * x_g + sample * x_b;
+        const bool inside = sample < batch && group < groups;
+        ${acc} ${', '.join(f's{r}_{p} = 0' for r in range(R) for p in range(P))};
+        if (inside) {
+            __global const ${ta} *Xc = X + x_off + group * x_g + sample * x_b${' + slice * x_c' if SL > 1 else ''};
 % for r in range(R):
             // Channels past the last are summed with the last one's taps, and not written.
-            __global const ${ta} *F${r} = F + f_off + group * f_g + min(o + ${r}, rows - 1) * f_o;
+            __global const ${ta} *F${r} = F + f_off + group * f_g + min(o + ${r}, rows - 1) * f_o${' + slice * f_c' if SL > 1 else ''};
 % endfor
-            for (I c = 0; c < (I)channels; c++) {
+            for (I c = ${'slice' if SL > 1 else 0}; c < (I)channels; c += ${SL}) {
                 for (I t0 = 0; t0 < (I)k0; t0++) {
                     const I b0 = at0 + t0 * (I)step0;
                     if (b0 < 0 || b0 >= (I)s0) continue;
@@ -86,11 +93,33 @@ void ${fn}(__global const ${ta} *X, __global const ${ta} *F, __global ${to} *Y, 
                     }
 % endif
                 }
-                Xc += x_c;
+                Xc += ${f'{SL} * x_c' if SL > 1 else 'x_c'};
 % for r in range(R):
-                F${r} += f_c;
+                F${r} += ${f'{SL} * f_c' if SL > 1 else 'f_c'};
 % endfor
             }
+        }
+% if SL > 1:
+        if (slice > 0) {
+            __local ${acc} *own = sums + (slice - 1) * ${R * P * U} + lane % ${U};
+% for r in range(R):
+% for p in range(P):
+            own[${(r * P + p) * U}] = s${r}_${p};
+% endfor
+% endfor
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (slice == 0) {
+            for (int other = 0; other < ${SL - 1}; other++) {
+% for r in range(R):
+% for p in range(P):
+                s${r}_${p} += sums[other * ${R * P * U} + ${(r * P + p) * U} + lane];
+% endfor
+% endfor
+            }
+        }
+% endif
+        if (inside${' && slice == 0' if SL > 1 else ''}) {
             __global ${to} *Yz = Y + y_off + group * y_g + sample * y_b + o * y_o + q0 * y_0 + q1 * y_1 + q2 * y_2;
 % for r in range(R):
             if (o + ${r} < rows) {
@@ -101,7 +130,7 @@ void ${fn}(__global const ${ta} *X, __global const ${ta} *F, __global ${to} *Y, 
             }
 % endfor
         }
-% if CL > 1:
+% if CL > 1 or SL > 1:
         barrier(CLK_LOCAL_MEM_FENCE);
 % endif
     }

@@ -80,6 +80,25 @@ def test_values_are_those_of_numpy(seed: int, made: list[str], monkeypatch: pyte
     assert "correlate" in made
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_lanes_share_the_channels_of_a_place(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few places; on a device of small groups and little local memory, too."""
+    pick = random.Random(seed)
+    monkeypatch.setattr(direct, "SLICED", 2)
+    monkeypatch.setattr(direct, "LANES", (pick.choice([1 << 40, 200]), 0))
+    if seed % 2:
+        monkeypatch.setattr(direct, "_lanes", lambda backend, most=128: 64)
+    if seed == 2:
+        monkeypatch.setattr(direct, "_room", lambda dt, slices, numbers: 1 << 60 if slices > 2 else 0)  # fmt: skip
+    slices = []
+    way = direct._kernel
+    monkeypatch.setattr(direct, "_kernel", lambda *a: slices.append(a[5]) or way(*a))
+    groups, rows, channels, size = pick.choice([(1, 3, 21, 9), (2, 5, 11, 7), (1, 2, 64, 12)])
+    x, w = data(2, groups * channels, size, 8), data(groups * rows, channels, 3, 4, seed=1)
+    agree(x, w, groups=groups, stride=pick.choice([1, 2]), padding=1)
+    assert max(slices) == (2 if seed % 2 or seed == 2 else 8)
+
+
 @pytest.mark.parametrize(("groups", "taps", "stride"), [(8, 3, 1), (19, 7, 1), (33, 3, 2), (65, 2, 1), (40, 9, 1)])  # fmt: skip
 def test_channels_side_by_side_share_a_group(
     groups: int, taps: int, stride: int, made: list[str], monkeypatch: pytest.MonkeyPatch

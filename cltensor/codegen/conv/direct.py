@@ -29,6 +29,8 @@ LANES = (
     128,
 )  # for each unit, which hide how long memory takes, for short sums and for long ones; with fewer each sums less
 LONG_SUM = 64  # which reads more from caches than from memory
+SLICED = 16  # input channels from which lanes share those of a place, where there are few places
+SLICE = 32  # places beside each other that a slice of channels is summed for
 GROUPS = 4  # for each unit, that a gradient's places are divided among
 TAPS = 7  # of a column, and 7 x 7 of a filter whose gradient is summed, are kept in registers
 CHUNK = 16  # taps that a work-group adds up at a time
@@ -48,7 +50,12 @@ def correlate(
     many = min(rows, 4) if rows <= 4 or ceil_div(rows, 4) * 4 <= ceil_div(rows, 3) * 3 else 3
     places, height = 4, y.shape[4]
     length = numel(f.shape[2:])
-    wanted = LANES[length >= LONG_SUM] * backend.info.compute_units
+    cores = backend.info.compute_units
+    slices, few = 1, numel(y.shape) < LANES[0] * cores * places * many
+    if few and side == 1 and x.shape[2] >= SLICED:
+        lanes = _lanes(backend, 256)
+        slices = lanes // SLICE
+    wanted = LANES[length >= LONG_SUM and slices == 1] * cores // slices
     while places > 1 and (
         3 * ceil_div(height, places) * places > 4 * height
         or numel(y.shape) < wanted * places * many
@@ -56,10 +63,12 @@ def correlate(
         places //= 2
     while many > 1 and numel(y.shape) < wanted * many:
         many //= 2
+    while slices > 1 and _room(x.dtype, slices, places * many) > backend.info.local_mem:
+        slices, lanes = slices // 2, lanes // 2
     units = batch * numel((y.shape[3], ceil_div(height, places), y.shape[5]))
     blocks = ceil_div(groups, side) if side > 1 else groups * ceil_div(rows, many)
     count = counter(units + lanes, reach(x, window), reach(f, window))
-    kernel = _kernel(backend, x.dtype, y.dtype, lanes, side, places, many, column, count)
+    kernel = _kernel(backend, x.dtype, y.dtype, lanes, side, slices, places, many, column, count)
     args = (
         *(x.buffer, f.buffer, y.buffer, (bias or x).buffer, int(bias is not None)),
         *numbers(x, f, y, bias, window),
@@ -67,7 +76,7 @@ def correlate(
     )
     backend.launch(
         kernel,
-        (ceil_div(units, lanes // side) * lanes, min(blocks, 65535)),
+        (ceil_div(units, lanes // side // slices) * lanes, min(blocks, 65535)),
         (lanes, 1),
         args,
         x.nbytes + f.nbytes + y.nbytes,
@@ -114,9 +123,14 @@ def weigh(
     return out
 
 
-def _lanes(backend: Backend) -> int:
+def _lanes(backend: Backend, most: int = 128) -> int:
     """Return the items of a work-group."""
-    return 128 if backend.info.max_group >= 128 else 64
+    return max(min(most, 1 << backend.info.max_group.bit_length() - 1), 64)
+
+
+def _room(dt: dtype, slices: int, numbers: int) -> int:
+    """Return the bytes of local memory in which slices leave their numbers to the first."""
+    return (slices - 1) * SLICE * numbers * WIDE[accumulator(dt)].itemsize
 
 
 def _side(x: Operand, y: Operand, shape: tuple[int, ...]) -> int:
@@ -136,19 +150,20 @@ def _column(taps: int, window: Window) -> tuple[int, int, int]:
 
 
 def _kernel(
-    backend: Backend, dt: dtype, out: dtype, lanes: int, side: int, places: int, many: int,
-    column: tuple[int, int, int], count: str,
+    backend: Backend, dt: dtype, out: dtype, lanes: int, side: int, slices: int, places: int,
+    many: int, column: tuple[int, int, int], count: str,
 ) -> Kernel:  # fmt: skip
     longs = (*LONGS, "blocks")
     taps, stride, step = column
 
     def make() -> tuple[str, str, list[Any]]:
-        name = f"conv_direct{taps}s{stride}_{many}x{places}{'_last' if side > 1 else ''}_{dt.code}"
+        name = f"conv_direct{taps}s{stride}_{many}x{places}{'_last' if side > 1 else ''}{'_sliced' if slices > 1 else ''}_{dt.code}"
         source = render(
             "conv/direct",
             fn=name,
             L=lanes,
             CL=side,
+            SL=slices,
             P=places,
             R=many,
             K=taps,
@@ -161,7 +176,7 @@ def _kernel(
         )
         return name, source, [None] * 4 + [np.int32] + [LONG] * len(longs)
 
-    key = "conv direct", dt, out, lanes, side, places, many, column, count
+    key = "conv direct", dt, out, lanes, side, slices, places, many, column, count
     return built(backend, key, make)
 
 
