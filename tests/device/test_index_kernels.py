@@ -14,9 +14,10 @@ import cltensor as ct
 from cltensor import dtypes
 from cltensor.codegen.checks import flush_checks
 from cltensor.codegen.index import lookup as ix
-from cltensor.codegen.index import scatter
+from cltensor.codegen.index import moves, scatter
 from cltensor.codegen.move import copies, join, pad
 from cltensor.codegen.order import mask
+from cltensor.codegen.region import is_gpu
 
 pytestmark = pytest.mark.usefixtures("divided")
 
@@ -134,6 +135,46 @@ def test_scatter_add_dtypes_and_dims(be: Any, dtype: str) -> None:
         o = kt.put(be, z)
         scatter.scatter(be, o, dim, kt.put(be, i), kt.put(be, s), "add")
         kt.same(kt.get(be, o), z.scatter_add(dim, i, s), 5e-2 if kind.itemsize == 2 else 1e-4)
+
+
+@pytest.mark.parametrize(("rows", "count"), [(5, 33), (7, 64), (3, 256), (2, 300), (1, 2048), (3, 2049)])  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "complex64"])
+def test_rows_with_indices_of_their_own(
+    be: Any, dtype: str, rows: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU's work-group sorts what fits local memory; sums are in the order of the index."""
+    poison(be, monkeypatch)
+    made, way = [], moves._combine_in_rows
+    monkeypatch.setattr(moves, "_combine_in_rows", lambda *a: made.append(way(*a)) or made[-1])
+    kind, size = getattr(torch, dtype), 37
+    for k, index in enumerate((kt.integers(0, size, (rows, count)), torch.full((rows, count), 11))):
+        z, s = kt.sample((rows, size), kind), kt.sample((rows, count), kind, k)
+        if kind.itemsize == 2:  # whose sums are exact
+            z, s = z.round(), kt.integers(-1, 2, (rows, count)).to(kind)
+        for dim, (a, i, v) in ((1, (z, index, s)), (0, (z.T, index.T, s.T))):
+            o = kt.put(be, a.contiguous())
+            scatter.scatter(be, o, dim, kt.put(be, i), kt.put(be, v), "add")
+            kt.same(kt.get(be, o), a.scatter_add(dim, i, v), 1e-3)
+        if dtype == "float32" and is_gpu(be) and rows > 1 and count <= 2048:
+            expected = z.numpy().copy()
+            for row in range(rows):
+                for place in range(size):
+                    met = s.numpy()[row][index[row].numpy() == place]
+                    if met.size:
+                        expected[row, place] += np.add.accumulate(met)[-1]
+            assert (kt.get(be, o).T.numpy() == expected).all()
+    one_row = rows == 1  # whose contributions are sorted with others'
+    few = count <= (2048 if kind.itemsize <= 4 else 1024)
+    assert made == ([few] * 4 if is_gpu(be) and not one_row else [])
+
+
+def test_a_bad_index_of_a_row_is_named(be: Any) -> None:
+    i = kt.integers(0, 9, (3, 70))
+    i[2, 68] = 9
+    o, s = kt.put(be, torch.zeros(3, 9)), kt.put(be, torch.ones(3, 70))
+    with pytest.raises(RuntimeError, match="index 9 is out of bounds for dimension 1 with size 9"):
+        scatter.scatter(be, o, 1, kt.put(be, i), s, "add")
+        flush_checks(be)
 
 
 def test_scatter_scalars_and_zero_dims(be: Any) -> None:

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 # A GPU schedule gives a lane to each position that cannot collide when there are so many for each of its units, else it sorts; it
 # does that, too, where a lane would go through more steps than this and few keys are to be sorted.
 _SERIAL_LANES, _SERIAL_STEPS = 256, 256
+# Contributions of a row that a work-group sorts in local memory, and how many a lane of it holds, at most and where there are enough.
+_ROW, _HELD, _EACH = 2048, 8, 4
+_ROOM = 1 << 14  # bytes of local memory for it, with which several groups run at once
 FAR = 16  # eights of elements between asking for what lies anywhere and reading it
 ANYWHERE = 8  # elements moved in order in the time that one is found anywhere
 
@@ -220,6 +223,9 @@ def combine(
     c, s = meeting.c, meeting.s
     hoist = all(not any(t.strides[d] for d in safe if space[d] != 1) for t in through)
     lanes = _SERIAL_LANES * backend.info.compute_units
+    near = s.n < lanes or _step(c) < _step(s)
+    if gpu and c.n > 32 and near and not hoist and _combine_in_rows(backend, meeting):
+        return
     if gpu and c.n > 32 and (s.n < lanes or (hoist and c.n > _SERIAL_STEPS)):
         _combine_sorted(backend, meeting, hoist)
         return
@@ -294,6 +300,41 @@ def _step(dims: Dims) -> int:
         ),
         default=1 << 62,
     )
+
+
+def _combine_in_rows(backend: Backend, meeting: Meeting) -> bool:
+    """Reduce by destination on a GPU schedule, in local memory, where each position of `s` has its own few contributions and one index."""
+    action, dst, src, c, s, through, _, describe, factor = meeting
+    size = 1 << max((c.n - 1).bit_length(), 1)
+    lanes = min(256, max(64, size // _EACH), 1 << backend.info.max_group.bit_length() - 1)
+    rows = max(_EACH * lanes // size, 1)
+    accumulator = dst.dtype if dst.dtype.cl == dst.dtype.reg else dtypes.float32
+    room = rows * size * (4 + accumulator.itemsize)
+    if factor or len(through) != 1 or any(c.strides[0]) or through[0].size >= (1 << 32) // size:
+        return False
+    if size > min(_ROW, _HELD * lanes) or room > min(_ROOM, backend.info.local_mem):
+        return False
+    index = through[0].operand
+    buffers = [x.buffer for x in (dst, src, index)]
+    groups = min(-(-s.n // rows), 1 << 16)
+    with checking(backend, describe) as status:
+        scalars = [status.offset, c.n, s.n, dst.offset, src.offset, *_targets(through)]
+        run(
+            backend,
+            "index/row_runs",
+            f"index_row_runs_{action}_{dst.dtype.code}_n{size}_r{c.rank}{s.rank}",
+            [*buffers, status.buffer],
+            [*scalars, *c.args(), *s.args()],
+            (groups * lanes, lanes),
+            c.n * s.n * (3 * dst.dtype.itemsize + index.dtype.itemsize),
+            **_common(backend, meeting, False),
+            dt=dst.dtype,
+            action=action,
+            L=lanes,
+            N=size,
+            B=rows,
+        )
+    return True
 
 
 def _combine_sorted(backend: Backend, meeting: Meeting, hoist: bool) -> None:
