@@ -168,6 +168,20 @@ def test_rows_with_indices_of_their_own(
     assert made == ([few] * 4 if is_gpu(be) and not one_row else [])
 
 
+@pytest.mark.parametrize("reduce", ["prod", "amax", "mean"])
+def test_many_rows_with_indices_of_their_own(be: Any, reduce: str, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    """Groups walk on through them, in every layout."""
+    monkeypatch.setattr(moves, "_GROUPS", 3)
+    for shape, dim in (((3, 41, 7), 1), ((41, 5, 3), 0), ((5, 31, 41), 2), ((700, 35), 1)):
+        i, s = kt.integers(0, 6, shape), kt.integers(-1, 2, shape).float()
+        z = kt.sample([6 if d == dim else n for d, n in enumerate(shape)], torch.float32)
+        for include_self in (True, False):
+            o = kt.put(be, z)
+            scatter.scatter(be, o, dim, kt.put(be, i), kt.put(be, s), reduce, include_self)
+            expected = z.clone().scatter_reduce_(dim, i, s, reduce, include_self=include_self)
+            kt.same(kt.get(be, o), expected, 1e-5)
+
+
 def test_a_bad_index_of_a_row_is_named(be: Any) -> None:
     i = kt.integers(0, 9, (3, 70))
     i[2, 68] = 9

@@ -44,6 +44,7 @@ _SERIAL_LANES, _SERIAL_STEPS = 256, 256
 # Contributions of a row that a work-group sorts in local memory, and how many a lane of it holds, at most and where there are enough.
 _ROW, _HELD, _EACH = 2048, 8, 4
 _ROOM = 1 << 14  # bytes of local memory for it, with which several groups run at once
+_GROUPS = 1 << 16  # that walk through all rows
 FAR = 16  # eights of elements between asking for what lies anywhere and reading it
 ANYWHERE = 8  # elements moved in order in the time that one is found anywhere
 
@@ -316,7 +317,7 @@ def _combine_in_rows(backend: Backend, meeting: Meeting) -> bool:
         return False
     index = through[0].operand
     buffers = [x.buffer for x in (dst, src, index)]
-    groups = min(-(-s.n // rows), 1 << 16)
+    groups = min(-(-s.n // rows), _GROUPS)
     with checking(backend, describe) as status:
         scalars = [status.offset, c.n, s.n, dst.offset, src.offset, *_targets(through)]
         run(
