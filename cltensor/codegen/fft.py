@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..layouts import contiguous_strides
+from . import fft_block
 from .operand import Operand
 from .region import Dims, empty, from_host, is_gpu, past_cache
 from .source import include, render
@@ -231,14 +232,15 @@ def transform(
 
 def windows(backend: Backend, src: Operand, n: int, window: Operand) -> bool:
     """Say whether lines of n real numbers along the last dim can be multiplied by a window of their dtype on their way to half of a spectrum."""
-    plan, batch = schedule(backend, src.dtype.to_complex()), tuple(src.shape[:-1])
+    value, batch = src.dtype.to_complex(), tuple(src.shape[:-1])
+    plan = schedule(backend, value)
     return (
-        not plan.gpu
-        and src.strides[-1] == 1
+        src.strides[-1] == 1
         and (tuple(window.shape), window.strides, window.offset) == ((n,), (1,), 0)
         and n % 2 == 0
         and is_smooth(n)
         and not _splits(plan, batch, n // 2, True)
+        and (not plan.gpu or _shape(backend, value, n // 2, False, False, whole=True) is not None)
     )
 
 
@@ -299,6 +301,8 @@ def _pass(
     backend, dt = job.backend, job.dtype
     dims = Dims(batch, [src.strides, dst.strides])
     if cols == 1 and src.step == dst.step == 1 and _by_line(job, plan, dims, src, dst, n, order):
+        return
+    if plan.gpu and _by_block(job, dims, src, dst, n, full, cols, read, write, order, turned):
         return
     lines = dims.n * cols
     walk, rank = _padded(dims)
@@ -401,6 +405,85 @@ def _by_line(
     return True
 
 
+@functools.lru_cache(maxsize=64)
+def _twiddles(backend: Backend, dt: dtype, n: int, shape: fft_block.Shape) -> Buffer:
+    """Twiddles of every stage but the last, as lanes read them."""
+    parts = [
+        np.arange(m, dtype=np.int64) * (power * s) % n
+        for m, power, s in fft_block.twiddles(shape, n)
+    ]
+    return _upload(backend, dt, unit_roots(np.concatenate(parts), n))
+
+
+def _shape(
+    backend: Backend,
+    dt: dtype,
+    n: int,
+    across: bool,
+    out_across: bool,
+    pairs: bool = False,
+    whole: bool = False,
+) -> fft_block.Shape | None:
+    info, radices = backend.info, tuple(factors(n) or ())
+    limits = (dt.itemsize // 2, info.max_group, info.local_mem)
+    return fft_block.shape(n, radices, across, out_across, pairs, whole, *limits)
+
+
+def _by_block(
+    job: _Job,
+    dims: Dims,
+    src: Side,
+    dst: Side,
+    n: int,
+    full: int,
+    cols: int,
+    read: Walk,
+    write: Walk,
+    order: Order,
+    turned: bool,
+) -> bool:
+    """Launch a pass whose numbers stay in registers (fft_block.mako); False where its length is not for that."""
+    backend, dt = job.backend, job.dtype
+    # Which way neighbouring lanes go: across lines or along them.
+    across = (cols > 1 and read.column == 1) or abs(src.step) > 1
+    out_across = (cols > 1 and write.column == 1) or abs(dst.step) > 1
+    pairs, whole = order.halved and order.herm, order.halved and not order.herm
+    shape = _shape(backend, dt, n, across, out_across, pairs, whole)
+    if shape is None:
+        return False
+    lines = dims.n * cols
+    walk, rank = _padded(dims)
+    reach = max(
+        abs(side.offset)
+        + sum(abs(s) * (m - 1) for s, m in zip(strides, dims.sizes, strict=True))
+        + 2 * (full + 1) * max(abs(side.step), 1)
+        for side, strides in zip((src, dst), dims.strides, strict=True)
+    )
+    index = "int" if max(reach, lines + shape.width) < 2**31 - 2**24 else "long"
+    real_side, strides = (src, dims.strides[0]) if whole else (dst, dims.strides[1])
+    even = real_side.step == 1 and not any(s % 2 for s in (real_side.offset, *strides))
+    kinds = (not job.complex_in, not job.complex_out, order.herm, order.halved, turned)
+    flags = (across, out_across, cols > 1, *kinds, order.halved and even, job.window is not None)
+    kernel = _block_kernel(backend, dt, n, shape, flags, index, rank)
+    twiddles = _twiddles(backend, dt, n, shape)
+    turns = twiddles
+    if turned:
+        turns = _turns(backend, dt, full)
+    elif order.halved:
+        turns = _roots(backend, dt, 2 * n)
+    args: list[Any] = [
+        *(src.buffer, dst.buffer, twiddles, turns),
+        *((job.window.buffer,) if job.window else ()),
+        *(lines, cols, full, order.nout, src.offset, *read, src.step, *write, dst.step),
+        *(order.sign_in, order.sign_out, order.scale),
+        *walk,
+    ]
+    group = shape.lanes * shape.width
+    size = -(-lines // shape.width) * group
+    backend.launch(kernel, (size,), (group,), args, 2 * lines * n * dt.itemsize)
+    return True
+
+
 def _columns(plan: Schedule, lines: int, n: int) -> int:
     """Return for how many columns lines of length n are best taken, of which vectors of neighbours are transformed at the end; or 0."""
     few = 2 * lines <= plan.lanes  # the other way would leave vectors half empty
@@ -477,4 +560,40 @@ def _kernel(backend: Backend, dt: dtype, plan: Schedule, rank: int) -> Any:
     )
     i64 = np.int64
     types: list[Any] = [None] * 7 + [i64] * 23 + [real.np] * 3 + [i64] * (3 * rank)
+    return backend.kernel(name, text, types)
+
+
+@functools.cache
+def _block_kernel(
+    backend: Backend,
+    dt: dtype,
+    n: int,
+    shape: fft_block.Shape,
+    flags: tuple[bool, ...],
+    index: str,
+    rank: int,
+) -> Any:
+    real = dt.to_real()
+    names = (
+        "across",
+        "out_across",
+        "columns",
+        "src_real",
+        "dst_real",
+        "herm",
+        "halved",
+        "turned",
+        "paired",
+        "windowed",
+    )
+    chosen = dict(zip(names, flags, strict=True))
+    told = "".join(f"_{name}" for name, flag in chosen.items() if flag)
+    name = f"fft_block{n}x{shape.lanes}x{shape.width}{told}_{real.code}_{index}_r{rank}"
+    text = render(
+        "fft_block", fn=name, T=real.cl, I=index, n=n, rank=rank, **shape._asdict(), **chosen
+    )
+    kind = np.int32 if index == "int" else np.int64
+    types: list[Any] = (
+        [None] * (4 + chosen["windowed"]) + [kind] * 11 + [real.np] * 3 + [kind] * (3 * rank)
+    )
     return backend.kernel(name, text, types)

@@ -1,0 +1,140 @@
+"""Fourier transforms whose numbers stay in a GPU lane's registers, whatever the device: lengths, walks and orders against NumPy."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cltensor import dtypes
+from cltensor.codegen import fft as family
+from cltensor.codegen import fft_block
+from cltensor.codegen.operand import Operand
+from cltensor.codegen.region import from_host
+from cltensor.runtime import get_backend
+
+rng = np.random.default_rng(8)
+TOLERANCE = {"f": 5e-7, "d": 1e-15}
+LENGTHS = [16, 27, 49, 60, 100, 256, 343, 500, 1000, 1024, 2048]
+
+
+@pytest.fixture
+def names(dev: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have transforms run as on a GPU, and list the kernels that they launch."""
+    backend = get_backend(dev)
+    launched: list[str] = []
+    launch = type(backend).launch
+
+    def listed(self: Any, kernel: Any, *args: Any) -> Any:
+        launched.append(kernel.name)
+        return launch(self, kernel, *args)
+
+    plan = family.Schedule(True, 1, 2048, 8192)
+    monkeypatch.setattr(family, "schedule", lambda *_: plan)
+    monkeypatch.setattr(type(backend), "launch", listed)
+    return launched
+
+
+def error(found: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+def run(backend: Any, src: Operand, dim: int, n: int, kind: str, **order: Any) -> np.ndarray:
+    """Transform and read back numbers of a kind of NumPy's."""
+    out = getattr(dtypes, np.dtype(kind).name)
+    order = {"forward": True, "scale": 1.0, **order}
+    y = family.transform(backend, src, dim, n, out, **order)
+    count = int(np.prod(y.shape))
+    raw = backend.read(y.buffer, 0, count * np.dtype(kind).itemsize)
+    return raw.view(kind).reshape(y.shape)
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_lengths(n: int, dev: Any, names: list[str]) -> None:
+    """Complex numbers there and back, real ones to half of a spectrum, the whole and back, along a dim and across it."""
+    backend = get_backend(dev)
+    for real, number in ("f", "F"), ("d", "D"):
+        if real == "d" and n not in (49, 100, 256):
+            continue
+        x, tol = rng.standard_normal((n, int(rng.integers(1, 12)), 2)).astype(real), TOLERANCE[real]
+        for dim in 0, 2:
+            r = np.ascontiguousarray(np.moveaxis(x, 0, dim))
+            z = (r + 1j * r[..., ::-1]).astype(number)
+            reals = from_host(backend, getattr(dtypes, np.dtype(real).name), r)
+            numbers = from_host(backend, getattr(dtypes, np.dtype(number).name), z)
+            assert error(run(backend, numbers, dim, n, number), np.fft.fft(z, axis=dim)) < tol
+            back = run(backend, numbers, dim, n, number, forward=False, scale=1 / n)
+            assert error(back, np.fft.ifft(z, axis=dim)) < tol
+            half = np.fft.rfft(r, axis=dim)
+            assert error(run(backend, reals, dim, n, number, nout=n // 2 + 1), half) < tol
+            assert error(run(backend, reals, dim, n, number), np.fft.fft(r, axis=dim)) < tol
+            of = half.astype(number)
+            halves = from_host(backend, numbers.dtype, of)
+            for name, forward in ("irfft", False), ("hfft", True):
+                expected = getattr(np.fft, name)(of, n=n, axis=dim) * (1 if forward else n)
+                whole = run(backend, halves, dim, n, real, forward=forward, herm=True)
+                assert error(whole, expected) < tol, name
+    if n > 49 or n == 27:  # whose halves are as well
+        assert all(name.startswith("fft_block") for name in names if name.startswith("fft")), names
+
+
+def test_lines_anywhere(dev: Any, names: list[str]) -> None:
+    """Of real numbers at odd places, overlapping, and of strides above one."""
+    backend = get_backend(dev)
+    data = rng.standard_normal(400).astype("f")
+    whole = from_host(backend, dtypes.float32, data)
+    for shape, strides, offset in (
+        ((7, 100), (41, 1), 3), ((7, 100), (40, 1), 2), ((3, 100), (5, 2), 1), ((2, 3, 100), (1, 50, 2), 0),
+    ):  # fmt: skip
+        view = Operand(whole.buffer, dtypes.float32, shape, strides, offset)
+        x = np.lib.stride_tricks.as_strided(data[offset:], shape, [4 * s for s in strides])
+        found = run(backend, view, len(shape) - 1, 100, "F", nout=51)
+        assert error(found, np.fft.rfft(x)) < 5e-7
+        window = rng.standard_normal(100).astype("f")
+        there = from_host(backend, dtypes.float32, window)
+        assert family.windows(backend, view, 100, there) == (strides[-1] == 1)
+        if strides[-1] == 1:
+            found = run(backend, view, len(shape) - 1, 100, "F", nout=51, window=there)
+            assert error(found, np.fft.rfft(x * window)) < 5e-7
+    assert len(names) == 6 and sum("windowed" in name for name in names) == 2
+
+
+@pytest.mark.parametrize("limits", [{"max_group": 64}, {"local_mem": 16384}])
+def test_small_devices(
+    limits: dict[str, int], dev: Any, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines of which a lane holds more numbers, and fewer lines in a group; too long ones go the other way."""
+    backend = get_backend(dev)
+    monkeypatch.setattr(backend, "info", dataclasses.replace(backend.info, **limits))
+    for n in (1000, 1024):
+        z = (rng.standard_normal((n, 3)) + 1j * rng.standard_normal((n, 3))).astype("F")
+        src = from_host(backend, dtypes.complex64, z)
+        assert error(run(backend, src, 0, n, "F"), np.fft.fft(z, axis=0)) < 5e-7
+    assert sum(name.startswith("fft_block") for name in names) == 2
+
+
+def test_two_passes(dev: Any, names: list[str]) -> None:
+    """Of columns side by side, turned on their way, then of rows that become columns."""
+    backend = get_backend(dev)
+    for n in (4096, 3000):
+        z = (rng.standard_normal((2, n)) + 1j * rng.standard_normal((2, n))).astype("F")
+        src = from_host(backend, dtypes.complex64, z)
+        assert error(run(backend, src, 1, n, "F"), np.fft.fft(z)) < 5e-7
+    assert len(names) == 4 and all("turned" in name for name in names[::2])
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_shapes(n: int) -> None:
+    """No two numbers share an address, every butterfly has a lane, groups are no larger than they may be."""
+    radices = tuple(family.factors(n) or ())
+    for across, out_across in (False, False), (True, True), (False, True), (True, False):
+        shape = fft_block.shape(n, radices, across, out_across, True, True, 4, 256, 1 << 15)
+        assert shape and shape.lanes * shape.width <= 256
+        for stage in shape.stages:
+            assert stage.per_lane * shape.lanes * stage.r >= n
+        for x in shape.layouts:
+            i, b = np.arange(n), np.arange(shape.width)[:, None]
+            places = b * x.line + i * x.step + i * x.step // x.block * x.pad
+            assert len(np.unique(places)) == n * shape.width and places.max() < x.words
