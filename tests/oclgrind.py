@@ -396,7 +396,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "index_select rows": lambda: r(5, 35).index_select(0, many[:9]),
         "gather rows": lambda: (
             *grads(lambda x: x.gather(1, many[:60].reshape(3, 20)), r(3, 35)), r(3, 35).gather(1, many[:60].reshape(20, 3).t()),
-            r(2, 35).scatter_add(1, many.reshape(2, 35), r(2, 35)),
+            r(2, 35).scatter_add(1, many.reshape(2, 35), r(2, 35)), r(2, 35).scatter_add_(1, many.reshape(2, 35), r(2, 35)),
             r(3, 35).scatter_add_(1, many[:60].reshape(3, 20), r(3, 20)), r(3, 35).scatter_add(1, many[:60].reshape(3, 20), r(3, 20)),
             *(r(3, 35).scatter(1, torch.arange(60).reshape(3, 20) % 35, x) for x in (2.0, r(3, 20))),
         ),

@@ -15,7 +15,6 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..codegen.index import lookup as kernels
-from ..codegen.index import rows
 from ..codegen.index import scatter as writing
 from ..lazy import Expr
 from . import core, writes
@@ -155,7 +154,8 @@ def _anew(t: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = Non
     """What `_scatter_into` makes of a copy of `t`, in one pass over it; None where its rows are not whole, dense and short."""
     if dim != t.ndim - 1 or not index.numel() or index.shape[:-1] != t.shape[:-1]:
         return None
-    if not rows.fits_anew(backend_of(t), t.dtype, t.shape[dim], reduce is not None):
+    count = index.shape[-1] if index.ndim else 1
+    if not writing.fits_anew(backend_of(t), t.dtype, tuple(t.shape), count, reduce is not None):
         return None
     operands = [index]
     if is_tensor(src):

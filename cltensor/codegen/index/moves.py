@@ -45,6 +45,7 @@ _SERIAL_LANES, _SERIAL_STEPS = 256, 256
 _ROW, _HELD, _EACH = 2048, 8, 4
 _ROOM = 1 << 14  # bytes of local memory for it, with which several groups run at once
 _GROUPS = 1 << 16  # that walk through all rows
+_WIDTH = 1 << 14  # elements of a row that one of them copies
 FAR = 16  # eights of elements between asking for what lies anywhere and reading it
 ANYWHERE = 8  # elements moved in order in the time that one is found anywhere
 
@@ -303,39 +304,88 @@ def _step(dims: Dims) -> int:
     )
 
 
-def _combine_in_rows(backend: Backend, meeting: Meeting) -> bool:
-    """Reduce by destination on a GPU schedule, in local memory, where each position of `s` has its own few contributions and one index."""
-    action, dst, src, c, s, through, _, describe, factor = meeting
-    size = 1 << max((c.n - 1).bit_length(), 1)
+class _Shares(NamedTuple):
+    """How a work-group takes rows into local memory: its lanes, its rows, and contributions of each (a power of two)."""
+
+    lanes: int
+    rows: int
+    size: int
+
+
+def _shares(backend: Backend, dt: dtypes.dtype, count: int, places: int) -> _Shares | None:
+    """Return the shares of rows of so many contributions to so many places; None where local memory is too small."""
+    size = 1 << max((count - 1).bit_length(), 1)
     lanes = min(256, max(64, size // _EACH), 1 << backend.info.max_group.bit_length() - 1)
     rows = max(_EACH * lanes // size, 1)
-    accumulator = dst.dtype if dst.dtype.cl == dst.dtype.reg else dtypes.float32
+    accumulator = dt if dt.cl == dt.reg else dtypes.float32
     room = rows * size * (4 + accumulator.itemsize)
-    if factor or len(through) != 1 or any(c.strides[0]) or through[0].size >= (1 << 32) // size:
-        return False
     if size > min(_ROW, _HELD * lanes) or room > min(_ROOM, backend.info.local_mem):
+        return None
+    return _Shares(lanes, rows, size) if places < (1 << 32) // size else None
+
+
+def _combine_in_rows(backend: Backend, meeting: Meeting, start: Operand | None = None, fresh: bool = False) -> bool:  # fmt: skip
+    """Reduce by destination on a GPU schedule, in local memory, where each position of `s` has its own few contributions and one index.
+
+    `fresh`: rows of the destination, which are dense, begin as those of `start`, or as zeros.
+    """
+    action, dst, src, c, s, through, _, describe, factor = meeting
+    if factor or len(through) != 1 or any(c.strides[0]):
         return False
-    index = through[0].operand
-    buffers = [x.buffer for x in (dst, src, index)]
-    groups = min(-(-s.n // rows), _GROUPS)
+    shares = _shares(backend, dst.dtype, c.n, through[0].size)
+    if shares is None:
+        return False
+    begun, index = [start] if start else [], through[0].operand
+    buffers = [x.buffer for x in (dst, src, *begun, index)]
+    groups = min(-(-s.n // shares.rows), _GROUPS)
     with checking(backend, describe) as status:
-        scalars = [status.offset, c.n, s.n, dst.offset, src.offset, *_targets(through)]
+        scalars = [status.offset, c.n, s.n, dst.offset, src.offset, *(x.offset for x in begun)]
+        begins = ("_of_zeros", "_of_rows")[len(begun)] if fresh else ""
         run(
             backend,
             "index/row_runs",
-            f"index_row_runs_{action}_{dst.dtype.code}_n{size}_r{c.rank}{s.rank}",
+            f"index_row_runs_{action}_{dst.dtype.code}_n{shares.size}_r{c.rank}{s.rank}{begins}",
             [*buffers, status.buffer],
-            [*scalars, *c.args(), *s.args()],
-            (groups * lanes, lanes),
-            c.n * s.n * (3 * dst.dtype.itemsize + index.dtype.itemsize),
+            [*scalars, *_targets(through), *c.args(), *s.args()],
+            (groups * shares.lanes, shares.lanes),
+            c.n * s.n * (3 * dst.dtype.itemsize + index.dtype.itemsize)
+            + fresh * (1 + len(begun)) * dst.nbytes,
             **_common(backend, meeting, False),
             dt=dst.dtype,
             action=action,
-            L=lanes,
-            N=size,
-            B=rows,
+            L=shares.lanes,
+            N=shares.size,
+            B=shares.rows,
+            fresh=fresh,
+            start=bool(begun),
         )
     return True
+
+
+def fits_anew(backend: Backend, dt: dtypes.dtype, rows: int, width: int, count: int) -> bool:
+    """Tell whether `anew` can make so many rows of so many elements: those that a work-group is not long at, and enough for all units."""
+    enough = rows >= backend.info.compute_units and count > 32 and 0 < width <= _WIDTH
+    return is_gpu(backend) and enough and _shares(backend, dt, count, width) is not None
+
+
+def anew(
+    backend: Backend,
+    action: str,
+    dt: dtypes.dtype,
+    shape: tuple[int, ...],
+    base: Operand | None,
+    index: Operand,
+    src: Operand,
+    describe: Describe,
+) -> Operand:
+    """Do as rows.anew on a GPU schedule."""
+    result, n, width = empty(backend, dt, shape), index.shape[-1], shape[-1]
+    unit, rows = int(any(src.strides)), math.prod(shape[:-1])
+    c, s = Dims((n,), [(0,), (unit,), (1,)]), Dims((rows,), [(width,), (n * unit,), (n,)])
+    through = [Through(index, index.strides, width, 1)]
+    meeting = Meeting(action, result, src, c, s, through, False, describe, None)
+    _combine_in_rows(backend, meeting, base, True)
+    return result
 
 
 def _combine_sorted(backend: Backend, meeting: Meeting, hoist: bool) -> None:

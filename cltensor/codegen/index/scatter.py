@@ -15,7 +15,7 @@ from ..move.copies import fill_strided
 from ..operand import Operand
 from ..region import Dims, empty, index_type, is_gpu, run, workers
 from ..scalars import Scalar, scalar_operand, scalar_words
-from . import rows
+from . import moves, rows
 from .lookup import bounds_error, over
 from .moves import Through, combine, move
 
@@ -191,6 +191,15 @@ def scatter(
     _along(backend, dst, dim, index, index.strides, space, src, reduce, include_self, error)
 
 
+def fits_anew(
+    backend: Backend, dt: dtypes.dtype, shape: tuple[int, ...], count: int, adds: bool
+) -> bool:
+    """Tell whether `scattered` can make rows, with so many elements written to each."""
+    if is_gpu(backend):
+        return adds and moves.fits_anew(backend, dt, numel(shape[:-1]), shape[-1], count)
+    return rows.fits_anew(backend, dt, shape[-1], adds)
+
+
 def scattered(
     backend: Backend,
     dt: dtypes.dtype,
@@ -200,13 +209,16 @@ def scattered(
     src: Operand | Scalar,
     reduce: str | None = None,
 ) -> Operand:
-    """Do as `scatter` along the last dim, into a copy of `base` or into zeros, where `rows.fits_anew`.
+    """Do as `scatter` along the last dim, into a copy of `base` or into zeros, where `fits_anew`.
 
     All are dense and have the same rows; of `src` one element may be repeated, and what is a number is not added.
     """
     if not index.shape:  # counts as one element
         index = index._replace(shape=(1,), strides=(1,))
     error = bounds_error(RuntimeError, [len(shape) - 1], [shape[-1]])
+    if is_gpu(backend):
+        assert isinstance(src, Operand)
+        return moves.anew(backend, _ACTIONS[reduce], dt, shape, base, index, src, error)
     value = src if isinstance(src, Operand) else scalar_words(dt, src)
     return rows.anew(backend, _ACTIONS[reduce], dt, shape, base, index, value, error)
 
