@@ -21,7 +21,7 @@ NUMBERS = (
     10,
     16,
 )  # of a line that a lane holds: at least, at most, and at most where groups are small
-BANKS = 32
+BANKS = WARP = 32
 
 
 class Stage(NamedTuple):
@@ -55,10 +55,11 @@ class Shape(NamedTuple):
 def _lanes(n: int, radices: Sequence[int], most: int) -> int:
     """Return by how many lanes a line is taken so that few of them idle, 0 where they would have to hold too much."""
     least, usual, limit = NUMBERS
-    cost = {
-        lanes: lanes * sum(-(-n // (r * lanes)) * r for r in radices)
-        for lanes in range(-(-n // usual), min(most, n // least) + 1)
-    }
+    cost = {}
+    for lanes in range(-(-n // usual), min(most, n // least) + 1):
+        width = max(GROUP // lanes, 1)
+        warps = -(-lanes * width // WARP) / width
+        cost[lanes] = warps * sum(-(-n // (r * lanes)) * r for r in radices)
     if cost:  # the nearest to 8 numbers a lane of the best
         best = min(cost.values())
         return min((x for x in cost if cost[x] == best), key=lambda x: abs(n - 8 * x))
@@ -73,7 +74,9 @@ def _layout(
     step = width if across and read_across else 1
     run = s * step
     padded = run < BANKS and run & (run - 1) == 0 and r % 2 == 0
-    block, pad = (max(BANKS, run * r), run) if padded else (1, 0)
+    # Where a line has few lanes, its neighbours fill the banks between its own.
+    block = 1 if not padded else run * r if lanes <= r and step == 1 else max(BANKS, run * r)
+    pad = run if padded else 0
     words = n * step + n * step // block * pad
     if step > 1 or width == 1:
         return Layout(1 if step > 1 else words, step, block, pad, words)
@@ -112,21 +115,20 @@ def shape(
         stages.append(Stage(r, s, -(-n // (r * lanes)), begins))
         s *= r
     wrote = [(BANKS, 1)] * pairs + [(st.s, st.r) for st in (stages if whole else stages[:-1])]
-    width = 1
     aside = across or out_across
-    wanted = COLUMNS if aside else 1
-    wanted = max(wanted, 1 << max(GROUP // lanes, 1).bit_length() - 1)
-    best = None
-    while width <= wanted and width * lanes <= min(max_group, WIDEST_GROUP):
+    most = max(min(max_group, WIDEST_GROUP) // lanes, 1)
+    width = min(max(GROUP // lanes, COLUMNS if aside else 1), most)
+    if aside:
+        width = 1 << (width.bit_length() - 1)
+    while width:
         layouts = tuple(
             _layout(n, lanes, width, (s, r, across if e == 0 else out_across), out_across)
             for e, (s, r) in enumerate(wrote)
         )
-        if max(x.words for x in layouts) * 2 * itemsize > min(local_mem, LOCAL_BYTES):
-            break
-        best = Shape(lanes, width, tuple(stages), layouts)
-        width *= 2
-    return best
+        if max(x.words for x in layouts) * 2 * itemsize <= min(local_mem, LOCAL_BYTES):
+            return Shape(lanes, width, tuple(stages), layouts)
+        width //= 2
+    return None
 
 
 def twiddles(shape: Shape, n: int) -> list[tuple[int, int, int]]:
