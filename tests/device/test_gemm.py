@@ -358,25 +358,6 @@ def test_tall_k(backend: Any, schedule: str, units: int, monkeypatch: pytest.Mon
         )
 
 
-def test_too_few_large_tiles_of_a_gpu_are_made_enough_by_pieces(
-    be: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if be.info.kind == "cpu" or be.info.max_group < 256 or "Intel" in be.info.vendor:
-        pytest.skip("this device has no wide tiles")
-    monkeypatch.setattr(be, "info", replace(be.info, compute_units=2))
-    monkeypatch.setattr(gemm, "WIDE_PIECE", 60)
-    monkeypatch.setattr(product, "WIDE_LOCAL", 0)
-    rng = np.random.default_rng(10)
-    for m, n, k, launches in [(120, 125, 200, 2), (120, 125, 100, 1), (120, 70, 200, 1)]:
-        a, b, d = rand(rng, (m, k)), rand(rng, (n, k)).T, rand(rng, (n,))
-        pa, pb = put(be, a), put(be, b)
-        bias = put(be, d)._replace(shape=(m, n), strides=(0, 1))
-        before = STATS.launches
-        found = gemm.matmul(be, pa, pb, alpha=2, beta=3, bias=bias, schedule="gpu")
-        assert STATS.launches - before == launches, (m, n, k)
-        check(get(be, found), 2 * a, b, 1e-6, 3 * d)
-
-
 def test_new_sizes_build_nothing(backend: Any) -> None:
     rng = np.random.default_rng(9)
 

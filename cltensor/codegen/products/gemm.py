@@ -62,10 +62,6 @@ if TYPE_CHECKING:
     from .epilogue import Epilogue
 
 PIECE = 1024  # the shortest piece of K worth a second pass
-WIDE_PIECE, MOST_WIDE = (
-    256,
-    4,
-)  # and on a GPU the shortest, and most of them, that make large tiles enough
 
 
 def matmul(
@@ -349,33 +345,17 @@ def _gpu_kernel(
     return built(backend, ("gpu", dt, out, program, width), make)
 
 
-def _pieces(backend: Backend, acc: str, group: int, p: Product, tiles: int) -> int:
-    """Return into how many pieces K is cut, given the tiles of 4 x 4 numbers for each lane."""
-    if p.kstep or p.inner > 1:
-        return 1
-    # Too few groups to fill the device over a long K.
-    room = 2 * backend.info.compute_units // tiles
-    if room > 1 and p.k >= 2 * PIECE:
-        return min(room, p.k // PIECE)
-    # Large tiles are half as quick again, but too few: a second pass over the sums costs less.
-    large = 8 * group
-    filled = ceil_div(p.m, large) * ceil_div(p.n, large) * large * large
-    if 4 * p.m * p.n >= 3 * filled and lane_width(backend, acc, group, p.m, p.n, p.outer) == 4:
-        for pieces in range(2, min(MOST_WIDE, p.k // WIDE_PIECE) + 1):
-            if lane_width(backend, acc, group, p.m, p.n, p.outer * pieces) > 4:
-                return pieces
-    return 1
-
-
 def _run_gpu(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
     program, lanes = epilogues.fitted(backend, p.epilogue, 1)
     group = 16 if backend.info.max_group >= 256 else 8
     rows, cols = ceil_div(p.m, 4 * group), ceil_div(p.n, 4 * group)
     batches = p.outer * p.inner
-    pieces = _pieces(backend, accumulator(dt), group, p, rows * cols * batches)
-    if pieces > 1:
+    # Too few groups to fill the device over a long K: cut K.
+    room = 2 * backend.info.compute_units // (rows * cols * batches)
+    if p.kstep == 0 and p.inner == 1 and room > 1 and p.k >= 2 * PIECE:
         if program is not None:
             return False
+        pieces = min(room, p.k // PIECE)
         in_pieces(
             backend,
             dt,
