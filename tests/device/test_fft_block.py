@@ -122,7 +122,16 @@ def test_two_passes(dev: Any, names: list[str]) -> None:
         z = (rng.standard_normal((2, n)) + 1j * rng.standard_normal((2, n))).astype("F")
         src = from_host(backend, dtypes.complex64, z)
         assert error(run(backend, src, 1, n, "F"), np.fft.fft(z)) < 5e-7
-    assert len(names) == 4 and all("turned" in name for name in names[::2])
+    for n in (3375, 8192):  # real numbers to half of a spectrum, and back
+        x = rng.standard_normal((2, n)).astype("f")
+        half = np.fft.rfft(x).astype("F")
+        src, there = (
+            from_host(backend, dt, v) for dt, v in ((dtypes.float32, x), (dtypes.complex64, half))
+        )
+        assert error(run(backend, src, 1, n, "F", nout=n // 2 + 1), half) < 5e-7
+        back = run(backend, there, 1, n, "f", forward=False, scale=1 / n, nout=n, herm=True)
+        assert error(back, x) < 5e-7
+    assert len(names) == 12 and all("turned" in name for name in names[::2])
 
 
 @pytest.mark.parametrize("n", LENGTHS)
