@@ -4,6 +4,7 @@ python -m benchmarks                      every case, some 20 minutes; results i
 python -m benchmarks --quick              the main cases beside torch and NumPy, under 3 minutes
 python -m benchmarks gemm "rows: softmax" start     families, or cases by the beginning of their label; memory: of trainings
 python -m benchmarks --list               what there is
+python -m benchmarks gemm --kernels --device opencl:0     each case's kernels by the device's own clock (written where --out says)
 python -m benchmarks --compare a.json b.json     what moved beyond the spread
 python -m benchmarks --table a.json       the Markdown table of the README
 """
@@ -34,6 +35,7 @@ def options(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--compile", action="store_true", help="torch.compile as a peer, too")
     parser.add_argument("--out", type=Path, default=None, help="where the JSON goes")
     parser.add_argument("--no-write", action="store_true")
+    parser.add_argument("--kernels", action="store_true", help="the device's own time, by kernels")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--compare", nargs=2, type=Path, metavar="JSON")
     parser.add_argument("--table", type=Path, metavar="JSON")
@@ -54,7 +56,7 @@ def _usual(quick: bool) -> list[str]:
 def main() -> int:
     args = options()
     limit_threads(args.threads)
-    from benchmarks import cases, memory, report, start, suite
+    from benchmarks import cases, kernels, memory, report, start, suite
 
     if args.compare:
         return report.compare(*args.compare)
@@ -64,6 +66,11 @@ def main() -> int:
     chosen = [c for c in cases.load(args.families) if c.quick or not args.quick]
     if args.list:
         print("\n".join(f"{c.label}{' (quick)' if c.quick else ''}" for c in chosen))
+        return 0
+    if args.kernels:
+        watched = kernels.run(chosen, args.device, args.threads, args.peers)
+        if args.out:
+            report.write(args.out, watched)
         return 0
     begin = not args.families or "start" in args.families
     hold = "memory" in args.families or not (args.families or args.quick)

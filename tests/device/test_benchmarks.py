@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cltensor
-from benchmarks import kits, measure, report, suite
+from benchmarks import kernels, kits, measure, report, suite
 from benchmarks.case import Case, Index, on
 from cltensor.tune import peaks
 
@@ -155,3 +155,15 @@ def test_a_run_is_written_and_drawn(
     pytest.importorskip("matplotlib")
     report.draw(tmp_path / "found.png", report.read(path))
     assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_kernels_of_a_case_are_watched(ours: Any) -> None:
+    found = kernels.one(TINY, ours, None)
+    (kernel,) = found["kernels"]
+    assert kernel["count"] == 1
+    assert kernel["name"].startswith("add__f32")
+    assert kernel["bytes"] == 768
+    assert found["seconds"] == kernel["seconds"] > 0
+    first, second = kernels.lines(found)
+    assert TINY.label in first
+    assert kernel["name"] in second
