@@ -547,3 +547,16 @@ def test_complex_products_have_the_bits_of_a_product() -> None:
     d, s, i = ct.tensor(x), ct.tensor(y), ct.arange(40).flip(0)
     assert ct.equal(d.scatter_reduce(0, i[:, None].expand(40, 7), s, "prod"), d * s.flip(0))
     assert ct.equal(ct.zeros_like(d).index_add(0, i.flip(0), s, alpha=2 + 3j), s * (2 + 3j))
+
+
+@pytest.mark.parametrize("shape", [(300, 3), (3000, 1)], ids=str)
+def test_complex_numbers_of_16_bit_parts_are_summed(shape: tuple[int, int]) -> None:
+    """What a GPU's lanes leave of long runs takes twice the room of a number."""
+    rng = np.random.default_rng(0)
+    parts = rng.integers(-3, 4, (*shape, 2)).astype(np.float32)
+    places = rng.integers(0, 5, shape[0])
+    expected = np.zeros((5, shape[1], 2), np.float32)
+    np.add.at(expected, places, parts)
+    values = ct.view_as_complex(ct.tensor(parts)).to(ct.complex32)
+    found = ct.zeros(5, shape[1], dtype=ct.complex32).index_add(0, ct.tensor(places), values)  # fmt: skip
+    close(ct.view_as_real(found.to(ct.complex64)), expected)

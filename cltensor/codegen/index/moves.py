@@ -317,7 +317,7 @@ def _shares(backend: Backend, dt: dtypes.dtype, count: int, places: int) -> _Sha
     size = 1 << max((count - 1).bit_length(), 1)
     lanes = min(256, max(64, size // _EACH), 1 << backend.info.max_group.bit_length() - 1)
     rows = max(_EACH * lanes // size, 1)
-    accumulator = dt if dt.cl == dt.reg else dtypes.float32
+    accumulator = _summed(dt)
     room = rows * size * (4 + accumulator.itemsize)
     if size > min(_ROW, _HELD * lanes) or room > min(_ROOM, backend.info.local_mem):
         return None
@@ -388,6 +388,13 @@ def anew(
     return result
 
 
+def _summed(dt: dtypes.dtype) -> dtypes.dtype:
+    """Return what sums of a type are kept in: what kernels have it in."""
+    if dt.cl == dt.reg:
+        return dt
+    return dtypes.complex64 if dt.is_complex else dtypes.float32
+
+
 def _combine_sorted(backend: Backend, meeting: Meeting, hoist: bool) -> None:
     """Reduce by destination on a GPU schedule: sort the destinations, then one lane walks each run of equal ones, or part of a long run."""
     from ..order.sort import sort_flat  # sort.py uses this module
@@ -407,7 +414,7 @@ def _combine_sorted(backend: Backend, meeting: Meeting, hoist: bool) -> None:
     ordered, order = sort_flat(backend, keys, none.bit_length())
     # So long that neither what a lane walks nor what is then added up is much more than the other.
     span = 1 << max(6, min(12, n.bit_length() // 2))
-    accumulator = dst.dtype if dst.dtype.cl == dst.dtype.reg else dtypes.float32
+    accumulator = _summed(dst.dtype)
     partial = empty(backend, accumulator, (2 * -(-n // span) * width,))
     buffers = [dst.buffer, src.buffer, *([factor.buffer] if factor else [])]
     buffers += [ordered.buffer, order.buffer, partial.buffer, *lists]
