@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .. import layouts, lazy
+from .. import dtypes, layouts, lazy
 from ..autograd.mode import unrecorded
 from ..codegen.operand import Operand
 from ..codegen.products import gemm
@@ -80,7 +80,10 @@ def _sides(operands: Sequence[Tensor]) -> tuple[Operand, Operand, Operand | None
 
 def _is_worth(a: Tensor, b: Tensor) -> bool:
     """Whether a product is worth fusing with what follows it, and does not keep much memory alive by waiting."""
-    if len(a.shape) != 2 or not gemm.takes_chains(get_backend(a.device), a.dtype):
+    if len(a.shape) != 2:
+        return False
+    known = a.dtype in (dtypes.float32, dtypes.float64)
+    if not known and not gemm.takes_chains(get_backend(a.device), a.dtype):
         return False
     (m, k), n = a.shape, b.shape[1]
     if min(m, n, k) < 2 or m * n * k < WAITS:
