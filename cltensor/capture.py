@@ -361,9 +361,8 @@ class Captured:
         # Several of a signature find leaves in different states.
         self._recorded: dict[Any, list[_Recorded]] = {}
         self._quick: dict[Any, list[_Recorded]] = {}  # by types alone, for calls with tensors alone
-        self._home: Backend | None = (
-            None  # where calls without tensors compute, as far as they told
-        )
+        # Where calls without tensors compute, as far as they told.
+        self._home: Backend | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function the first times, record it, then play."""

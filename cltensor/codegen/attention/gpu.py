@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 WIDTH = 256  # the widest head a work-group has local memory and registers for
-FEW_KEYS = (
-    128  # keys from which on a query or a few have groups of their own, each for some of the keys
-)
+FEW_KEYS = 128  # from which on a query or a few have groups of their own, each for some of the keys
 GROUPS = 4  # work-groups for each unit that keys are divided to get
 PARTS = 64  # parts of the keys at most
 GROUP = 128  # work-items in a group, where no tile says how many

@@ -39,10 +39,8 @@ SPREAD, SPREAD_PLACES, SPREAD_WORK = 32, 128, 1 << 27
 FOLD_ROOM = 4096  # numbers of a row that taps are added up in
 FOLD_SLACK = 64  # what vectors reach past it
 TILE = 64  # rows and columns of a product that a GPU's work-group makes
-SHARE, PART = (
-    3,
-    256,
-)  # such groups for each unit that a gradient's places are cut for, and the shortest part of an image
+# Such groups for each unit that a gradient's places are cut for, and the shortest part of an image.
+SHARE, PART = 3, 256
 
 
 def correlate(

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 FEW = 16  # output channels of a group, at most
 PAIRS = 1024  # of an output and an input channel, each of which reads both images
-LANES = (
-    512,
-    128,
-)  # for each unit, which hide how long memory takes, for short sums and for long ones; with fewer each sums less
+# For each unit, which hide how long memory takes, for short sums and for long ones; with fewer each sums less.
+LANES = 512, 128
 LONG_SUM = 64  # which reads more from caches than from memory
 SLICED = 16  # input channels from which lanes share those of a place, where there are few places
 SLICE = 32  # places beside each other that a slice of channels is summed for

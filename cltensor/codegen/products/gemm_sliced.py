@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 THIN = 32  # columns (or rows) of which most of a large tile would be empty
-FEW = (
-    2  # times as many large tiles there are to be as units, or smaller ones fill the device better
-)
+# So many times as many large tiles there are to be as units, or smaller ones fill the device better.
+FEW = 2
 LARGE = 64  # rows and columns of those
 # Tiles, and how much of K a group of 256 lanes keeps in local memory: about sixteen numbers for each lane to copy.
 SLABS = {(64, 8): 64, (64, 16): 64, (32, 32): 64, (16, 8): 128, (16, 16): 128, (8, 8): 256}
