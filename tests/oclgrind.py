@@ -597,7 +597,7 @@ def examine(schedule: str, name: str) -> tuple[str, set[str]]:
         done = subprocess.run(
             [
                 # `restrict` in an inlined function and a prefetch become intrinsics that Oclgrind does not know.
-                "oclgrind", "--data-races", "--check-api", "--build-options", "-Drestrict= -DCLT_NO_PREFETCH", "--log", str(log),
+                "oclgrind", "--data-races", "--check-api", "--local-mem-size", str(64 << 10), "--build-options", "-Drestrict= -DCLT_NO_PREFETCH", "--log", str(log),
                 sys.executable, __file__, "--run", schedule, name,
             ],
             env=environment, capture_output=True, text=True, timeout=600, check=False,
