@@ -252,8 +252,7 @@ class _Job:
             for _, placed in operands:
                 types += [None, LONG] if placed else [None]
             lanes = self.lanes * self.parts
-            capped = lanes >= GROUP and backend.info.platform.startswith("NVIDIA")
-            options = (f"-cl-nv-maxrregcount={REGISTERS // lanes}",) if capped else ()
+            options = backend.info.with_registers(REGISTERS // lanes) if lanes >= GROUP else ()
             return name, text, [*types, LONG, LONG, LONG, np.int32, LONG], options
 
         args: list[Any] = []

@@ -235,6 +235,15 @@ class DeviceInfo:
         return 4 if self.team else 50 if self.is_pocl else 20 if self.inline else 12
 
     @property
+    def is_nvidia(self) -> bool:
+        """Whether NVIDIA's driver compiles, which knows PTX and options of its own."""
+        return self.platform.startswith("NVIDIA")
+
+    def with_registers(self, most: int) -> tuple[str, ...]:
+        """Return the options that give a work-item so many registers at most, so that more groups run at once; none where no compiler asks."""
+        return (f"-cl-nv-maxrregcount={most}",) if self.is_nvidia else ()
+
+    @property
     def takes_assembly(self) -> bool:
         """Whether kernels may have inline assembly, of the processor's."""
         return self.is_pocl and pocl.NO_ASSEMBLY not in self.build_options

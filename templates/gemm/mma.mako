@@ -2,11 +2,10 @@
 Products of 16-bit floats by a GPU's matrix units. A work-group of T items makes a tile of BM x BN numbers, a warp of 32 items WM x WN
 of it, in steps of 32 along K. Steps lie in local memory STAGES deep: while one is multiplied, the next ones are on their way.
 How an operand comes: "k": its numbers along K are adjacent and 8 of them aligned, "i": those along the other dim are, "any": neither.
-A step of an operand is kept in units of 8 numbers, along K ("k", "any") or along the other dim ("i"), in an order in which eight lanes
-that read or write units of different rows meet all banks (`unit`). With `direct` the units multiply, else plain loops over the same
-tiles do. Tiles are taken by panels of PANEL rows of them, so that those under way together share operands. With `finish` nothing
+A step of an operand is kept in units of 8 numbers, along K ("k", "any") or along the other dim ("i"), in an order of its own (`unit`).
+With `direct` the units multiply, else plain loops over the same tiles do. Tiles are taken by panels of PANEL rows of them, so that those under way together share operands. With `finish` nothing
 is stored but what that makes of the product, rounded as it would have been.
-Variables: fn code to ways direct units load store BM BN WM WN STAGES finish headers.
+Variables: fn code to ways direct units unit number value load store BM BN WM WN STAGES finish headers.
 </%doc>\
 <%
 BK, PANEL = 32, 8
@@ -20,18 +19,14 @@ ALONG = dict(a=("sam", "sak"), b=("sbn", "sbk"))
 COUNT = dict(a=BM * BK // 8 // T, b=BN * BK // 8 // T)
 wide = to == "float"
 SLICE, PITCH = BM // WM * 16, BN + 8
-def unit(side, r, c):
+UNITS = {side: ROWS[side] // 8 if ways[side] == "i" else BK // 8 for side in "ab"}
+def placed(side, r, c):
     """Where unit c of row r of a step lies; rows are K's for "i", the matrix's own for others."""
-    if ways[side] == "i":
-        return f"({r}) * {ROWS[side] // 8} + (({c}) ^ (({r}) & 7))"
-    return f"({r}) * 4 + (({c}) ^ (({r}) >> 1 & 3))"
-def number(side, r, k):
-    """Where the number of row r at k lies."""
-    if ways[side] == "i":
-        return f"8 * ({unit(side, k, f'({r}) / 8')}) + ({r}) % 8"
-    return f"8 * ({unit(side, r, f'({k}) / 8')}) + ({k}) % 8"
-def value(pointer):
-    return f"vload_half(0, (__local const half *)({pointer}))" if code == "f16" else f"as_float((uint)*({pointer}) << 16)"
+    return unit(r, c, UNITS[side])
+def one(side, r, k):
+    """The number of row r at k."""
+    at = number(k, r, UNITS[side]) if ways[side] == "i" else number(r, k, UNITS[side])
+    return value(f"t{side} + {at}", code)
 %>\
 % if finish:
 ${finish.text}
@@ -64,9 +59,8 @@ void ${fn}(__global const ushort *A, long aoff, long sam, long sak,
 % for s in "ab":
         __global const ushort *p${s} = ${s.upper()} + ${s}off + zo * ${s}0 + zi * ${s}1 + ${LOW[s]} * ${ALONG[s][0]};
 % for x in range(COUNT[s]):
-<% per = ROWS[s] // 8 if ways[s] == "i" else 4 %>\
-        const int r${s}${x} = (t + ${x * T}) / ${per}, u${s}${x} = (t + ${x * T}) % ${per};
-        const int at_${s}${x} = ${START[s]} + ${unit(s, f"r{s}{x}", f"u{s}{x}")};
+        const int r${s}${x} = (t + ${x * T}) / ${UNITS[s]}, u${s}${x} = (t + ${x * T}) % ${UNITS[s]};
+        const int at_${s}${x} = ${START[s]} + ${placed(s, f"r{s}{x}", f"u{s}{x}")};
 % if ways[s] == "i":
         const long d${s}${x} = r${s}${x} * ${ALONG[s][1]} + 8 * u${s}${x};
         const int n${s}${x} = clamp(rows_${s} - 8 * u${s}${x}, 0, 8);
@@ -122,17 +116,17 @@ ${fetch(f"step + {STAGES - 1}", f"stage == 0 ? {STAGES - 1} : stage - 1")}\
 % for i in range(MT):
 <% regs = ", ".join(f"x{i}_{e}" for e in range(4)) %>\
 % if ways["a"] == "i":
-                clt_columns(${regs}, CLT_UNIT(ta, ${unit("a", f"{16 * kk} + lane / 16 * 8 + lane % 8", f"(wi + {16 * i}) / 8 + lane / 8 % 2")}));
+                clt_columns(${regs}, CLT_UNIT(ta, ${placed("a", f"{16 * kk} + lane / 16 * 8 + lane % 8", f"(wi + {16 * i}) / 8 + lane / 8 % 2")}));
 % else:
-                clt_rows(${regs}, CLT_UNIT(ta, ${unit("a", f"wi + {16 * i} + lane % 16", f"{2 * kk} + lane / 16")}));
+                clt_rows(${regs}, CLT_UNIT(ta, ${placed("a", f"wi + {16 * i} + lane % 16", f"{2 * kk} + lane / 16")}));
 % endif
 % endfor
 % for j in range(0, NT, 2):
 <% regs = f"y{j}_0, y{j}_1, y{j + 1}_0, y{j + 1}_1" %>\
 % if ways["b"] == "i":
-                clt_columns(${regs}, CLT_UNIT(tb, ${unit("b", f"{16 * kk} + lane / 8 % 2 * 8 + lane % 8", f"wj / 8 + {j} + lane / 16")}));
+                clt_columns(${regs}, CLT_UNIT(tb, ${placed("b", f"{16 * kk} + lane / 8 % 2 * 8 + lane % 8", f"wj / 8 + {j} + lane / 16")}));
 % else:
-                clt_rows(${regs}, CLT_UNIT(tb, ${unit("b", f"wj + {8 * j} + lane / 16 * 8 + lane % 8", f"{2 * kk} + lane / 8 % 2")}));
+                clt_rows(${regs}, CLT_UNIT(tb, ${placed("b", f"wj + {8 * j} + lane / 16 * 8 + lane % 8", f"{2 * kk} + lane / 8 % 2")}));
 % endif
 % endfor
 % for i in range(MT):
@@ -147,12 +141,12 @@ ${fetch(f"step + {STAGES - 1}", f"stage == 0 ? {STAGES - 1} : stage - 1")}\
                 float ${', '.join(f'x{i}_{h}' for i in range(MT) for h in range(2))}, ${', '.join(f'y{j}_{h}' for j in range(NT) for h in range(2))};
 % for i in range(MT):
 % for h in range(2):
-                x${i}_${h} = ${value(f'ta + {number("a", f"wi + {16 * i + 8 * h} + lane / 4", "k")}')};
+                x${i}_${h} = ${one("a", f"wi + {16 * i + 8 * h} + lane / 4", "k")};
 % endfor
 % endfor
 % for j in range(NT):
 % for h in range(2):
-                y${j}_${h} = ${value(f'tb + {number("b", f"wj + {8 * j + h} + lane % 4 * 2", "k")}')};
+                y${j}_${h} = ${one("b", f"wj + {8 * j + h} + lane % 4 * 2", "k")};
 % endfor
 % endfor
 % for i in range(MT):

@@ -124,3 +124,8 @@ def variables(asked: Attention, lanes: int) -> dict[str, Any]:
 
 def up(n: int, step: int) -> int:
     return ceil_div(n, step) * step
+
+
+def room_of(width: int) -> int:
+    """Return the width a GPU's kernel is built for: a power of two, for few kernels."""
+    return max(32, 1 << (width - 1).bit_length())

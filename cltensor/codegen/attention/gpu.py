@@ -8,7 +8,7 @@ from ...layouts import numel
 from ..products.product import LONG, SCALARS, WIDE, accumulator, built, ceil_div
 from ..source import render
 from . import units
-from .asked import FEW, INT, STEP, Attention, sides, up, variables
+from .asked import FEW, INT, STEP, Attention, room_of, sides, up, variables
 
 if TYPE_CHECKING:
     from ...dtypes import dtype
@@ -17,14 +17,10 @@ if TYPE_CHECKING:
 
 WIDTH = 256  # the widest head a work-group has local memory and registers for
 FEW_KEYS = 128  # from which on a query or a few have groups of their own, each for some of the keys
+REGISTERS = 128  # of a tile's work-item, at most: four groups then run at once
 GROUPS = 4  # work-groups for each unit that keys are divided to get
 PARTS = 64  # parts of the keys at most
 GROUP = 128  # work-items in a group, where no tile says how many
-
-
-def _room(width: int) -> int:
-    """Return the width a kernel is built for: a power of two, for few kernels."""
-    return max(32, 1 << (width - 1).bit_length())
 
 
 class _Tile(NamedTuple):
@@ -76,7 +72,7 @@ def _tile(backend: Backend, dt: dtype, kind: str, rows: int, room: int) -> _Tile
 
 
 def takes(backend: Backend, dt: dtype, width: int, depth: int) -> bool:
-    room = _room(max(width, depth))
+    room = room_of(max(width, depth))
     size = WIDE[accumulator(dt)].itemsize
     return room <= WIDTH and _SMALL.numbers("by_keys", room) * size <= backend.info.local_mem
 
@@ -92,7 +88,7 @@ def _run(
     """Launch one kernel of attention/gpu.mako: a work-group per block of rows, of keys for "by_keys"."""
     acc, batch = accumulator(asked.q.dtype), asked.batch
     length, keys, width, depth = asked.sizes
-    room, own = _room(max(width, depth)), keys if kind == "by_keys" else length
+    room, own = room_of(max(width, depth)), keys if kind == "by_keys" else length
     tile = _tile(backend, asked.q.dtype, kind, own, room)
     texts, types, args = sides({**asked.named, **known}, ("lse", "delta"))
 
@@ -113,7 +109,12 @@ def _run(
         )
         numbers = [*[LONG] * (4 * len(results)), *[INT] * 11, SCALARS[acc]]
         buffers = len(results) + 2 * (kind == "forward")
-        return name, text, [*types, *[None] * buffers, *numbers], _options(backend)
+        return (
+            name,
+            text,
+            [*types, *[None] * buffers, *numbers],
+            backend.info.with_registers(REGISTERS),
+        )
 
     kernel = built(backend, ("attention gpu", kind, *asked.key, room, tile), make)
     batches = numel(batch)
@@ -137,12 +138,6 @@ def _run(
     backend.launch(kernel, (groups * group,), (group,), args, flops=work * products)
     if parts > 1 and lse is not None:
         _join(backend, asked, partial, parts, results[0], lse)
-
-
-def _options(backend: Backend) -> tuple[str, ...]:
-    """Return a tile's options: NVIDIA's compiler would take more registers than let four groups run at once."""
-    nvidia = backend.info.platform.startswith("NVIDIA")
-    return ("-cl-nv-maxrregcount=128",) if nvidia else ()
 
 
 def _parts(keys: int, step: int, wanted: int) -> tuple[int, int]:
@@ -179,7 +174,7 @@ def _few(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
     """A work-group for each query and part of the keys; then their results are put together."""
     acc, batch = accumulator(asked.q.dtype), asked.batch
     length, keys, width, depth = asked.sizes
-    room, group = _room(max(width, depth)), min(GROUP, backend.info.max_group)
+    room, group = room_of(max(width, depth)), min(GROUP, backend.info.max_group)
     texts, types, args = sides(asked.named)
 
     def make() -> tuple[str, str, list[Any]]:

@@ -14,7 +14,7 @@ from ...layouts import numel
 from ..products import gemm_mma
 from ..products.product import LONG, built, ceil_div
 from ..source import render
-from .asked import INT, Attention, sides, variables
+from .asked import INT, Attention, room_of, sides, variables
 
 if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
@@ -43,22 +43,14 @@ def _way(x: Operand) -> str:
 
 
 def _places(room: int, code: str) -> dict[str, Any]:
-    """Return what the templates say with where numbers of a tile lie: eight lanes that read or write units of different rows meet all banks."""
-    units = room // 8
-
-    def unit(r: str, c: str) -> str:
-        turned = f"(({r}) & 7)" if units % 8 == 0 else f"(({r}) >> 1 & 3)"
-        return f"({r}) * {units} + (({c}) ^ {turned})"
-
-    def number(r: str, c: str) -> str:
-        return f"8 * ({unit(r, f'({c}) / 8')}) + ({c}) % 8"
-
-    def value(pointer: str) -> str:
-        if code == "f16":
-            return f"vload_half(0, (__local const half *)({pointer}))"
-        return f"as_float((uint)*({pointer}) << 16)"
-
-    return {"unit": unit, "number": number, "value": value, "code": code, "W": room}
+    """Return what the templates say with where numbers of a tile lie, and which they are."""
+    return {
+        "unit": lambda r, c: gemm_mma.unit(r, c, room // 8),
+        "number": lambda r, c: gemm_mma.number(r, c, room // 8),
+        "value": lambda pointer: gemm_mma.value(pointer, code),
+        "code": code,
+        "W": room,
+    }
 
 
 def _run(
@@ -71,7 +63,7 @@ def _run(
 ) -> None:
     batch = asked.batch
     length, keys, width, depth = asked.sizes
-    room = max(32, 1 << (max(width, depth) - 1).bit_length())
+    room = room_of(max(width, depth))
     named = {**asked.named, **known}
     ways = {name: _way(named[name]) for name in "qkvg" if name in named}
     texts, types, args = sides(named, ("lse", "delta"))
@@ -94,8 +86,8 @@ def _run(
             **variables(asked, 8),
         )
         buffers = [None] * (len(results) + (sums is not None))
-        cap = 0 if gemm_mma.TWIN else REGISTERS.get((kind, room), 0)
-        options = (f"-cl-nv-maxrregcount={cap}",) if cap else ()
+        cap = REGISTERS.get((kind, room), 0)
+        options = backend.info.with_registers(cap) if cap else ()
         longs = [LONG] * (4 * len(results))
         return name, source, [*types, *buffers, *longs, *[INT] * (8 + forward), np.float32], options
 

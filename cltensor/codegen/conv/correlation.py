@@ -212,8 +212,7 @@ def _gpu_kernel(
 def _lean(backend: Backend, dt: dtype, counter: str) -> tuple[str, ...]:
     """Return the options of a kernel of 4 x 4 numbers an item: three of its groups run at once on NVIDIA's units with so many registers."""
     lean = counter == "int" and accumulator(dt) in ("float", "uint")
-    lean = lean and backend.info.platform.startswith("NVIDIA")
-    return ("-cl-nv-maxrregcount=80",) if lean else ()
+    return backend.info.with_registers(80) if lean else ()
 
 
 def _gpu(

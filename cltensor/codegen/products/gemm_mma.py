@@ -86,7 +86,7 @@ def has_units(backend: Backend) -> bool:
     """Say whether kernels can use matrix units: the driver's compiler is asked, and the device tried."""
     found = _found.get(backend)
     if found is None:
-        able = backend.info.kind == "gpu" and backend.info.platform.startswith("NVIDIA")
+        able = backend.info.kind == "gpu" and backend.info.is_nvidia
         found = _found[backend] = able and _probe(backend)
     return found
 
@@ -112,6 +112,24 @@ def multiplies(backend: Backend) -> bool:
 def instructions() -> str:
     """Return what matrix units are asked with, or its twin."""
     return include("mma_twin" if TWIN else "mma")
+
+
+def unit(r: str, c: str, units: int) -> str:
+    """Say where unit c of 8 numbers of row r lies, of rows of `units`: eight lanes that read or write units of different rows meet all banks."""
+    turned = f"(({r}) & 7)" if units % 8 == 0 else f"(({r}) >> 1 & 3)"
+    return f"({r}) * {units} + (({c}) ^ {turned})"
+
+
+def number(r: str, c: str, units: int) -> str:
+    """Say where number c of row r lies."""
+    return f"8 * ({unit(r, f'({c}) / 8', units)}) + ({c}) % 8"
+
+
+def value(pointer: str, code: str) -> str:
+    """Say which float32 number the 16 bits in local memory are."""
+    if code == "f16":
+        return f"vload_half(0, (__local const half *)({pointer}))"
+    return f"as_float((uint)*({pointer}) << 16)"
 
 
 def takes(backend: Backend, dt: dtype, p: Product) -> bool:
@@ -162,6 +180,9 @@ def _kernel(
             ways={"a": ways[0], "b": ways[1]},
             direct=not TWIN,
             units=instructions(),
+            unit=unit,
+            number=number,
+            value=value,
             BM=tile.rows,
             BN=tile.columns,
             WM=tile.warp_rows,
@@ -173,7 +194,7 @@ def _kernel(
         types = [*SIDES, *ending_types("float"), *[LONG] * 6, np.int32, np.int32, *[LONG] * 8]
         types += finish.types if finish else ()
         # Two groups at once on a unit that has 65,536 registers.
-        few = ("-cl-nv-maxrregcount=128",) if tile.items == 256 and not TWIN else ()
+        few = backend.info.with_registers(128) if tile.items == 256 else ()
         return name, source, types, (*epilogues.options(backend, finish), *few)
 
     return built(backend, ("mma", dt, out_dt, tile, ways, program, TWIN), make)

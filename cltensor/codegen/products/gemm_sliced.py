@@ -117,12 +117,8 @@ def _launch(backend: Backend, dt: dtype, out_dt: dtype, plan: Plan) -> bool:
             **access_variables(dt, out_dt, 8),
         )  # fmt: skip
         types = [*SIDES, *ending_types(acc), *[LONG] * 14, *(finish.types if finish else ())]
-        few = (
-            plan.rows > 16
-            and acc in ("float", "uint")
-            and backend.info.platform.startswith("NVIDIA")
-        )
-        told = (f"-cl-nv-maxrregcount={REGISTERS}",) if few and not finish else ()
+        few = plan.rows > 16 and acc in ("float", "uint") and not finish
+        told = backend.info.with_registers(REGISTERS) if few else ()
         return name, text, types, (*epilogues.options(backend, finish), *told)
 
     batches = p.outer * p.inner

@@ -249,8 +249,7 @@ def lane_width(backend: Backend, acc: str, group: int, rows: int, columns: int, 
 
 def lane_options(backend: Backend, width: int) -> tuple[str, ...]:
     """Return the options of such a kernel: NVIDIA's compiler would take more registers than let two groups run at once."""
-    few = width > 4 and backend.info.platform.startswith("NVIDIA")
-    return ("-cl-nv-maxrregcount=128",) if few else ()
+    return backend.info.with_registers(128) if width > 4 else ()
 
 
 class Side(NamedTuple):
