@@ -147,8 +147,8 @@ def _assembled(made: Path, options: list[str]) -> Report:
 
 
 def cases(torch: Any) -> dict[str, Any]:
-    """The families of tests/oclgrind.py and the benchmarks' cases, as calls without arguments."""
-    import oclgrind
+    """The families of tests/families.py and the benchmarks' cases, as calls without arguments."""
+    import families
 
     from benchmarks import cases as benchmarks
     from benchmarks.case import Kit
@@ -192,7 +192,7 @@ def cases(torch: Any) -> dict[str, Any]:
     first = {f"by matrix units, {n}": partial(by_units, n) for n in ("bfloat16", "float16")}
     more = {f"large product, {n}": partial(large, n) for n in ("float32", "bfloat16", "int32")}
     more |= {f"wide heads, {n}": partial(heads, n) for n in (64, 128)}
-    return first | oclgrind.families(torch) | more | {c.label: of(c) for c in benchmarks.load([])}
+    return first | families.families(torch) | more | {c.label: of(c) for c in benchmarks.load([])}
 
 
 def main() -> int:

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from cltensor import dtypes
 from cltensor.codegen import attention
+from cltensor.codegen.attention import units
 from cltensor.codegen.operand import Operand
 from cltensor.runtime import STATS
 
 from .test_gemm import get, put
-from .test_gemm_mma import gpu, stored
+from .test_gemm_mma import stored, with_units
 
-__all__ = ["gpu"]
+__all__ = ["with_units"]
 
 TOLERANCE = {dtypes.bfloat16: 2.0**-7, dtypes.float16: 2.0**-10}
+
+
+@pytest.fixture
+def gpu(with_units: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Return a backend with matrix units, or their twin, and see that attention was made by them."""
+    made = Mock(wraps=units._run)
+    monkeypatch.setattr(units, "_run", made)
+    yield with_units
+    assert made.called, "no attention was made by matrix units"
 
 
 def operand(

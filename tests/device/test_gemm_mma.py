@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -22,8 +24,8 @@ TOLERANCE = {dtypes.bfloat16: 2.0**-8, dtypes.float16: 2.0**-11, dtypes.float32:
 
 
 @pytest.fixture(params=["units", "twin"])
-def gpu(request: Any, backend: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a backend whose products of 16-bit floats are made by matrix units, or by their twin."""
+def with_units(request: Any, backend: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a backend that has matrix units, or their twin."""
     if request.param == "units":
         if not gemm_mma.has_units(backend):
             pytest.skip("no matrix units that this driver's compiler knows")
@@ -33,6 +35,15 @@ def gpu(request: Any, backend: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     if not gemm_mma.multiplies(found):
         pytest.skip("this device has too little local memory")
     return found
+
+
+@pytest.fixture
+def gpu(with_units: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Return such a backend, and see that products were made by them."""
+    made = Mock(wraps=gemm_mma.run)
+    monkeypatch.setattr(gemm_mma, "run", made)
+    yield with_units
+    assert made.called, "no product was made by matrix units"
 
 
 def stored(dt: Any) -> Any:

@@ -18,20 +18,7 @@ from cltensor.runtime import STATS, get_backend
 
 pytestmark = pytest.mark.usefixtures("divided")
 
-SHAPES = [
-    (),
-    (1,),
-    (31,),
-    (32,),
-    (33,),
-    (33, 32),
-    (31, 33),
-    (3, 33, 5),
-    (2, 3, 4, 5),
-    (0,),
-    (0, 3),
-    (3, 0),
-]
+SHAPES = [(), (1,), (31,), (32,), (33,), (33, 32), (31, 33), (3, 33, 5), (2, 3, 4, 5), (0,), (0, 3), (3, 0)]  # fmt: skip
 
 
 def _tensor(array: np.ndarray) -> Any:

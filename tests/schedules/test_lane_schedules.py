@@ -1,6 +1,6 @@
 """Every family of templates on a device that calls itself a GPU: lanes give what vectors give.
 
-The families are those of tests/oclgrind.py, whose sizes are tiny, odd and just past a vector or a tile; that the values of the CPU's schedules
+The families are those of tests/families.py, whose sizes are tiny, odd and just past a vector or a tile; that the values of the CPU's schedules
 are right is said elsewhere.
 """
 
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import MagicMock
 
+import families
 import numpy as np
-import oclgrind
 import pytest
 from support import poison
 
@@ -25,7 +25,7 @@ from cltensor.runtime import Backend, device, device_list, get_backend
 from cltensor.runtime import backend as backend_module
 from cltensor.runtime.program import ProgramCache
 
-NAMES = list(oclgrind.families(MagicMock()))  # who collects tests makes no tensors
+NAMES = list(families.families(MagicMock()))  # who collects tests makes no tensors
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def _unused_arrays(source: str) -> list[str]:
 def _results(name: str, where: Any) -> list[np.ndarray]:
     ct.set_default_device(where)
     ct.manual_seed(5)
-    found = oclgrind.families(ct)[name]()
+    found = families.families(ct)[name]()
     every = found if isinstance(found, tuple | list) else (found,)
     assert all(x.device == where for x in every)
     return [np.asarray(x.detach().tolist()) for x in every]

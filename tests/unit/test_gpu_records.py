@@ -27,7 +27,7 @@ RECORD = re.compile(r"typedef struct \{([^}]*)\} (\w+);")
 @pytest.fixture(scope="module", params=sorted(RECORDS, key=lambda name: RECORDS[name].fp64))
 def rendered(request: pytest.FixtureRequest) -> Any:
     """What a device of a record is asked for by a small computation of each family."""
-    import oclgrind
+    import families
 
     import cltensor
     from cltensor.codegen.order import mask
@@ -46,7 +46,7 @@ def rendered(request: pytest.FixtureRequest) -> Any:
         patch.setitem(
             gemm_mma._found, backend, False
         )  # what asks for units no other target compiles
-        failed = compute(oclgrind.families(cltensor))
+        failed = compute(families.families(cltensor))
     # What is sparse has as many places as the device counts, and values are not there.
     assert [name for name in failed if not name.startswith("sparse")] == []
     return backend

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_template_has_a_family() -> None:
-    tree = ast.parse((ROOT / "tests" / "oclgrind.py").read_text())
+    tree = ast.parse((ROOT / "tests" / "families.py").read_text())
     table, families = {}, set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TEMPLATES":
