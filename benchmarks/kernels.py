@@ -1,7 +1,7 @@
-"""Where the device's own time goes: the kernels of a case by the device's clock, beside what torch's device needs in all.
+"""Where the device's own time goes, beside what torch's device needs: a case's time on the device alone, and its kernels.
 
-On a GPU a case's time is mostly that of whoever queues its launches: this leaves out the host. A launch has a fixed part in it, the
-time that an empty kernel takes.
+On a GPU a case's time is mostly that of whoever queues its launches: this leaves out the host (held.py). The kernels below a case
+are timed one by one, by the device's clock, and each has a fixed part in it, the time that an empty kernel takes.
 """
 
 from __future__ import annotations
@@ -9,66 +9,74 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from benchmarks import kits
+from benchmarks import held, kits
 from benchmarks.case import Case, Kit, Run
-from benchmarks.report import label
-from benchmarks.suite import driver_words, host_words, unit
+from benchmarks.held import Held, runs_together
+from benchmarks.report import ENOUGH, LARGE, label
+from benchmarks.suite import best, driver_words, host_words, limit, peak_words, percent, unit
 
 TURNS = 3  # of which the quickest counts
 MOST = 8  # kernels named for a case
 
 
-def torch_seconds(run: Run) -> float:
-    """Return the seconds between two events around a run's launches, which are queued while the GPU is kept waiting."""
-    import torch
-
-    for _ in range(2):
-        run()
-    found = []
-    for _ in range(TURNS):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda.synchronize()
-        torch.cuda._sleep(2_000_000)  # a millisecond: launches are then done being queued
-        begin.record()
-        run()
-        end.record()
-        torch.cuda.synchronize()
-        found.append(begin.elapsed_time(end) * 1e-3)
-    return min(found)
-
-
-def one(case: Case, ours: Kit, peer: Kit | None) -> dict[str, Any]:
-    """Watch the launches of a case's second run and later ones; the quickest run counts."""
+def watched(kit: Kit, run: Run) -> list[Any]:
+    """The launches of a run as the device's clock has them, of the quickest of a few runs."""
     from cltensor.runtime import observe
 
-    run = case.make(ours)
-    kept = run()
-    ours.wait()
     best: list[Any] = []
     for _ in range(TURNS):
         seen: list[Any] = []
         observe.OBSERVERS.append(watch := seen.append)
         try:
             kept = run()
-            ours.wait()
+            kit.wait()
         finally:
             observe.OBSERVERS.remove(watch)
         if not best or sum(s.ns for s in seen) < sum(s.ns for s in best):
             best = seen
+    del kept
+    return best
+
+
+def by_kernel(launches: list[Any]) -> list[dict[str, Any]]:
+    """What each kernel took in all, the longest first."""
     kinds: dict[tuple[Any, ...], list[Any]] = {}
-    for launch in best:
+    for launch in launches:
         kinds.setdefault((launch.name, launch.global_size, launch.local_size), []).append(launch)
     kernels = [
         {"name": name, "count": len(all_of), "seconds": sum(s.ns for s in all_of) * 1e-9, "bytes": sum(s.nbytes for s in all_of),
          "flops": sum(s.flops for s in all_of), "items": sizes, "group": group}
         for (name, sizes, group), all_of in kinds.items()
     ]  # fmt: skip
-    kernels.sort(key=lambda k: -k["seconds"])
-    del kept
-    theirs = torch_seconds(case.make(peer)) if peer is not None else None
+    return sorted(kernels, key=lambda k: -k["seconds"])
+
+
+def one(case: Case, ours: Held | Kit, peer: Held | None, peak: dict[str, float]) -> dict[str, Any]:
+    """A case on the device alone: its seconds, the peer's, its share of the device's peak, its kernels.
+
+    Where there is no queue to hold, its kernels' times are added up.
+    """
+    queue = ours if isinstance(ours, Held) else None
+    kit = ours.kit if isinstance(ours, Held) else ours
+    run = case.make(kit)
+    run()
+    kit.wait()
+    launches = watched(kit, run)
+    clock = sum(s.ns for s in launches) * 1e-9
+    count = runs_together(clock, len(launches))
+    seconds = (queue and queue.seconds(run, count)) or clock
+    theirs = None
+    if peer is not None:
+        other = case.make(peer.kit)
+        for _ in range(2):
+            other()
+        theirs = peer.seconds(other, count)
+    bound = limit(case, peak)
+    amount = case.flops if bound == "flops" else case.bytes
     return {
-        "family": case.family, "name": case.name, "bytes": case.bytes, "flops": case.flops,
-        "seconds": sum(s.ns for s in best) * 1e-9, "torch_seconds": theirs, "kernels": kernels,
+        "family": case.family, "name": case.name, "bytes": case.bytes, "flops": case.flops, "bound": case.bound, "limit": bound,
+        "seconds": seconds, "clock_seconds": clock, "launches": len(launches), "torch_seconds": theirs,
+        "of_peak": amount / seconds / peak[bound] if bound and seconds else None, "kernels": by_kernel(launches),
     }  # fmt: skip
 
 
@@ -76,7 +84,8 @@ def lines(found: dict[str, Any]) -> list[str]:
     """A case's line, and one for each kernel that takes most of its time."""
     theirs, mine = found["torch_seconds"], found["seconds"]
     beside = f"  torch {unit(theirs)}, {theirs / mine:.2f} times" if theirs and mine else ""
-    text = [f"{label(found):56} {unit(mine) if mine else '':>9}{beside}"]
+    share = percent(found["of_peak"])
+    text = [f"{label(found):56} {unit(mine) if mine else '':>9} {share:>6}{beside}"]
     for kernel in found["kernels"][:MOST]:
         took = kernel["seconds"]
         rates = f"{kernel['bytes'] / took / 1e9:.0f} GB/s" if kernel["bytes"] and took else ""
@@ -87,24 +96,38 @@ def lines(found: dict[str, Any]) -> list[str]:
     return text
 
 
+def summary(cases: list[dict[str, Any]]) -> str:
+    """How the cases stand beside torch, and beside the device."""
+    beside = [c["torch_seconds"] / c["seconds"] for c in cases if c["torch_seconds"]]
+    large = [c for c in cases if c["limit"] not in ("", "flops") and c["bytes"] >= LARGE]
+    quick = sum(c["of_peak"] >= ENOUGH for c in large)
+    return (
+        f"{sum(r >= 1 for r in beside)} of {len(beside)} cases take no longer than torch, {sum(r >= 0.8 for r in beside)} no more than a quarter longer; "
+        f"{quick} of {len(large)} that move {LARGE >> 20} MiB and more reach {percent(ENOUGH)} of the device's own speed"
+    )
+
+
 def run(chosen: list[Case], device: str, threads: int, wanted: list[str]) -> dict[str, Any]:
     """Print where the time of each case goes, and return it; torch takes part where its device is a GPU."""
     import cltensor
 
     ours = kits.ours(device)
     beside = [kit for kit in kits.peers(device, threads, wanted) if kit.device == "cuda"]
-    peer = beside[0] if beside else None
-    info = cltensor.runtime.get_backend(cltensor.device(device)).info
-    print(f"{info.name} by {info.platform} {info.platform_version}", flush=True)
+    peer = held.torch(beside[0]) if beside else None
+    backend = cltensor.runtime.get_backend(cltensor.device(device))
+    info, peak = backend.info, best(device, {})
+    print(f"{info.name} by {info.platform} {info.platform_version}; {peak_words(peak)}", flush=True)
+    mine = held.ours(ours, backend) if kits.is_gpu(device) else ours
     cases = []
     for case in chosen:
         try:
-            cases.append(one(case, ours, peer))
+            cases.append(one(case, mine, peer, peak))
         except Exception as error:
             print(f"{case.label:56} {kits.reason(error)}")
             continue
         print("\n".join(lines(cases[-1])), flush=True)
+    print(summary(cases))
     return {
-        "device": device, "device_name": info.name, "driver": driver_words(info), "host": host_words(),
+        "device": device, "device_name": info.name, "driver": driver_words(info), "host": host_words(), "peak": peak,
         "when": time.strftime("%Y-%m-%d"), "versions": {kit.name: kit.version for kit in (ours, *beside)}, "cases": cases,
     }  # fmt: skip

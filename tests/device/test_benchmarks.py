@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import cltensor
-from benchmarks import kernels, kits, measure, report, suite
-from benchmarks.case import Case, Index, on
+from benchmarks import held, kernels, kits, measure, report, suite
+from benchmarks.case import Case, Index, Kit, on
 from cltensor.tune import peaks
 
 PEAK = {"copy": 1e9, "update": 1e9, "read": 1e9, "write": 1e9, "flops": 1e10}
@@ -158,12 +159,70 @@ def test_a_run_is_written_and_drawn(
 
 
 def test_kernels_of_a_case_are_watched(ours: Any) -> None:
-    found = kernels.one(TINY, ours, None)
+    found = kernels.one(TINY, ours, None, PEAK)
     (kernel,) = found["kernels"]
-    assert kernel["count"] == 1
+    assert kernel["count"] == found["launches"] == 1
     assert kernel["name"].startswith("add__f32")
     assert kernel["bytes"] == 768
     assert found["seconds"] == kernel["seconds"] > 0
+    assert found["of_peak"] == pytest.approx(TINY.bytes / found["seconds"] / PEAK["copy"])
     first, second = kernels.lines(found)
     assert TINY.label in first
     assert kernel["name"] in second
+    assert kernels.summary([found]).startswith("0 of 0 cases")
+
+
+class Queue:
+    """A queue on a clock of its own: what is handed over takes its time, and waiting for it lets that pass."""
+
+    def __init__(self, queueing: float) -> None:
+        self.now, self.busy_until, self.queueing = 0.0, 0.0, queueing
+
+    def take(self, seconds: float) -> None:
+        self.busy_until = max(self.busy_until, self.now) + seconds
+
+    def run(self) -> None:
+        self.now += self.queueing
+        self.take(2e-3)
+
+    def wait(self) -> None:
+        self.now = max(self.now, self.busy_until)
+
+
+def queued(monkeypatch: Any, queueing: float) -> tuple[Queue, held.Held]:
+    queue = Queue(queueing)
+    monkeypatch.setattr(held, "time", SimpleNamespace(perf_counter=lambda: queue.now))
+    return queue, held.Held(Kit("queue", None, wait=queue.wait), queue.take)
+
+
+def test_a_held_device_is_timed_without_the_host(monkeypatch: Any) -> None:
+    queue, device = queued(monkeypatch, queueing=1e-3)
+    assert device.seconds(queue.run, 3) == pytest.approx(2e-3)
+    queue.queueing = 1e-2  # the host takes longer than the device does
+    assert device.seconds(queue.run, 3) == pytest.approx(2e-3)
+
+
+def test_what_waits_by_itself_is_not_timed_held(monkeypatch: Any) -> None:
+    queue, device = queued(monkeypatch, queueing=1e-3)
+
+    def run() -> None:
+        queue.run()
+        queue.wait()
+
+    assert device.seconds(run, 3) is None
+
+
+def test_a_queue_of_ours_is_held(dev: Any) -> None:
+    if dev.type == "cpu":
+        pytest.skip("a team has no queue")
+    import cltensor
+
+    device = held.ours(kits.ours(str(dev)), cltensor.runtime.get_backend(dev))
+    few, many = (device._measure(None, 0, seconds)[1] for seconds in (1e-3, 1e-2))
+    assert many > 2 * few
+
+
+def test_runs_together_are_neither_too_many_nor_too_long() -> None:
+    assert held.runs_together(1e-6, 1) == held.MOST_RUNS
+    assert held.runs_together(1e-6, 100) == 4
+    assert held.runs_together(1.0, 1) == held.runs_together(0.0, 10**6) == 1

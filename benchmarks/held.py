@@ -1,0 +1,113 @@
+"""How long a device is busy with queued work, the host left out: it is kept waiting by a kernel until all of the work is queued.
+
+So launches follow each other as they would in a long program, and what is measured has no part of the time that queueing takes.
+A library's launches are timed in the same way, whatever its queue is called.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.case import Kit, Run
+
+TURNS = 5  # measurements wanted at least, of twice as many tries; the median counts
+BUSY = 2e-3  # seconds of the device's time that runs measured together should take
+MOST_RUNS = 40
+MOST_LAUNCHES = 400  # drivers make the host wait when more than some thousand are queued
+SPARE = 0.3e-3  # seconds that the device is held for at least
+LONGER = 1.5  # times as long as queueing takes
+LONGEST = 50e-3
+
+HOLD = """
+__kernel void bench_hold(__global uint *out, uint steps) {
+  uint x = steps;
+  for (uint i = 0; i < steps; i++) x = (x * 1664525u + 1013904223u) ^ i;
+  out[0] = x;
+}
+"""
+
+
+def runs_together(seconds: float, launches: int) -> int:
+    """How many runs, each of some seconds and launches, are queued for one measurement."""
+    by_time = int(BUSY / max(seconds, 1e-6))
+    return max(1, min(by_time, MOST_RUNS, MOST_LAUNCHES // max(launches, 1)))
+
+
+class Held:
+    """A library's queue behind something that holds it: `hold(seconds)` queues that and returns at once."""
+
+    def __init__(self, kit: Kit, hold: Callable[[float], Any]) -> None:
+        self.kit, self.hold = kit, hold
+
+    def _measure(self, run: Run | None, count: int, seconds: float) -> tuple[float, float]:
+        """Hold, queue so many runs, and wait: seconds until they were queued and until they were done."""
+        self.kit.wait()
+        begin = time.perf_counter()
+        self.hold(seconds)
+        kept = None
+        if run is not None:
+            for _ in range(count):
+                kept = run()
+                self.kit.submit()
+        queued = time.perf_counter() - begin
+        self.kit.wait()
+        done = time.perf_counter() - begin
+        del kept
+        return queued, done
+
+    def seconds(self, run: Run, count: int) -> float | None:
+        """The device's seconds for a run, of `count` queued at once; None where a run itself waits for the device."""
+        queued, _ = self._measure(run, count, 0.0)
+        length = LONGER * queued + SPARE
+        found: list[float] = []
+        for _ in range(TURNS * 2):
+            _, alone = self._measure(None, 0, length)
+            queued, done = self._measure(run, count, length)
+            if queued > alone:
+                length = min(LONGER * length, LONGEST)
+            else:
+                found.append((done - alone) / count)
+        return statistics.median(found) if len(found) >= TURNS else None
+
+
+def ours(kit: Kit, backend: Any) -> Held:
+    """Cltensor's queue, held by a kernel of one work-item whose steps wait for each other."""
+    import numpy as np
+
+    kernel = backend.kernel("bench_hold", HOLD, (None, np.uint32))
+    out = backend.alloc(4)
+
+    def steps(count: int) -> None:
+        backend.launch(kernel, (1,), (1,), [out, count])
+        backend.queue.flush()
+
+    def timed(count: int) -> float:
+        begin = time.perf_counter()
+        steps(count)
+        kit.wait()
+        return time.perf_counter() - begin
+
+    few, many = 10_000, 400_000
+    timed(many)  # what the driver does at a first launch
+    a_step = (timed(many) - timed(few)) / (many - few)
+    return Held(kit, lambda seconds: steps(max(1, int(seconds / a_step))))
+
+
+def torch(kit: Kit) -> Held:
+    """torch's stream, held by the kernel that torch has for that."""
+    sleep = kit.torch.cuda._sleep
+    cycles = 20_000_000
+
+    def timed(count: int) -> float:
+        kit.wait()
+        begin = time.perf_counter()
+        sleep(count)
+        kit.wait()
+        return time.perf_counter() - begin
+
+    timed(cycles)
+    a_cycle = (timed(cycles) - timed(cycles // 10)) / (cycles * 0.9)
+    return Held(kit, lambda seconds: sleep(max(1, int(seconds / a_cycle))))
