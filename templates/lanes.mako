@@ -1,9 +1,10 @@
 ## Vectors of L lanes in memory, shared by the families that compute: full, partial (first m lanes) and strided accesses.
 ## A partial load repeats element 0 in the lanes it does not read, so that every lane holds data of the operand.
-## Strided accesses go lane by lane between memory and register: by an array in between they took twice the time. So do partial ones,
-## except where AVX-512 has them as one instruction: what is read as a vector right after it was written number by number waits.
+## Strided accesses go lane by lane between memory and register: by an array in between they took twice the time, because what is read
+## as a vector right after it was written number by number waits. Partial ones are one instruction of AVX-512; elsewhere they go by
+## halves, quarters, … of a vector, as the bits of m say.
 ## `needed`: the (dtype code, helper) pairs a kernel calls; None for all. u_<code> is a vector at any element's address, which
-## drivers load with one instruction where vload is a call into their library. Loops over a partial vector stay loops: unrolled,
+## drivers load with one instruction where vload is a call into their library. Loops over lanes stay loops: unrolled,
 ## they are a quarter of a kernel's build.
 <%!
 # By bytes of a number and lanes: the instruction's name, its type of a number, and of its mask.
@@ -12,6 +13,7 @@ MASKED = {
     (8, 8): ("di512", "long", "uchar"), (8, 4): ("di256", "long", "uchar"), (8, 2): ("di128", "long", "uchar"),
     (2, 16): ("hi256", "short", "ushort"), (2, 8): ("hi128", "short", "uchar"), (1, 16): ("qi128", "char", "ushort"),
 }
+WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 %>\
 <%def name="helpers(memories, L, needed=None)">\
 <% rolled = '_Pragma("clang loop vectorize(disable) unroll(disable)")' %>\
@@ -22,6 +24,15 @@ MASKED = {
 #endif
 #endif
 % endif
+<%
+def by_halves(code, mem): return not mem.dt.is_complex and (needed is None or (code, 'load') in needed or (code, 'store') in needed)
+sizes = {mem.dt.itemsize for code, mem in memories.items() if by_halves(code, mem)}
+%>\
+% for size, word in ((size, WORDS[size]) for size in sorted(sizes)):
+% for k in (2 ** e for e in range(1, L.bit_length() - 1)):
+typedef ${word}${k} u_${word}${k} __attribute__((aligned(${size})));
+% endfor
+% endfor
 % for code, mem in memories.items():
 % if L > 1 and mem.dt.is_complex:
 ${pairs(code, mem, L, needed)}\
@@ -30,10 +41,11 @@ ${pairs(code, mem, L, needed)}\
 masked, number, mask = MASKED.get((mem.dt.itemsize, L), ("", "", ""))
 bits = f'clt_bits_{code}'
 def of_bits(v):
-    if code == 'bf16': return f'as_float{L}(convert_uint{L}(__builtin_astype({v}, ushort{L})) << 16)'
-    return f'clt_of_f16_float{L}(__builtin_astype({v}, ushort{L}))' if code == 'f16' else f'__builtin_astype({v}, {mem.reg})'
+    if code == 'bf16': return f'as_float{L}(convert_uint{L}(as_ushort{L}({v})) << 16)'
+    return f'clt_of_f16_float{L}(as_ushort{L}({v}))' if code == 'f16' else f'as_{mem.reg}({v})'
 to_bits = f'clt_to_{code}_float{L}(v)' if code in ('f16', 'bf16') else 'v'
 lanes_of_m = f'({mask})((1u << m) - 1)'
+word = WORDS[mem.dt.itemsize]
 %>\
 % if masked:
 #ifdef CLT_MASKS
@@ -52,10 +64,10 @@ static inline ${mem.reg} load_${code}(__global const ${mem.cl} *p, const int m) 
 #else
 % endif
   if (m == ${L}) return ${mem.vector_load('p')};
-  ${mem.dt.reg} t[${L}];
-  ${rolled}
-  for (int k = 0; k < ${L}; k++) t[k] = ${mem.scalar_load('p + (k < m ? k : 0)')};
-  return vload${L}(0, t);
+  __global const ${word} *const q = (__global const ${word} *)p;
+  const ${word} first = *q;
+${halves_read(word, L)}\
+  return ${of_bits(f'r{L}')};
 % if masked:
 #endif
 % endif
@@ -74,10 +86,9 @@ static inline void store_${code}(__global ${mem.cl} *p, const ${mem.reg} v, cons
 #else
 % endif
   if (m == ${L}) { ${mem.vector_store('p', 'v')}; return; }
-  ${mem.dt.reg} t[${L}];
-  vstore${L}(v, 0, t);
-  ${rolled}
-  for (int k = 0; k < m; k++) ${mem.scalar_store('p + k', 't[k]')};
+  __global ${word} *q = (__global ${word} *)p;
+  const ${word}${L} r${L} = ${f'as_{word}{L}({to_bits})'};
+${halves_written(word, L)}\
 % if masked:
 #endif
 % endif
@@ -104,6 +115,22 @@ static inline void scatter_${code}(__global ${mem.cl} *p, const long stride, con
 % endif
 % endif
 % endfor
+</%def>\
+## The first m numbers at q, fewer than a vector has, and `first` in the lanes behind them: r<k> holds those of the last m % k.
+<%def name="halves_read(word, L)">\
+  const ${word}2 r2 = (${word}2)(m & 1 ? q[m & ~1] : first, first);
+% for k in (2 ** e for e in range(1, L.bit_length() - 1)):
+<% some = f"*(__global const u_{word}{k} *)(q{f' + (m & ~{2 * k - 1})' if 2 * k < L else ''})" %>\
+  const ${word}${2 * k} r${2 * k} = m & ${k} ? (${word}${2 * k})(${some}, r${k}) : (${word}${2 * k})(r${k}, (${word}${k})(first));
+% endfor
+</%def>\
+## The first m lanes of r<L> to q.
+<%def name="halves_written(word, L)">\
+% for k in (L >> e for e in range(1, L.bit_length() - 1)):
+  const ${word}${k} r${k} = m & ${k} ? r${2 * k}.hi : r${2 * k}.lo;
+  if (m & ${k}) { *(__global u_${word}${k} *)q = r${2 * k}.lo; q += ${k}; }
+% endfor
+  if (m & 1) *q = r2.lo;
 </%def>\
 ## Of complex numbers a vector of the real parts and one of the imaginary parts, which lie in turns in memory.
 <%def name="pairs(code, mem, L, needed)">\
