@@ -4,6 +4,7 @@ Along dim a the destination is dense, along dim b the source has its smallest st
 CPU: a work-item copies whole tiles, and walks along b, because memory foresees who reads rows. A step makes some rows of the
 destination, ${tile_a} elements of each, in a buffer: lines that are written whole may go past the cache, and in any order, two
 neighbours at a time. While it is made the step before is written, and the step after is asked for: memory has both to do at once.
+`fetched`: what is written is asked for, too, a step before.
 Squares of vectors are turned in registers (codegen/turn.py), of 64 bytes where there are 32 such registers. Each is followed by its share
 of what is asked for and written: asked for and written in one go, lines waited for each other. What is asked for follows the source's rows.
 `phased`: the destination's rows do not begin with a line, each begins its lines elsewhere: the buffer holds a line's rows more. They
@@ -78,6 +79,11 @@ CLT_WIDE static inline void turn(T *const t, Waiting *const waiting, __global T 
 % endfor
 ${square("V", vector, f"at + {j}", lambda k: k, f"fresh + {j * width} + i")}\
             for (; waiting->made && done * ${width} < i * ${across} + ${(j + vector) * vector}; ++done, out += db) {
+% if fetched:
+% for k in range(0, tile_a, side):
+                CLT_PREFETCH_TO_WRITE(to + done * db + ${k});
+% endfor
+% endif
 ${put_row("out", "ready", "done")}\
             }
 % endfor

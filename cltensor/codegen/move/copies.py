@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 FEW = 8  # places along a dim that make no tile
 TALL = 2  # lines of a destination's row that are written at once
 PHASED = 4  # lines of a row that begins anywhere from which on they go past the cache
+FETCHED = 1 << 21  # bytes of a destination that no core's own cache holds
 _SHARED = 1 << 19  # bytes from which on a copy is more than one thread's work
 BLOCK = 64  # numbers of a block copied by a table of places, at most; and such blocks, at least
 # Of a block that is written several times: bytes that do not stay in a core's own cache, and of a piece that does.
@@ -152,6 +153,7 @@ class _Tiling(NamedTuple):
     across: int  # elements of a source's row that are read at once
     streamed: bool
     phased: bool
+    fetched: bool
 
     @property
     def tiles(self) -> int:
@@ -173,13 +175,14 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
     outer = Dims([dims.sizes[d] for d in rest], [[s[d] for d in rest] for s in dims.strides])
     gpu, size = is_gpu(backend), dst.dtype.itemsize
     unit = dims.strides[0][a] == 1 and dims.strides[1][b] == 1
-    large = past_cache(backend, dims.n * size)
+    # Rows of the destination are far apart: to fetch the lines that are written costs more than in a copy along rows.
+    large = past_cache(backend, 2 * dims.n * size)
     vector = across = 0
     if not gpu and unit and size <= 8 and nb >= 16 // size:
         wide = 4 * tile(backend, "float")[1] == LINE
         vector = min(16, (LINE if wide else LINE // 2) // size)
-        # Of bytes one line, or two steps would not stay in a cache; more where they go past it.
-        across = (1 if size == 1 else 4 if wide and large else 2) * LINE // size
+        # More where they go past the cache; of bytes one line, or two steps of wide vectors would not stay in it.
+        across = (1 if size == 1 and wide else 4 if large else 2) * LINE // size
     # On a GPU a line of memory each way, and at least so many numbers that lanes have several loads under way.
     tile_a = tile_b = (
         backend.tuned.get("copy.tile", {1: 64, 2: 64, 16: 16}.get(size, 32)) if gpu else 16
@@ -193,12 +196,15 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
     large = large and vector > 0
     phased = large and any(place % LINE for place in places)
     streamed = large and not (phased and na < PHASED * LINE // size)
-    return _Tiling(dims, outer, a, b, tile_a, tile_b, vector, across, streamed, phased and streamed)
+    fetched = vector > 0 and not large and dims.n * size >= FETCHED
+    return _Tiling(
+        dims, outer, a, b, tile_a, tile_b, vector, across, streamed, phased and streamed, fetched
+    )
 
 
 def _copy_tiled(backend: Backend, src: Operand, dst: Operand, tiling: _Tiling) -> None:
     """Launch move/tile.mako."""
-    dims, outer, a, b, tile_a, tile_b, vector, across, streamed, phased = tiling
+    dims, outer, a, b, tile_a, tile_b, vector, across, streamed, phased, fetched = tiling
     gpu, size = is_gpu(backend), dst.dtype.itemsize
     lanes = min(256, backend.info.max_group) if gpu else 1
     work = (
@@ -210,7 +216,7 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand, tiling: _Tiling) -
     run(
         backend,
         "move/tile",
-        f"copy_tile_b{size}_r{outer.rank}_v{vector}{'_streamed' * streamed}{'_phased' * phased}",
+        f"copy_tile_b{size}_r{outer.rank}_v{vector}{'_streamed' * streamed}{'_phased' * phased}{'_fetched' * fetched}",
         [dst.buffer, src.buffer],
         [outer.n, dst.offset, src.offset, dims.sizes[a], dims.sizes[b], *steps, *outer.args()],
         work,
@@ -229,6 +235,7 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand, tiling: _Tiling) -
         headers=include("limits", "ahead") * (vector > 0) + include("stream") * streamed,
         streamed=streamed,
         phased=phased,
+        fetched=fetched,
         turn=turn,
     )
 
