@@ -15,7 +15,11 @@ from cltensor.runtime import get_backend
 
 
 @pytest.mark.parametrize("kind", ["uint8", "int16", "float32", "float64", "complex128"])
-def test_tiles(kind: str) -> None:
+@pytest.mark.parametrize("fetched", [copies.FETCHED, 1])
+def test_tiles(kind: str, fetched: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        copies, "FETCHED", fetched
+    )  # bytes from which on what is written is asked for
     values = (np.random.default_rng(0).random((3, 150, 262)) * 100).astype(kind)
     t = torch.tensor(values)
     for dims in ((0, 2, 1), (2, 1, 0), (1, 2, 0), (2, 0, 1)):
