@@ -93,6 +93,9 @@ static inline float16 clt_of_f16_float16(ushort16 v) {
     r = a >= (float##N)(65520.0f) ? (uint##N)(0x7c00) : v != v ? (uint##N)(0x7e00) : r; \
     return convert_ushort##N(r | ((as_uint##N(v) >> 16) & (uint##N)(0x8000)));       \
   }                                                                                  \
+  static inline float##N clt_of_f16_float##N(ushort##N v) {                          \
+    return vload_half##N(0, (const half *)&v);                                       \
+  }                                                                                  \
   static inline float##N clt_load_f16_float##N(__global const half *p) {             \
     return vload_half##N(0, p);                                                      \
   }
