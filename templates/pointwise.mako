@@ -75,12 +75,12 @@ def narrow_store(k, dt, cls, value, t):
     if cls == 'D': return f'store_{dt.code}(c{k} + q * {W} + {t * L}, {value}, m)'
     at = [f'c{k} + (q + {row}) * z{k}_{last} + {col}' + (f' * z{k}_{i}' if cls == 'g' else '') for row, col in places(t)]
     return f'const {mem.reg} w{k} = {value}; ' + '; '.join(mem.scalar_store(p, f'w{k}.s{lane:x}') for lane, p in enumerate(at))
+def place(k, cls, pos):
+    return {'d': f'q{k} + f{k} + {pos[0]}', 'v': f'c{k} + {pos[1]}', 'g': f'c{k} + {pos[1]} * z{k}_{program.rank - 1}', 'c': f'q{k} + f{k}', 's': f'c{k}'}[plain(cls)]
 def store(k, dt, cls, value, pos, aligned=True):
     mem, cls = memories[dt.code], plain(cls)
     r = program.rank - 1
-    if L == 1:
-        at = {'d': f'q{k} + f{k} + {pos[0]}', 'v': f'c{k} + {pos[1]}', 'g': f'c{k} + {pos[1]} * z{k}_{r}', 'c': f'q{k} + f{k}', 's': f'c{k}'}[cls]
-        return mem.scalar_store(at, value)
+    if L == 1: return mem.scalar_store(place(k, cls, pos), value)
     if cls == 'd': return f'{"stream" if aligned and streams(dt, cls) else "store"}_{dt.code}(q{k} + f{k} + {pos[0]}, {value}, m)'
     if cls == 'v': return f'store_{dt.code}(c{k} + {pos[1]}, {value}, m)'
     if cls == 'g': return f'scatter_{dt.code}(c{k} + {pos[1]} * z{k}_{r}, z{k}_{r}, {value}, m)'
@@ -176,6 +176,50 @@ ${words()}\
 % for k, dt, cls, value in stores:
     ${store(k, dt, cls, f'r{k}_{u}', (f'i + {u * step}', ''))};
 % endfor
+% endfor
+</%def>\
+## The same of rows, where numbers of 32 bits say places: a quotient is a product with a factor, or one more.
+<%def name="spread(count, step)">\
+% for u in range(count):
+% for k, (dt, cls) in enumerate(program.leaves):
+      ${dt.reg} a${k}_${u};
+% endfor
+% for k, (ref, dt, cls) in enumerate(program.outputs):
+      __global ${dt.cl} *at${k}_${u};
+% endfor
+      {
+        const uint i = first + ${u * step};
+% if program.rank > 1:
+        uint r = i;
+% for d in range(program.rank - 1, 0, -1):
+        uint y${d} = mul_hi(r, factor${d}), x${d} = r - y${d} * w${d};
+        if (x${d} >= w${d}) { ++y${d}; x${d} -= w${d}; }
+        r = y${d};
+% endfor
+        const uint x0 = r;
+% endif
+        const uint j = ${f'x{program.rank - 1}' if program.rank > 1 else 'i'};
+${bases()}\
+% for k, (dt, cls) in enumerate(program.leaves):
+        a${k}_${u} = ${load(k, dt, cls, ('i', 'j'))};
+% endfor
+% for k, (ref, dt, cls) in enumerate(program.outputs):
+        at${k}_${u} = ${place(k, cls, ('i', 'j'))};
+% endfor
+      }
+% endfor
+% for u in range(count):
+      {
+% for k, (dt, cls) in enumerate(program.leaves):
+        const ${reg(dt)} a${k} = a${k}_${u};
+% endfor
+% for line in body:
+        ${line}
+% endfor
+% for k, dt, cls, value in stores:
+        ${memories[dt.code].scalar_store(f'at{k}_{u}', value)};
+% endfor
+      }
 % endfor
 </%def>\
 ## So many elements side by side, of which the compiler sees that they share blocks of random words; they are stored together where they
@@ -301,7 +345,7 @@ ${together(at_once)}\
   for (long i = n / ${at_once} * ${at_once} + get_global_id(0); i < n; i += get_global_size(0)) {
 ${element(('i', 'i'))}\
   }
-% elif at_once > 1:
+% elif at_once > 1 and not strided:
 ## Groups take blocks: what a lane reads then lies at distances that the compiler knows.
   for (long i = get_group_id(0) * (long)${at_once * group} + get_local_id(0); i < n; i += get_num_groups(0) * (long)${at_once * group}) {
     if (i + ${(at_once - 1) * group} >= n) {
@@ -313,7 +357,23 @@ ${element(('at', 'at'))}\
 ${several(at_once, group)}\
   }
 % else:
+% if at_once > 1:
+## What is left of the last block is taken one by one, as is everything where 32 bits would not do.
+  long begin = get_global_id(0), step = get_global_size(0);
+  if (n <= INT_MAX) {
+% for d in range(1, program.rank):
+    const uint w${d} = (uint)n${d}, factor${d} = UINT_MAX / w${d};
+% endfor
+    uint first = (uint)get_group_id(0) * ${at_once * group} + (uint)get_local_id(0);
+    for (; first + ${(at_once - 1) * group} < (uint)n; first += (uint)get_num_groups(0) * ${at_once * group}) {
+${spread(at_once, group)}\
+    }
+    begin = first; step = ${group};
+  }
+  for (long i = begin; i < n; i += step) {
+% else:
   for (long i = get_global_id(0); i < n; i += get_global_size(0)) {
+% endif
 % if strided:
     long r = i / n${program.rank - 1};
     const long j = i - r * n${program.rank - 1};

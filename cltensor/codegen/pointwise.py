@@ -67,7 +67,8 @@ class PointOp:
 
 
 IDENTITY = PointOp("copy", "x")
-AT_ONCE = ((2, 8), (8, 4), (16, 2))  # bytes that an element reads, and so many elements
+# Bytes that an element reads, up to which so many elements are read at once: where all lie side by side, and of rows.
+AT_ONCE, AT_ONCE_OF_ROWS = ((2, 8), (8, 4), (16, 2)), ((16, 4), (32, 2))
 NEIGHBOURS = 4  # elements of random numbers that a GPU's lane makes: those of a block, or of two
 AT_ONCE_COST = 24  # in units of an addition: the longest chain of which a GPU's lane computes several elements together
 # The linear index of the element; its value is made by the kernel, not by its formula.
@@ -327,17 +328,18 @@ def neighbours(program: Program) -> bool:
 def at_once(program: Program) -> int:
     """Return how many elements a GPU's lane reads before it writes the first: what is on its way makes the speed of memory.
 
-    Only where the elements lie side by side, and not where that many copies of the chain would be long.
+    Not where that many copies of the chain would be long. Of rows those that read nothing gain, too: places are then worked out together.
     """
     if neighbours(program):
         return NEIGHBOURS
-    read = sum(dt.itemsize for dt, cls in program.leaves if cls == "d")
-    if program.rank or not read or any(node.op is INDEX for node in program.nodes):
+    if any(node.op is INDEX for node in program.nodes):
         return 1
+    read = sum(dt.itemsize for dt, cls in program.leaves if cls != "c")
     cost = sum(node.op.formula.cost for node in program.nodes)
-    if cost > AT_ONCE_COST:
+    if cost > AT_ONCE_COST or not (read or program.rank):
         return 1
-    return next((many for size, many in AT_ONCE if read <= size), 1)
+    table = AT_ONCE_OF_ROWS if program.rank else AT_ONCE
+    return next((many for size, many in table if read <= size), 1)
 
 
 def unrolled(program: Program) -> int:

@@ -46,6 +46,31 @@ def test_rows_are_counted_along_outer_dims_from_anywhere() -> None:
     assert not out[..., 42:].any()
 
 
+@pytest.mark.parametrize(
+    "shape", [(73, 7), (64, 8), (27, 19), (3, 683), (2049, 1), (5, 13, 31), (2, 3, 7, 61)]
+)
+def test_rows_end_anywhere_in_a_gpus_blocks(shape: tuple[int, ...]) -> None:
+    """A group takes 512 elements: one fewer, one more, and several blocks of rows that no block is a multiple of."""
+    a, width = data(*shape), shape[-1]
+    x = ct.tensor(a)
+    row, column = data(width, seed=1), data(*shape[:-1], 1, seed=2)
+    r, c = ct.tensor(row), ct.tensor(column)
+    assert np.array_equal((x + r).numpy(force=True), a + row)
+    assert np.array_equal((x * c - r).numpy(force=True), a * column - row)
+    assert np.array_equal((c * r).numpy(force=True), column * row)  # of which only rows are read
+    assert np.array_equal(
+        (x.half() + r.half()).numpy(force=True), a.astype(np.float16) + row.astype(np.float16)
+    )
+    wide = ct.zeros(*shape[:-1], width + 5)
+    wide[..., 2:-3] += x
+    wide[..., 2 : 2 + width : 2] *= 2
+    expected = a.copy()
+    expected[..., ::2] *= 2
+    assert np.array_equal(wide.numpy(force=True)[..., 2:-3], expected)
+    assert not wide[..., :2].any()
+    assert not wide[..., -3:].any()
+
+
 def laid_out(array: np.ndarray, how: str) -> Any:
     """The same numbers, densely, in a wider tensor, in every second column, or in rows that lie the other way."""
     width = array.shape[-1]
