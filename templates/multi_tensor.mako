@@ -1,9 +1,10 @@
 <%doc>
 One chain of formulas over a list of tensors laid end to end.
 plan: where each slot starts in that count, ${slots + 1} numbers, then the offset of every operand of every slot.
-CPU: a work-item runs over one chunk of the count, ${lanes} lanes at a time. GPU: a work-group does, a work-item being a lane.
+CPU: a work-item runs over one chunk of the count, ${lanes} lanes at a time. GPU: a work-group does, a work-item being a lane that reads
+${at_once} elements before it writes the first.
 On a CPU each operand is asked for ${ahead} bytes ahead: a processor follows fewer streams by itself, and not past a page.
-A chunk meets few slots, so each walks over all of them; the pointers of a slot, and its own numbers, are picked by a switch.
+A chunk meets few slots, and a work-item walks over all of them; the pointers of a slot, and its own numbers, are picked by a switch.
 rows: one slot, of which only the rows that an index names are met, each once; what is not written has one row for each index instead.
 A work-item has a range of the indices, on a GPU an element; the written rows of ${rows or 0} indices later are asked for.
 </%doc>\
@@ -37,6 +38,8 @@ ${headers}
 ${lane_memory.helpers(memories, L, needed)}\
 % if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
+% elif not rows:
+__attribute__((reqd_work_group_size(${group}, 1, 1)))
 % endif
 __kernel void ${name}(\
 % if rows:
@@ -130,7 +133,16 @@ ${step(True)}\
 % if flag:
   int bad = 0;
 % endif
+% if gpu:
+## A group begins with the last slot that begins no later than it does.
+  int t = 0;
+% for half in halves:
+  if (t + ${half} < ${slots} && plan[t + ${half}] <= lo) t += ${half};
+% endfor
+  for (; t < ${slots} && plan[t] < hi; t++) {
+% else:
   for (int t = 0; t < ${slots}; t++) {
+% endif
     const long start = plan[t], first = max(lo, start) - start, last = min(hi, plan[t + 1]) - start;
     if (first >= last) continue;
 % for k, (_, dt) in enumerate(operands):
@@ -151,8 +163,32 @@ ${step(True)}\
     const ${register} n_${number} = (${register})(${number}_);
 % endfor
 % if gpu:
-    for (long i = first + get_local_id(0); i < last; i += get_local_size(0)) {
-${step(False)}\
+    const int left = (int)(last - first);
+% for k in range(len(operands)):
+    o${k} += first;
+% endfor
+    for (int at = get_local_id(0); at < left; at += ${at_once * group}) {
+% for u in range(at_once):
+% for k, (operand, dt) in enumerate(operands):
+<% if operand not in loaded: continue %>\
+      const ${memories[dt.code].reg} ${operand}_raw_${u} = ${memories[dt.code].scalar_load(f'o{k} + min(at + {u * group}, left - 1)')};
+% endfor
+% endfor
+% for u in range(at_once):
+      if (at + ${u * group} < left) {
+        const int i = at + ${u * group};
+% for k, (operand, dt) in enumerate(operands):
+<% if operand not in loaded: continue %>\
+        const ${memories[dt.code].reg} ${operand}_raw = ${operand}_raw_${u};
+% endfor
+% for line in lines:
+        ${line}
+% endfor
+% for k, code, value in stores:
+        ${store(code, k, value, False)};
+% endfor
+      }
+% endfor
     }
 % elif L == 1:
     for (long i = first; i < last; i++) {

@@ -29,9 +29,14 @@ if TYPE_CHECKING:
     from ..runtime import Backend, Buffer
 
 FLAG = "found"  # the name a chain assigns a mask to, to say whether it holds for any element
-CLASSES = (1, 8)  # numbers of slots worth a kernel of their own, below the device's limit
-MAX_SLOTS = 48
-_GRAIN = 4096  # elements worth a work-item, or a work-group on a GPU
+CLASSES = (1, 8, 48)  # numbers of slots worth a kernel of their own, below the device's limit
+MAX_SLOTS, GPU_SLOTS = 48, 128
+_GRAIN = 4096  # elements worth a work-item
+_GROUP, _AT_ONCE = (
+    128,
+    4,
+)  # lanes of a GPU's work-group, and elements that each reads before it writes the first
+_GROUPS = 64  # a GPU's work-groups for a unit, where there is so much
 _PACE = 650  # elements that a CPU's thread is done with in a microsecond
 _AHEAD = 1536  # bytes between asking for a place and using it
 _ROWS_AHEAD = 8  # rows between asking for one and using it
@@ -105,7 +110,8 @@ def slot_limit(backend: Backend, chain: Chain) -> int:
     """How many tensors one launch can take."""
     fixed = 2 + len(chain.numbers) + 2 * len(chain.shared) + chain.flagged
     taken = len(chain.operands) + len(chain.each)
-    return max(1, min(MAX_SLOTS, (backend.info.arg_bytes // 8 - fixed) // taken))
+    most = MAX_SLOTS if backend.info.kind == "cpu" else GPU_SLOTS
+    return max(1, min(most, (backend.info.arg_bytes // 8 - fixed) // taken))
 
 
 def apply(
@@ -143,11 +149,17 @@ def _launch(
     built = _kernel(backend, chain, types, tuple([s.dtype for s in shared]), slots)
     sizes, buffers, offsets, own = zip(*parts, strict=True)
     total = sum(sizes)
-    units = backend.info.compute_units * (16 if built.gpu else 8)
-    chunk = max(backend.tuned.get("multi.grain", _GRAIN), -(-total // units))
-    if total < _PACE * backend.info.wake_us and not built.gpu:
-        chunk = max(chunk, total)
-    chunk = -(-chunk // 64) * 64
+    if built.gpu:
+        grain = _AT_ONCE * min(_GROUP, backend.info.max_group)
+        chunk = max(1, -(-total // (backend.info.compute_units * _GROUPS * grain))) * grain
+    else:
+        chunk = max(
+            backend.tuned.get("multi.grain", _GRAIN),
+            -(-total // (backend.info.compute_units * 8)),
+        )
+        if total < _PACE * backend.info.wake_us:
+            chunk = max(chunk, total)
+        chunk = -(-chunk // 64) * 64
     args: list[Any] = [chunk, _plan(backend, sizes, offsets, slots)]
     args += [float(numbers[name]) for name in chain.numbers]
     for one in shared:
@@ -159,7 +171,7 @@ def _launch(
     if chain.each:
         args += itertools.chain.from_iterable(own)
         args += own[0] * (slots - len(parts))
-    group = min(128, backend.info.max_group) if built.gpu else 1
+    group = min(_GROUP, backend.info.max_group) if built.gpu else 1
     size = sum([dt.itemsize for dt in types[: len(chain.writes)]])
     for name, dt in zip(chain.operands, types, strict=True):
         size += dt.itemsize * (name in chain.loaded)
@@ -235,7 +247,8 @@ def _kernel(
         scalar = any(f.scalar_only for _, f in chain.steps)
         gpu = info.kind != "cpu"
         lanes = 1 if scalar or gpu else info.lanes // 2 if wide else info.lanes
-        name, text, arguments = source(chain, types, shared, slots, lanes, gpu, rows)
+        group = min(_GROUP, info.max_group) if gpu else 0
+        name, text, arguments = source(chain, types, shared, slots, lanes, group, rows)
         kernel = backend.kernel(name, text, arguments, info.build_options)
         built = _kernels[key] = _Built(kernel, slots, gpu)
     return built
@@ -247,10 +260,10 @@ def source(
     shared: tuple[dtype, ...],
     slots: int,
     lanes: int,
-    gpu: bool,
+    group: int,
     rows: bool = False,
 ) -> tuple[str, str, list]:
-    """Render a chain: (kernel name, text, argument types)."""
+    """Render a chain: (kernel name, text, argument types). `group`: lanes of a GPU's work-group, 0 on a CPU."""
     compute = dtypes.float64 if dtypes.float64 in types else dtypes.float32
     name = f"{chain.name}_{'_'.join(dict.fromkeys(dt.code for dt in types))}_{'rows' if rows else slots}"
     memories = {dt.code: Memory(dt, lanes) for dt in types}
@@ -259,12 +272,12 @@ def source(
     needed = {(dt.code, "load") for name, dt in read if name in chain.loaded}
     needed |= {(dt.code, "store") for dt in types[: len(chain.writes)]}
     text = render(
-        "multi_tensor", name=name, headers=include("ahead") + _headers(chain, (*types, *shared), lanes), ahead=_AHEAD, lanes=lanes, slots=slots, gpu=gpu,
+        "multi_tensor", name=name, headers=include("ahead") + _headers(chain, (*types, *shared), lanes), ahead=_AHEAD, lanes=lanes, slots=slots, gpu=group > 0,
         operands=list(zip(chain.operands, types, strict=True)), written=len(chain.writes), loaded=chain.loaded, memories=memories, needed=needed,
         numbers=chain.numbers, each=chain.each, shared=list(zip(chain.shared, shared, strict=True)),
         shared_memories={dt.code: Memory(dt, 1) for dt in shared},
         register=lanes_of(compute.reg, lanes), scalar=compute.reg, lines=lines, stores=stores, flag=flag,
-        rows=_ROWS_AHEAD if rows else 0,
+        rows=_ROWS_AHEAD if rows else 0, group=group, at_once=_AT_ONCE, halves=[1 << k for k in reversed(range((slots - 1).bit_length()))],
     )  # fmt: skip
     i64 = dtypes.int64.np.type
     first = [i64, i64, i64, None, i64, None, i64] if rows else [i64, None]

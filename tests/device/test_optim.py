@@ -131,6 +131,20 @@ def test_slots_fit_the_arguments_of_the_device() -> None:
         assert 8 * (2 + slots * len(chain.operands)) <= backend.info.arg_bytes
 
 
+def test_tensors_begin_and_end_anywhere() -> None:
+    """Many, of which some are empty and some longer than what a work-group takes, one element more or less."""
+    sizes = [1, 511, 512, 513, 0, 2, 1025, 7, 4099, 0, 300] * 13
+    starts = [torch.tensor(data(n, seed=k)) for k, n in enumerate(sizes)]
+    steps = [torch.tensor(data(n, seed=k + 1)) for k, n in enumerate(sizes)]
+    expected = [
+        np.array(p.tolist()) - 0.5 * np.array(g.tolist())
+        for p, g in zip(starts, steps, strict=True)
+    ]
+    multi.apply(STEP, [starts, steps], {"w": 0.5})
+    for p, e in zip(starts, expected, strict=True):
+        close(p, e)
+
+
 # ------------------------------------------------------------------------------------------- layouts and dtypes
 
 
