@@ -1,7 +1,7 @@
 <%doc>
 Padding in one pass: every element of dst is one of src or, with mode constant, the fill. Of each dim: its size in src, its size in dst,
 how many come before, its stride in src, and for circular which part of it is repeated, [low, high): what is cut off at one end does not come back at the other.
-CPU: a work-item makes whole rows of dst, their middle by vectors of ${lanes}. GPU: a lane an element.
+CPU: a work-item makes whole rows of dst, their middle by vectors of ${lanes}. GPU: a lane reads ${at_once} elements before it writes the first.
 `staged`: short rows, elements of a buffer that they are made in, of which cache lines then go past the cache whole; 0 for none.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -57,15 +57,23 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
     pun.word[0] = lo; pun.word[1] = hi;
     const T fill = pun.value;
 % if gpu:
-    for (I i = (I)get_global_id(0); i < n; i += (I)get_global_size(0)) {
-        I q = i, at, inside = 1;
-        __global const T *from = src + os;
+    for (I first = (I)get_group_id(0) * ${at_once * group} + (I)get_local_id(0); first < n; first += (I)get_num_groups(0) * ${at_once * group}) {
+        T ${', '.join(f'v{u}' for u in range(at_once))};
+% for u in range(at_once):
+        {
+            I q = min((I)(first + ${u * group}), (I)(n - 1)), at, inside = 1;
+            __global const T *from = src + os;
 % for d in reversed(range(rank)):
-        at = clt_place(q ${f'% m{d}' if d else ''} - b${d}, n${d}, low${d}, high${d}); q ${f'/= m{d}' if d else '= 0'};
-        inside &= at >= 0;
-        from += at * s${d};
+            at = clt_place(q ${f'% m{d}' if d else ''} - b${d}, n${d}, low${d}, high${d}); q ${f'/= m{d}' if d else '= 0'};
+            inside &= at >= 0;
+            from += at * s${d};
 % endfor
-        dst[i] = inside ? *from : fill;
+            v${u} = inside ? *from : fill;
+        }
+% endfor
+% for u in range(at_once):
+        if (first + ${u * group} < n) dst[first + ${u * group}] = v${u};
+% endfor
     }
 % else:
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0), first = n / parts * part + min(part, (I)(n % parts));

@@ -9,7 +9,8 @@ Squares of vectors are turned in registers (codegen/turn.py), of 64 bytes where 
 of what is asked for and written: asked for and written in one go, lines waited for each other. What is asked for follows the source's rows.
 `phased`: the destination's rows do not begin with a line, each begins its lines elsewhere: the buffer holds a line's rows more. They
 are read twice, and so tiles follow each other along a.
-GPU: a work-group copies a tile through local memory.
+GPU: a work-group copies a tile through local memory. `paired`: of 16-bit numbers, two at a time each way: squares of two by two are turned in
+registers, and what becomes of their two columns lies apart, so that lanes meet in no bank.
 </%doc>\
 <%
 n = 16 // size
@@ -22,6 +23,9 @@ ${headers}
 ${w.prelude()}
 typedef ${I} I;
 typedef ${T} T;
+% if paired:
+typedef ${T}2 T2;
+% endif
 % if vector:
 typedef ${T}${vector} V;
 typedef ${T}${vector} __attribute__((aligned(${size}))) UV;
@@ -131,7 +135,12 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
 , const I na, const I nb, const I da, const I db, const I sa, const I sb${w.params('p', rank, ['d', 's'])}\
 ) {
     const I ta = (na + ${tile_a - 1 + (side - 1) * phased}) / ${tile_a}, tb = (nb + ${tile_b - 1}) / ${tile_b}, tiles = n * ta * tb;
-% if gpu:
+% if paired:
+    // Of each pair of the tile's columns: of the first and of the second, pairs along a.
+    __local T2 even[${tile_b // 2}][${tile_a // 2 + 1}], odd[${tile_b // 2}][${tile_a // 2 + 1}];
+    const int lane = (int)get_local_id(0);
+    for (I k = (I)get_group_id(0); k < tiles; k += (I)get_num_groups(0)) {
+% elif gpu:
     __local T t[${tile_a}][${tile_b + 1}];
     const int lane = (int)get_local_id(0);
     for (I k = (I)get_group_id(0); k < tiles; k += (I)get_num_groups(0)) {
@@ -155,7 +164,35 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
         ${w.decode('p', rank, ['d', 's'], 'k / (ta * tb)')}
         __global const T *from = src + os + p_s_at + a0 * sa + b0 * sb;
         __global T *to = dst + od + p_d_at + a0 * da + b0 * db;
-% if gpu:
+% if paired:
+<%
+squares, wide, high = tile_a * tile_b // 4, tile_b // 2, tile_a // 2
+guard = f' && i < {squares}' if squares % lanes else ''
+%>\
+#pragma unroll
+        for (int u = 0; u < ${-(-squares // lanes)}; u++) {
+            const int i = lane + u * ${lanes};
+            const int a = i / ${wide}, b = i % ${wide};
+            if (2 * a < wa && 2 * b < wb${guard}) {
+                __global const T *const at = from + 2 * a * sa + 2 * b;
+                const T2 x = *(__global const T2 *)at, y = *(__global const T2 *)(at + sa);
+                even[b][a] = (T2)(x.s0, y.s0);
+                odd[b][a] = (T2)(x.s1, y.s1);
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+        for (int u = 0; u < ${-(-squares // lanes)}; u++) {
+            const int i = lane + u * ${lanes};
+            const int a = i % ${high}, b = i / ${high};
+            if (2 * a < wa && 2 * b < wb${guard}) {
+                __global T *const at = to + 2 * a + 2 * b * db;
+                *(__global T2 *)at = even[b][a];
+                *(__global T2 *)(at + db) = odd[b][a];
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+% elif gpu:
 #pragma unroll
         for (int u = 0; u < ${-(-tile_a * tile_b // lanes)}; u++) {
             const int i = lane + u * ${lanes};

@@ -202,21 +202,43 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
     )
 
 
+def _in_pairs(src: Operand, dst: Operand, tiling: _Tiling) -> bool:
+    """Whether numbers of 16 bits can be read and written two at a time: all lie where 32 bits may."""
+    dims, outer, a, b = tiling[:4]
+    to, of = dims.strides
+    places = [dst.offset, src.offset, dims.sizes[a], dims.sizes[b], to[b], of[a]]
+    for strides in outer.strides:
+        places += [step for n, step in zip(outer.sizes, strides, strict=True) if n > 1]
+    return to[a] == of[b] == 1 and not any(place % 2 for place in places)
+
+
 def _copy_tiled(backend: Backend, src: Operand, dst: Operand, tiling: _Tiling) -> None:
     """Launch move/tile.mako."""
     dims, outer, a, b, tile_a, tile_b, vector, across, streamed, phased, fetched = tiling
     gpu, size = is_gpu(backend), dst.dtype.itemsize
-    lanes = min(256, backend.info.max_group) if gpu else 1
+    paired = gpu and size == 2 and _in_pairs(src, dst, tiling)
+    # A GPU's lanes have eight loads under way, of small numbers more.
+    lanes = min(128 if size == 4 else 256, backend.info.max_group) if gpu else 1
     work = (
         (min(tiling.tiles, 1 << 16) * lanes, lanes)
         if gpu
         else min(tiling.tiles, workers(backend, dims.n))
     )
     steps = [strides[d] for strides in dims.strides for d in (a, b)]
+    ways = "".join(
+        f"_{way}"
+        for way, taken in (
+            ("streamed", streamed),
+            ("phased", phased),
+            ("fetched", fetched),
+            ("paired", paired),
+        )
+        if taken
+    )
     run(
         backend,
         "move/tile",
-        f"copy_tile_b{size}_r{outer.rank}_v{vector}{'_streamed' * streamed}{'_phased' * phased}{'_fetched' * fetched}",
+        f"copy_tile_b{size}_r{outer.rank}_v{vector}{ways}",
         [dst.buffer, src.buffer],
         [outer.n, dst.offset, src.offset, dims.sizes[a], dims.sizes[b], *steps, *outer.args()],
         work,
@@ -236,6 +258,7 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand, tiling: _Tiling) -
         streamed=streamed,
         phased=phased,
         fetched=fetched,
+        paired=paired,
         turn=turn,
     )
 

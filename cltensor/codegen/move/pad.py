@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING
 
 from ...layouts import numel
 from ..operand import Operand
-from ..region import LINE, empty, index_type, is_gpu, narrow, past_cache, run, storage, workers
+from ..region import (
+    GPU_GROUP,
+    LINE,
+    empty,
+    index_type,
+    is_gpu,
+    narrow,
+    past_cache,
+    run,
+    storage,
+    workers,
+)
 from ..scalars import Scalar, scalar_words
 from ..source import include
 from .copies import copy_strided, fill_strided
@@ -21,6 +32,7 @@ if TYPE_CHECKING:
 MODES = ("constant", "reflect", "replicate", "circular")
 Pairs = Sequence[tuple[int, int]]
 ROWS = 4096  # shorter than a cache line, from which on they are not made one by one
+AT_ONCE = 8  # elements that a GPU's lane reads before it writes the first
 STAGED = 4096  # bytes of rows that are made before their lines are written past the cache
 
 
@@ -49,7 +61,7 @@ def pad(backend: Backend, src: Operand, pairs: Pairs, mode: str, value: Scalar =
         f"pad_{mode}_b{size}_r{rank}_v{lanes}{'_staged' if staged else ''}",
         [out.buffer, src.buffer],
         [total if gpu else rows, src.offset, *scalars],
-        total if gpu else min(rows, workers(backend, total)),
+        -(-total // AT_ONCE) if gpu else min(rows, workers(backend, total)),
         2 * total * size,
         scalar_words(src.dtype, value),
         T=storage(src.dtype),
@@ -59,6 +71,8 @@ def pad(backend: Backend, src: Operand, pairs: Pairs, mode: str, value: Scalar =
         size=size,
         lanes=lanes,
         gpu=gpu,
+        group=GPU_GROUP,
+        at_once=AT_ONCE,
         staged=staged,
         side=LINE // size,
         headers=include("stream") if staged else "",
