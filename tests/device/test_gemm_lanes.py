@@ -118,9 +118,11 @@ def test_random_vectors(large: Any, units: int, monkeypatch: pytest.MonkeyPatch)
         (128, 128, 128, {"gemm_sliced16x16"}),
         (512, 512, 512, {"gemm_sliced32x32"}),
         (1024, 1024, 1024, {"gemm_gpu"}),
-        (131072, 1, 128, {"gemv_along32"}),
-        (1, 128, 131072, {"gemv_down16", "gemm_combine_lanes"}),
-        (1, 1, 1 << 24, {"gemv_along1", "gemm_combine_lanes"}),
+        (131072, 1, 128, {"gemv_along32x8_"}),
+        (4096, 1, 4096, {"gemv_along1x128_"}),
+        (1, 4096, 4096, {"gemv_down16x32_"}),
+        (1, 128, 131072, {"gemv_down16x16_", "gemm_combine_lanes"}),
+        (1, 1, 1 << 24, {"gemv_along1x256_", "gemm_combine_lanes"}),
     ],
 )
 def test_what_a_large_gpu_runs(m: int, n: int, k: int, kernels: set[str]) -> None:

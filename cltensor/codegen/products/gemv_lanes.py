@@ -32,6 +32,11 @@ AHEAD = 8  # numbers of the matrix a lane asks for at once
 SHARES = (8, 32)  # lanes that go along a row; beyond, all of a group
 DOWN = (4, 16)  # neighbouring lanes that go down neighbouring columns
 FULL = 1024  # lanes that keep a unit busy
+FEW, MANY = (
+    4,
+    8,
+)  # groups a unit: with so few they are of twice as many lanes, so many that make a row each are of half as many
+PIECES = (8, 4)  # groups a unit that K is cut for, where lanes go down and along
 STEPS = 4  # a piece of K worth a second pass has so many
 
 
@@ -46,26 +51,29 @@ def run(backend: Backend, dt: dtype, p: Product, out_dt: dtype | None = None) ->
     if along:
         lanes = next((n for n in SHARES if n * ahead * 2 >= length and 4 * p.m > group // n), SHARES[-1])  # fmt: skip
         if lanes * p.m * batches < FULL * units and lanes * ahead < length:
-            lanes = group
+            lanes = group = group // 2 if p.m >= MANY * units else group
         rows = max(group // lanes, 1)
     else:
         rows = min(next((n for n in DOWN if p.m <= n), DOWN[-1]), group)
     groups = ceil_div(p.m, rows)
     most = p.k // (STEPS * ahead * (group // rows))  # pieces
     if p.kstep == 0 and p.inner == 1 and most > 1 and 2 * groups * batches < 3 * units:
-        pieces = min(ceil_div(8 * units, groups * batches), most)
+        pieces = min(ceil_div(PIECES[along] * units, groups * batches), most)
         in_pieces(backend, dt, out, p, ceil_div(p.k, pieces), lambda wide, q: run(backend, dt, q, wide), True)  # fmt: skip
         return
+    few = groups * batches < FEW * units and length >= STEPS * ahead * (group // rows)
+    if not along and few and 2 * group <= backend.info.max_group:
+        group *= 2
     acc = accumulator(dt)
 
     def make() -> tuple[str, str, list[Any]]:
-        name = f"gemv_{'along' if along else 'down'}{rows}_{dt.code}_{out.code}{'' if unit else '_apart'}"
+        name = f"gemv_{'along' if along else 'down'}{rows}x{group // rows}_{dt.code}_{out.code}{'' if unit else '_apart'}"
         variables = access_variables(dt, out, 8)
         text = render("gemm/gemv_lanes", fn=name, G=group, R=rows, U=ahead, along=along, unit=unit, **variables)  # fmt: skip
         return name, text, [*SIDES, *ending_types(acc), *[LONG] * 13]
 
     backend.launch(
-        built(backend, ("gemv lanes", dt, out, along, unit, rows), make),
+        built(backend, ("gemv lanes", dt, out, along, unit, rows, group), make),
         (groups * group, min(batches, 65535)),
         (group, 1),
         (*side_args(p, acc), p.m, p.k, batches, p.inner, p.kstep, *spread_args(p)),
