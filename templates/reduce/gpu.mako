@@ -4,8 +4,10 @@ A group takes `across` neighbouring outputs, `along` lanes each, which are neigh
 What these found is joined by fours in local memory. A lane reads `at_once` elements before it adds the first, in the same order: one that waits
 for each would leave most of the memory's speed unused. So it does at the end, where some of them do not count. Chains that compute much
 are not written out several times.
-Without a reader: the parts of outputs, stored part-major, become outputs.
+Without a reader: the parts of outputs, stored part-major, become outputs. With the state `joining` the last group to be done does that itself:
+each says so when what it stored is known to all (codegen/reduce/arrivals.py), and parts are added in their order whoever is last.
 </%doc>\
+<%! from cltensor.codegen.pointwise import Memory %>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="r" file="parts.mako"/>\
 <%
@@ -38,6 +40,36 @@ ${r.lines(statements, 8)}\
 ${r.lines(state.update('s0_', values, 1, '' if whole else 'ok', 'position'), 8)}\
       }
 </%def>\
+## Join what lanes along an output found.
+<%def name="fold(of, room)">\
+<% left = along %>\
+% if along > 1:
+% for field, _, _ in of.fields:
+    ${room}${field}[lane] = s0_${field};
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+% endif
+% while left > 1:
+<%
+times = 4 if left % 4 == 0 else 2
+left //= times
+%>\
+    if (y < ${left}) {
+      for (int k = 1; k < ${times}; k++) {
+% for field, kind, _ in of.fields:
+        const ${kind} s1_${field} = ${room}${field}[lane + k * ${left * beside}];
+% endfor
+${r.lines(of.merge('s0_', 's0_', 's1_', 1), 8)}\
+      }
+% if left > 1:
+% for field, _, _ in of.fields:
+      ${room}${field}[lane] = s0_${field};
+% endfor
+% endif
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+% endwhile
+</%def>\
 __attribute__((reqd_work_group_size(${group}, 1, 1)))
 __kernel void ${fn}(${', '.join(parameters)}) {
 % for line in reader.scalars() if reader else ():
@@ -47,6 +79,14 @@ __kernel void ${fn}(${', '.join(parameters)}) {
 % for field, kind, _ in state.fields:
   __local ${kind} l_${field}[${group}];
 % endfor
+% endif
+% if joining:
+  __local int l_last;
+% if along > 1:
+% for field, kind, _ in joining.fields:
+  __local ${kind} j_${field}[${group}];
+% endfor
+% endif
 % endif
   const int lane = get_local_id(0);
 % if beside == 1 and across > 1:
@@ -151,33 +191,7 @@ ${r.lines(state.merge('s0_', 's0_', 's1_', 1), 8)}\
     }
 % endfor
 % endif
-<% left = along %>\
-% if along > 1:
-% for field, _, _ in state.fields:
-    l_${field}[lane] = s0_${field};
-% endfor
-    barrier(CLK_LOCAL_MEM_FENCE);
-% endif
-% while left > 1:
-<%
-times = 4 if left % 4 == 0 else 2
-left //= times
-%>\
-    if (y < ${left}) {
-      for (int k = 1; k < ${times}; k++) {
-% for field, kind, _ in state.fields:
-        const ${kind} s1_${field} = l_${field}[lane + k * ${left * beside}];
-% endfor
-${r.lines(state.merge('s0_', 's0_', 's1_', 1), 8)}\
-      }
-% if left > 1:
-% for field, _, _ in state.fields:
-      l_${field}[lane] = s0_${field};
-% endfor
-% endif
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-% endwhile
+${fold(state, 'l_')}\
 <% alone = ' && '.join(['y == 0'] * (along > 1) + ['live'] * (across > 1)) %>\
 % if alone:
     if (${alone}) {
@@ -185,6 +199,54 @@ ${r.lines(state.merge('s0_', 's0_', 's1_', 1), 8)}\
     {
 % endif
 ${r.store('s0_', 1, 'o', '1', 'rlo' if reader else '0')}\
+% if joining:
+      SHOW();
+% endif
     }
   }
+% if joining:
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  if (lane == 0) l_last = atomic_inc(arrived) == (int)get_num_groups(0) - 1;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (!l_last) return;
+  SHOW();
+  if (lane == 0) *arrived = 0;
+  for (${I} block = 0; block < blocks; block++) {
+% if across > 1:
+    const int live = block * ${across} + x < nout;
+    const ${I} o = live ? block * ${across} + x : (${I})nout - 1;
+% else:
+    const ${I} o = block;
+% endif
+% for field, kind, first in joining.fields:
+    ${kind} s0_${field} = (${kind})(${first});
+% endfor
+    ${I} r = y;
+% for many in (4, 1):
+    for (; r${f' + {(many - 1) * along}' if many > 1 else ''} < parts; r += ${many * along}) {
+% for u in range(many):
+% for k, (field, kind, _) in enumerate(joining.fields):
+      const ${kind} s${u + 1}_${field} = *(volatile __global ${kind} *)(q${k} + (r + ${u * along}) * nout + o);
+% endfor
+% endfor
+% for u in range(many):
+      {
+${r.lines(joining.merge('s0_', 's0_', f's{u + 1}_', 1), 8)}\
+      }
+% endfor
+    }
+% endfor
+${fold(joining, 'j_')}\
+% if alone:
+    if (${alone}) {
+% else:
+    {
+% endif
+<% values = joining.results('s0_', 1, '0') %>\
+% for k, (name, dt) in enumerate(outputs):
+      ${Memory(dt, 1).scalar_store(f'w{k} + o', convert(*values[name], dt, 1))};
+% endfor
+    }
+  }
+% endif
 }

@@ -20,6 +20,8 @@ from ..language import convert
 from ..operand import Operand
 from ..pointwise import Memory, scalar_type
 from ..source import include, lane_macros, render
+from .arrivals import SHOW, announces, arrivals
+from .extremes import Extreme
 from .gpu import AT_ONCE, LEAST, Division, divide, divide_merge
 from .prologue import Reader, Source, Split, along_reduced, split
 from .state import BLOCK, State
@@ -32,6 +34,8 @@ GRAIN = 16384  # elements that are worth a CPU work-item
 PACE = 20_000  # elements times their weight that a CPU's thread is done with in a microsecond
 # What a chain computes for an element up to which a GPU's kernel has it several times, and operands that are read for several at once.
 WRITTEN_OUT, MANY_READ = 64, 3
+# Parts that a GPU's last group joins, and outputs that a lane of it does so for, at most.
+BY_LAST, BY_LAST_OUTPUTS = 1 << 14, 4
 # Of running states that a work-item goes along before it takes the next reduced rows: they come and go once for several rows.
 COL_BYTES = 1 << 14
 COL_VECTORS = 256
@@ -73,7 +77,7 @@ def reduce(
     kernel, cut, parts, scaled = plan.kernel, plan.cut, plan.parts, plan.scaled
     if kernel is None:
         return results
-    targets = [r.buffer for r in results]
+    targets = last = [r.buffer for r in results]
     if parts * plan.folded > 1:
         targets = [backend.alloc(plan.nout * plan.folded * parts * size) for size in plan.stored]
     args = [cut.nout, plan.ochunk, cut.nred, parts, plan.pchunk]
@@ -87,8 +91,10 @@ def reduce(
         args.append(plan.rest)
     n = cut.nout * cut.nred
     nbytes = sum([min(leaf[0].nbytes, n * leaf[1].itemsize) for leaf in source.leaves])
+    if plan.joined:
+        targets = [*targets, arrivals(backend), *last]
     backend.launch(kernel, (plan.items,), (plan.group,), [*args, *targets], nbytes)
-    if parts * plan.folded > 1:
+    if not plan.joined and parts * plan.folded > 1:
         _merge(
             backend, kind, compute, tuple(outputs), targets, results, plan.nout, parts * plan.folded, scale, plan.gpu
         )  # fmt: skip
@@ -115,6 +121,7 @@ class _Plan(NamedTuple):
     pairs: bool  # whether complex numbers are read as twice as many real ones
     folded: int  # how many rows of outputs are taken side by side, each of them a part of its own
     rest: int  # numbers that rows side by side leave
+    joined: bool  # whether the last group to be done joins the parts
 
 
 @remembered(4096)
@@ -171,7 +178,7 @@ def _plan(
     lanes: Division | None = None
     narrow = 0
     if not cut.nout:
-        division, kernel = (1, 0, 0, 1, 0), None
+        division, kernel, joined = (1, 0, 0, 1, 0), None, False
     else:
         if gpu:
             wide = max(state.dt.itemsize, *[dt.itemsize for dt in reader.types]) > 4
@@ -185,6 +192,7 @@ def _plan(
             grain = cut.kept[-1] if narrow else reader.lanes
             division = 1, *_plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone, grain)
         abreast = abreast and row and reader.lanes > 1 and division[3] == 1
+        joined = lanes is not None and announces(backend) and _by_last(lanes, cut.nout)
         kernel = _kernel(
             backend,
             state,
@@ -196,9 +204,10 @@ def _plan(
             narrow,
             rest > 0,
             abreast,
+            KINDS[kind](compute, merging=True) if joined else None,
         )
     stored = tuple(_sizes(state))
-    scaled = state.scale and division[3] * folded == 1
+    scaled = state.scale and (joined or division[3] * folded == 1)
     return _Plan(
         kept,
         contiguous_strides(kept),
@@ -213,6 +222,7 @@ def _plan(
         pairs,
         folded,
         rest,
+        joined,
     )
 
 
@@ -359,13 +369,17 @@ def _plan_cpu(
     return -(-cut.nout // ochunk) * parts, ochunk, parts, pchunk
 
 
-def _at_once(reader: Reader, state: State) -> int:
+def _at_once(reader: Reader, state: State, lanes: Division) -> int:
     """How many elements a GPU's lane reads before it adds the first."""
     program = reader.program
     if sum(node.op.formula.cost for node in program.nodes) > WRITTEN_OUT or not state.light:
         return 1 if state.light else AT_ONCE // 2
     read = len(program.leaves) - len(reader.still)
-    return AT_ONCE // 2 if read > MANY_READ or state.dt.itemsize > 8 else AT_ONCE
+    if read > MANY_READ or state.dt.itemsize > 8:
+        return AT_ONCE // 2
+    # Extremes need few registers, and of columns a unit has few lanes.
+    long = not reader.row and lanes.pchunk >= lanes.along * AT_ONCE * 4
+    return 2 * AT_ONCE if long and isinstance(state, Extreme) else AT_ONCE
 
 
 def _kernel(
@@ -379,9 +393,12 @@ def _kernel(
     narrow: int,
     rest: bool,
     abreast: bool,
+    joining: State | None,
 ) -> Any:
+    at_once = _at_once(reader, state, lanes) if lanes else 1
     key = (
         backend.device,
+        at_once,
         state.name,
         state.dt,
         state.paired,
@@ -389,7 +406,8 @@ def _kernel(
         reader.values,
         unroll,
         lanes and (lanes.across, lanes.along, lanes.narrow),
-        None if partial else outputs,
+        None if partial and joining is None else outputs,
+        joining is not None,
         partial,
         narrow,
         rest,
@@ -409,7 +427,7 @@ def _kernel(
         *reader.parameters(),
     ]
     types: list = [i64] * 5 + reader.argument_types()
-    if state.scale and not partial:
+    if state.scale and (joining is not None or not partial):
         parameters.append(f"const {_real(state.dt).reg} scale")
         types.append(scalar_type(state.dt))
     if rest:
@@ -418,6 +436,10 @@ def _kernel(
     targets = _stored(state) if partial else [dt.cl for _, dt in outputs]
     parameters += [f"__global {t} *q{k}" for k, t in enumerate(targets)]
     types += [None] * len(targets)
+    if joining is not None:
+        parameters += ["volatile __global int *arrived"]
+        parameters += [f"__global {dt.cl} *w{k}" for k, (_, dt) in enumerate(outputs)]
+        types += [None] * (1 + len(outputs))
     codes = "_".join(
         dict.fromkeys(
             d.code
@@ -426,10 +448,15 @@ def _kernel(
     )
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
-    name = f"{state.name}__{ops}{codes}__{'gpu_' if lanes else ''}{'pairs_' if state.paired else ''}{schedule}{f'{lanes.across}x{lanes.along}' if lanes else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'_rest' * rest}{'_abreast' * abreast}{'p' if partial else ''}"
+    name = f"{state.name}__{ops}{codes}__{'gpu_' if lanes else ''}{'pairs_' if state.paired else ''}{schedule}{f'{lanes.across}x{lanes.along}' if lanes else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'_rest' * rest}{'_abreast' * abreast}{'p' if partial else ''}{'j' if joining is not None else ''}"
     first = schedule == "row" and state.needs_index
     ahead = schedule == "col" and state.ahead and not lanes
-    headers = include("ahead") * ahead + reader.headers(state.dt) + include(*state.headers)
+    headers = (
+        SHOW * (joining is not None)
+        + include("ahead") * ahead
+        + reader.headers(state.dt)
+        + include(*state.headers)
+    )
     common = {
         "fn": name, "state": state, "reader": reader, "compute": (state.dt,) * len(reader.values), "headers": headers,
         "memories": reader.memories, "parameters": parameters, "outputs": outputs, "partial": partial, "convert": convert,
@@ -437,7 +464,7 @@ def _kernel(
     if lanes:
         text = render(
             "reduce/gpu", **common, across=lanes.across, along=lanes.along, narrow=lanes.narrow,
-            at_once=_at_once(reader, state), block=BLOCK,
+            at_once=at_once, block=BLOCK, joining=joining,
         )  # fmt: skip
     else:
         text = render(
@@ -447,6 +474,11 @@ def _kernel(
         )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
+
+
+def _by_last(lanes: Division, nout: int) -> bool:
+    """Whether the last group to be done has the parts joined before a second launch would."""
+    return 1 < lanes.parts <= BY_LAST // nout and nout <= BY_LAST_OUTPUTS * lanes.across
 
 
 def _real(dt: dtype) -> dtype:
@@ -491,7 +523,7 @@ def _merge(
         }  # fmt: skip
         if lanes:
             text = render(
-                "reduce/gpu", **common, across=lanes.across, along=lanes.along, narrow=lanes.narrow, at_once=1, block=BLOCK,
+                "reduce/gpu", **common, across=lanes.across, along=lanes.along, narrow=lanes.narrow, at_once=1, block=BLOCK, joining=None,
             )  # fmt: skip
         else:
             text = render(
