@@ -1,9 +1,9 @@
 <%doc>
-Matrix products that sum few numbers, where a work-item is a lane: one for each number of the results, many matrices a group.
-Neighbouring lanes make what lies beside each other in a result (`down`: along its rows' dim), so that they read the same numbers or neighbours.
-Group (x, y): 256 numbers of the matrices y * per ..; within them nothing needs more than 32 bits to be counted. With `finish` nothing is stored but
-what that makes of the product.
-Variables: fn ta to acc load store G headers finish.
+Matrix products that sum few numbers, where a work-item is a lane: T numbers of a column of the results for each, many matrices a group.
+Neighbouring lanes make what lies beside each other in a row of a result, so that they read the same numbers or neighbours; the T numbers
+of a lane lie as far from each other as can be. Group (x, y): 256 lanes of the matrices y * per ..; within them nothing needs more than 32 bits to be counted.
+`quads`: whether four numbers along K are adjacent and aligned in rows of A. With `finish` nothing is stored but what that makes of the product.
+Variables: fn ta to acc load store G T quads headers finish.
 </%doc>\
 % if finish:
 ${finish.text}
@@ -17,34 +17,57 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     __global const ${ta} *B, long boff, long sbk, long sbn,
     __global ${to} *C, long coff, long scm, long scn,
     __global const ${to} *D, long doff, long sdm, long sdn, int has_bias, ${acc} alpha, ${acc} beta,
-    uint M, uint N, int K, uint batches, uint per, uint inner, int down,
+    uint M, uint N, int K, uint batches, uint per, uint inner,
     long a0, long a1, long b0, long b1, long c0, long c1, long d0, long d1${''.join(f', {p}' for p in finish.parameters) if finish else ''})
 {
-    const uint e = get_global_id(0), numbers = M * N, matrix = e / numbers, rest = e - matrix * numbers;
+    const uint e = get_global_id(0), apart = (M + ${T - 1}) / ${T}, numbers = apart * N, matrix = e / numbers, rest = e - matrix * numbers;
     const uint z = (uint)get_global_id(1) * per + matrix, zo = z / inner, zi = z - zo * inner;
     if (matrix >= per || z >= batches) return;
-    const uint slow = rest / (down ? M : N), fast = rest - slow * (down ? M : N);
-    const long i = down ? fast : slow, j = down ? slow : fast;
-    __global const ${ta} *a = A + aoff + zo * a0 + zi * a1 + i * sam;
+    const uint first = rest / N;
+    const long j = rest - first * N;
+% for t in range(T):
+    const long i${t} = ${f'min(first + {t} * apart, M - 1)' if t else 'first'};
+    __global const ${ta} *p${t} = A + aoff + zo * a0 + zi * a1 + i${t} * sam;
+% endfor
     __global const ${ta} *b = B + boff + zo * b0 + zi * b1 + j * sbn;
-    ${acc} y = 0;
+    ${acc} ${', '.join(f'y{t} = 0' for t in range(T))};
     int k = 0;
-    for (; k + 4 <= K; k += 4, a += 4 * sak, b += 4 * sbk) {
+    for (; k + 4 <= K; k += 4, b += 4 * sbk) {
 % for u in range(4):
-        const ${acc} a${u}_ = ${load(f"a[{u} * sak]")}, b${u}_ = ${load(f"b[{u} * sbk]")};
+        const ${acc} b${u}_ = ${load(f"b[{u} * sbk]")};
+% endfor
+% for t in range(T):
+% if quads:
+        const ${acc}4 x${t} = as_${acc}4(*(__global const ${ta}4 *)p${t});
+% else:
+        const ${acc}4 x${t} = (${acc}4)(${', '.join(load(f"p{t}[{u} * sak]") for u in range(4))});
+% endif
+        p${t} += 4 * sak;
 % endfor
 % for u in range(4):
-        y = a${u}_ * b${u}_ + y;
+% for t in range(T):
+        y${t} = x${t}.s${u} * b${u}_ + y${t};
+% endfor
 % endfor
     }
-    for (; k < K; k++, a += sak, b += sbk)
-        y = ${load("*a")} * ${load("*b")} + y;
-    y *= alpha;
-    if (has_bias) y += beta * ${load("D[doff + zo * d0 + zi * d1 + i * sdm + j * sdn]", "to")};
-% if finish:
-    finish(i, j, 1, y, ${', '.join(finish.names)});
-% else:
+    for (; k < K; k++, b += sbk) {
+        const ${acc} b_ = ${load("*b")};
+% for t in range(T):
+        y${t} = ${load(f"*p{t}")} * b_ + y${t};
+        p${t} += sak;
+% endfor
+    }
     __global ${to} *c = C + coff + zo * c0 + zi * c1;
-    ${store("y", "c", "i * scm + j * scn")};
+    __global const ${to} *d = D + doff + zo * d0 + zi * d1;
+% for t in range(T):
+${f'    if (first + {t} * apart < M)' if t else '   '} {
+        y${t} *= alpha;
+        if (has_bias) y${t} += beta * ${load(f"d[i{t} * sdm + j * sdn]", "to")};
+% if finish:
+        finish(i${t}, j, 1, y${t}, ${', '.join(finish.names)});
+% else:
+        ${store(f"y{t}", "c", f"i{t} * scm + j * scn")};
 % endif
+    }
+% endfor
 }
