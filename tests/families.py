@@ -177,11 +177,10 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
 
     def wide() -> Any:
         from cltensor.codegen.conv import direct
-        from cltensor.codegen.products import gemm_sliced, gemm_tiny, product
+        from cltensor.codegen.products import gemm_lanes, gemm_tiny, product
 
         product.WIDE_GROUPS = product.WIDE_LOCAL = product.NARROW = 0  # 8 x 8 numbers for each lane
-        gemm_sliced.THIN, gemm_sliced.FEW = 0, 1 << 40  # and large tiles
-        gemm_tiny.TINY = direct.FEW = 0
+        gemm_tiny.TINY = direct.FEW = gemm_lanes.FEW = 0  # and large tiles
         found = grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 3, 5, 6), r(4, 3, 3, 3))
         return (r(131, 9) @ r(9, 13), *found)
 

@@ -1,19 +1,73 @@
 <%doc>
-Matrix product for devices where a work-item is a lane, by tiles (gemm/lanes.mako) that go through K in steps of BK kept in local memory.
-Neighbouring items read along whichever dim of an operand is adjacent in memory; while a step is multiplied, the numbers of the next
-are on their way to registers. Group (x, y, z) owns row tile x, column tile y and the matrices z, z + groups, ... With `finish` nothing
-is stored but what that makes of the product.
-Variables: fn ta to acc load store G W BK headers finish.
+Matrix product by tiles, where a work-item is a lane: R x C numbers a group, P slices of lanes that share K ("sliced K"), in registers of an item
+4 HR x 4 HC numbers. Slabs of KS numbers of K lie in local memory, two of them: while one is multiplied, the numbers of the next are on their way to
+registers. Each slice takes every Pth number of K of a slab; at the end their sums are added up in order, those of one slice go through K in order.
+Item (lx, ly) of a slice has rows and columns by fours, R / HR and C / HC between two fours, so that it reads local memory by vectors. 32 items in a row
+are a block of them, two neighbours beneath each other: NVIDIA's local memory then answers half of them at a time instead of a quarter.
+Nothing is indexed by a number that is not known here: no compiler then keeps the sums in memory.
+How an operand comes (`ways`): "k4": its numbers along K are adjacent, and four of them aligned, "i4": those along its other dim are; "k1", "i1": it is read
+number by number, neighbours along that dim. Rows and columns behind the last are read as the last one, and not stored. `quads`: four results of a row
+are adjacent and aligned, and there is nothing to add to them. Group (x, y, z) owns row tile x, column tile y and the matrices z, z + groups, ... With `finish`
+nothing is stored but what that makes of the product.
+Variables: fn ta to acc load store R C P HR HC KS ways quads offset (the type that counts numbers of an operand within a slab) headers finish.
 </%doc>\
-<%namespace name="tile" file="lanes.mako"/>\
 <%
-TM, lanes = G * W, G * G
-copies, read = TM * BK // lanes, load
-def fetch(side, rest):
-    return [
-        f"f{side}{t} = i{side} + {t} * di{side} < {rest} && k{side} + {t} * dk{side} < left ? " + read(f"p{side}[{t} * d{side}]") + " : 0;"
-        for t in range(copies)
-    ]
+nx, ny = C // (4 * HC), R // (4 * HR)
+slice = nx * ny
+lanes = slice * P
+across = min(nx, 8)  # a block's columns and rows
+down = min(ny, 32 // across)
+pitch = dict(a=R // 4 + 1, b=C // 4 + 1)  # of a slab's rows, in fours
+size = KS * (pitch['a'] + pitch['b'])
+start = dict(a=0, b=KS * pitch['a'])
+sides = (('a', 'rows', 'sam', 'sak', R), ('b', 'columns', 'sbn', 'sbk', C))
+acc4 = f"{acc}4"
+Q = 4 * HR  # rows of each item that are stored at a time: local memory has room for so many
+while Q * lanes * HC > 2 * size:
+    Q //= 2
+def beside(T, way):
+    """How many items, one beside the other, read along the dim whose numbers are adjacent, and how many numbers each."""
+    width = int(way[1])
+    return (T // width if way[0] == "i" else 8 // width), width
+def first(T, way):
+    """Where what an item copies of a slab begins, along the operand's other dim and along K."""
+    n, width = beside(T, way)
+    if way[0] == "i":
+        return f"lane % {n} * {width}", f"lane / {n}"
+    return f"lane / {n} % {T}", f"lane % {n} * {width} + lane / {n * T} * 8"
+def units(T, way):
+    """What an item copies, and how far from its first number: along the other dim and along K."""
+    n, width = beside(T, way)
+    for t in range(max(KS * T // width // lanes, 1)):
+        if way[0] == "i":
+            yield (t, t * lanes % n * width, t * lanes // n)
+        else:
+            yield (t, t * (lanes // n) % T, t * (lanes // n) // T * 8)
+def some(T, way):
+    """Which items copy, if not all do."""
+    count = KS * T // int(way[1])
+    return f"lane < {count}" if count < lanes else ""
+def fetch(checked):
+    for side, rest, row, col, T in sides:
+        way = ways[side]
+        for t, i, k in units(T, way):
+            step = f" + {k}" if way[0] == "k" else f" + {k} * ({offset}){col}"
+            place = f"p{side} + o{side}{i}{step if k else ''}"
+            got = f"as_{acc4}(*(__global const {ta}4 *)({place}))" if way[1] == "4" else load(f"*({place})")
+            when = " && ".join(filter(None, (some(T, way), f"k{side} + {k} < left" if checked else "")))
+            zero = f"({acc4 if way[1] == '4' else acc})(0)"
+            yield f"f{side}{t} = " + (f"{when} ? {got} : {zero};" if when else f"{got};")
+def keep():
+    for side, rest, row, col, T in sides:
+        way = ways[side]
+        only = f"if ({some(T, way)}) " if some(T, way) else ""
+        for t, i, k in units(T, way):
+            if way == "i4":
+                yield f"{only}tiles[now + {start[side]} + (k{side} + {k}) * {pitch[side]} + (i{side} + {i}) / 4] = f{side}{t};"
+                continue
+            for u in range(int(way[1])):
+                part = f".s{u}" if way == "k4" else ""
+                yield f"{only}at[4 * now + {4 * start[side]} + (k{side} + {k + u}) * {4 * pitch[side]} + i{side} + {i}] = f{side}{t}{part};"
 %>\
 % if finish:
 ${finish.text}
@@ -22,7 +76,7 @@ ${finish.text}
 % for h in headers:
 ${h}
 % endfor
-__kernel __attribute__((reqd_work_group_size(${G}, ${G}, 1)))
+__kernel __attribute__((reqd_work_group_size(${lanes}, 1, 1)))
 void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     __global const ${ta} *B, long boff, long sbk, long sbn,
     __global ${to} *C, long coff, long scm, long scn,
@@ -30,46 +84,105 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     long M, long N, long K, long batches, long inner, long kstep,
     long a0, long a1, long b0, long b1, long c0, long c1, long d0, long d1${''.join(f', {p}' for p in finish.parameters) if finish else ''})
 {
-${tile.tiles(acc, G, W, BK)}\
-    const long i0 = get_group_id(0) * (long)${TM}, j0 = get_group_id(1) * (long)${TM};
-    const int rows = (int)min(M - i0, (long)${TM}), columns = (int)min(N - j0, (long)${TM});
-    // What an item copies of a step: its first number, and how far the next ones are.
-% for side, row, col in (('a', 'sam', 'sak'), ('b', 'sbn', 'sbk')):
-    const int i${side} = ${col} == 1 ? lane / ${BK} : lane % ${TM}, k${side} = ${col} == 1 ? lane % ${BK} : lane / ${TM};
-    const int di${side} = ${col} == 1 ? ${lanes // BK} : 0, dk${side} = ${col} == 1 ? 0 : ${lanes // TM};
-    const long d${side} = di${side} * ${row} + dk${side} * ${col};
+    __local ${acc}4 tiles[${2 * size}];
+    __local ${acc} *const at = (__local ${acc} *)tiles;
+    const int lane = get_local_id(0), slice = lane / ${slice}, place = lane % ${slice}, block = place / ${across * down}, inside = place % ${across * down};
+    const int lx = block % ${nx // across} * ${across} + inside / 2 % ${across}, ly = block / ${nx // across} * ${down} + inside % 2 + inside / ${2 * across} * 2;
+    const long i0 = get_group_id(0) * (long)${R}, j0 = get_group_id(1) * (long)${C};
+    const int rows = (int)min(M - i0, (long)${R}), columns = (int)min(N - j0, (long)${C});
+% for side, rest, row, col, T in sides:
+    const int i${side} = ${first(T, ways[side])[0]}, k${side} = ${first(T, ways[side])[1]};
+% for i in sorted({i for _, i, _ in units(T, ways[side])}):
+    const ${offset} o${side}${i} = min(i${side} + ${i}, ${rest} - ${4 if ways[side] == 'i4' else 1}) * (${offset})${row} + k${side}${'' if ways[side][0] == 'k' else f' * ({offset}){col}'};
 % endfor
+% endfor
+    __local const ${acc}4 *const xs = tiles + slice * ${pitch['a']} + ly, *const ys = tiles + ${start['b']} + slice * ${pitch['b']} + lx;
     for (long z = get_group_id(2); z < batches; z += get_num_groups(2)) {
         const long zo = z / inner, zi = z % inner;
-        __global const ${ta} *pa = A + aoff + zo * a0 + zi * a1 + (i0 + ia) * sam + ka * sak;
-        __global const ${ta} *pb = B + boff + zo * b0 + zi * b1 + (j0 + ib) * sbn + kb * sbk;
-        const long Kz = kstep ? min(kstep, K - zi * kstep) : K;
-${tile.sums(acc, W)}\
-        ${acc} ${', '.join(f'fa{t}, fb{t}' for t in range(copies))};
-        int left = (int)min(Kz, (long)${BK});
-% for text in fetch('a', 'rows') + fetch('b', 'columns'):
+        __global const ${ta} *pa = A + aoff + zo * a0 + zi * a1 + i0 * sam;
+        __global const ${ta} *pb = B + boff + zo * b0 + zi * b1 + j0 * sbn;
+        const int Kz = (int)(kstep ? min(kstep, K - zi * kstep) : K);
+        ${acc}4 ${', '.join(f's{r}_{h} = ({acc}4)(0)' for r in range(4 * HR) for h in range(HC))};
+% for side, rest, row, col, T in sides:
+        ${acc}${'4' if ways[side][1] == '4' else ''} ${', '.join(f'f{side}{t}' for t, _, _ in units(T, ways[side]))};
+% endfor
+        int left = min(Kz, ${KS}), now = 0;
+% for text in fetch(True):
         ${text}
 % endfor
-        for (long k0 = 0; k0 < Kz; k0 += ${BK}) {
-% for side in 'ab':
-% for t in range(copies):
-            ${side}t[${tile.place(f'k{side} + {t} * dk{side}', f'i{side} + {t} * di{side}', TM)}] = f${side}${t};
+% for text in keep():
+        ${text}
+% endfor
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int k0 = 0; k0 < Kz; k0 += ${KS}) {
+            left = min(Kz - k0 - ${KS}, ${KS});
+            pa += ${KS} * sak;
+            pb += ${KS} * sbk;
+            if (left == ${KS}) {
+% for text in fetch(False):
+                ${text}
+% endfor
+            } else if (left > 0) {
+% for text in fetch(True):
+                ${text}
+% endfor
+            }
+#pragma unroll
+            for (int k = 0; k < ${KS // P}; k++) {
+% for h in range(HR):
+                const ${acc}4 x${h} = xs[now + k * ${P * pitch['a']} + ${h * ny}];
+% endfor
+% for h in range(HC):
+                const ${acc}4 y${h} = ys[now + k * ${P * pitch['b']} + ${h * nx}];
+% endfor
+% for r in range(4 * HR):
+% for h in range(HC):
+                s${r}_${h} = x${r // 4}.s${r % 4} * y${h} + s${r}_${h};
 % endfor
 % endfor
-            barrier(CLK_LOCAL_MEM_FENCE);
-            left = (int)min(Kz - k0 - ${BK}, (long)${BK});
-            pa += ${BK} * sak;
-            pb += ${BK} * sbk;
-% for text in fetch('a', 'rows') + fetch('b', 'columns'):
-            ${text}
+            }
+            now = ${size} - now;
+            if (left > 0) {
+% for text in keep():
+                ${text}
 % endfor
-${tile.step(acc, G, W, BK)}\
+            }
             barrier(CLK_LOCAL_MEM_FENCE);
         }
         __global ${to} *Cz = C + coff + zo * c0 + zi * c1;
         __global const ${to} *Dz = D + doff + zo * d0 + zi * d1;
-<%tile:numbers acc="${acc}" G="${G}" W="${W}">\
+        for (int r0 = 0; r0 < ${4 * HR}; r0 += ${Q}) {
+            switch (r0) {
+% for r0 in range(0, 4 * HR, Q):
+            ${f'case {r0}' if r0 + Q < 4 * HR else 'default'}:
+% for q in range(Q):
+% for h in range(HC):
+                tiles[((slice * ${ny} + ly) * ${Q} + ${q}) * ${C // 4} + lx + ${h * nx}] = s${r0 + q}_${h};
+% endfor
+% endfor
+                break;
+% endfor
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+% if quads:
+            for (int e = lane; e < ${ny * Q * C // 4}; e += ${lanes}) {
+                const int r = r0 + e / ${C // 4} % ${Q}, i = r / 4 * ${R // HR} + e / ${C // 4 * Q} * 4 + r % 4, j = e % ${C // 4} * 4;
                 if (i < rows && j < columns) {
+                    ${acc}4 y = tiles[e];
+% for p in range(1, P):
+                    y += tiles[${p * ny * Q * C // 4} + e];
+% endfor
+                    *(__global ${to}4 *)(Cz + (i0 + i) * scm + (j0 + j)) = as_${to}4(y * alpha);
+                }
+            }
+% else:
+            for (int e = lane; e < ${ny * Q * C}; e += ${lanes}) {
+                const int r = r0 + e / ${C} % ${Q}, i = r / 4 * ${R // HR} + e / ${C * Q} * 4 + r % 4, j = e % ${C};
+                if (i < rows && j < columns) {
+                    ${acc} y = at[e];
+% for p in range(1, P):
+                    y += at[${p * ny * Q * C} + e];
+% endfor
                     y *= alpha;
                     if (has_bias) y += beta * ${load("Dz[(i0 + i) * sdm + (j0 + j) * sdn]", "to")};
 % if finish:
@@ -78,6 +191,9 @@ ${tile.step(acc, G, W, BK)}\
                     ${store("y", "Cz", "(i0 + i) * scm + (j0 + j) * scn")};
 % endif
                 }
-</%tile:numbers>\
+            }
+% endif
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
     }
 }

@@ -10,7 +10,7 @@ import pytest
 
 from cltensor import dtypes
 from cltensor.codegen.operand import Operand
-from cltensor.codegen.products import gemm, gemm_cpu, gemm_sliced, gemm_tiny, product
+from cltensor.codegen.products import gemm, gemm_cpu, product
 from cltensor.runtime import STATS
 from cltensor.runtime.processor import facts
 
@@ -96,39 +96,6 @@ def test_layouts(backend: Any, size: tuple[int, int, int], schedule: str) -> Non
             out = gemm.matmul(backend, put(backend, a), put(backend, b), schedule=schedule)
             assert out.shape == (m, n), (an, bn)
             check(get(backend, out), a, b, 1e-6)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
-def test_wide_tiles_of_a_gpu_give_the_same_bits(
-    be: Any, dtype: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if be.info.max_group < 256 or "Intel" in be.info.vendor:
-        pytest.skip("this device has no wide tiles")
-    for module, name, value in [
-        (gemm_sliced, "THIN", 0),
-        (gemm_sliced, "FEW", 1 << 40),
-        (gemm_tiny, "TINY", 0),
-        (gemm_tiny, "SHORT", 0),
-        (product, "NARROW", 0),
-    ]:
-        monkeypatch.setattr(module, name, value)  # large tiles, whatever the size
-    rng = np.random.default_rng(6)
-    for m, n, k in [(5, 3, 7), (129, 17, 65), (260, 140, 40), (128, 128, 8)]:
-        for which in ("dense", "transposed", "steps"):
-            a = put(be, layouts(rng, (m, k), dtype)[which])
-            b = put(be, layouts(rng, (2, k, n), dtype)[which])
-            a = a._replace(shape=(2, m, k), strides=(0, *a.strides))
-            found = []
-            for groups in (1e9, 0):
-                monkeypatch.setattr(product, "WIDE_GROUPS", groups)
-                monkeypatch.setattr(product, "WIDE_LOCAL", 0)
-                done = gemm.matmul(be, a, b, alpha=2, beta=0, schedule="gpu")
-                found.append(get(be, done).tobytes())
-            if dtype == "float32":
-                check(get(be, done), 2 * get(be, a), get(be, b), 1e-6)
-            assert found[0] == found[1], (m, n, k, which)
-            width = product.lane_width(be, product.accumulator(a.dtype), 16, m, n, 2)
-            assert width == 8
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

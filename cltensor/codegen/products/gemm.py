@@ -4,7 +4,7 @@ Owns the public entries and the choice of schedule. A kernel's key is dtypes, ho
 and the chain it ends with, never a shape or a stride. Knows nothing of tensors, broadcasting rules or gradients: batch dims
 arrive already equal (stride 0 where broadcast).
 
-Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (templates/gemm/gpu.mako, here: a work-item is a lane). On a
+Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (gemm_lanes.py: a work-item is a lane). On a
 CPU small matrices in batches go to gemm_small.py, many rows with a few columns to gemm_tall.py, few rows with few columns over a
 long K to gemm_gram.py, bfloat16 to gemm_amx.py where the processor multiplies tiles, products with one row or column, or a few, to gemv.py when the
 matrix has an adjacent dim. On a GPU what sums few numbers goes to gemm_tiny.py, one row or column to gemv_lanes.py, what is thin or small to gemm_sliced.py,
@@ -14,17 +14,16 @@ matrix has an adjacent dim. On a GPU what sums few numbers goes to gemm_tiny.py,
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ... import dtypes
 from ...layouts import collapse, contiguous_strides, numel
 from ..operand import Operand
-from ..source import render
-from . import epilogue as epilogues
 from . import (
     gemm_amx,
     gemm_cpu,
     gemm_gram,
+    gemm_lanes,
     gemm_mma,
     gemm_sliced,
     gemm_small,
@@ -34,34 +33,12 @@ from . import (
     gemv_lanes,
     gemv_short,
 )
-from .product import (
-    LONG,
-    SIDES,
-    Product,
-    Side,
-    access_variables,
-    accumulator,
-    built,
-    ceil_div,
-    ending_types,
-    in_pieces,
-    lane_options,
-    lane_step,
-    lane_width,
-    side_args,
-    spread_args,
-    traffic,
-)
+from .product import Product, Side
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ...dtypes import dtype
-    from ...runtime import Backend, Kernel
-    from ..pointwise import Program
+    from ...runtime import Backend
     from .epilogue import Epilogue
-
-PIECE = 1024  # the shortest piece of K worth a second pass
 
 
 def matmul(
@@ -317,69 +294,8 @@ def _run_lanes(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
         return p.epilogue is None
     if gemm_mma.takes(backend, dt, p):
         return gemm_mma.run(backend, dt, out_dt, p)
-    if (plan := gemm_sliced.chosen(backend, dt, p)) is not None:
-        return gemm_sliced.run(backend, dt, out_dt, plan)
-    return _run_gpu(backend, dt, out_dt, p)
-
-
-def _gpu_kernel(
-    backend: Backend, dt: dtype, out: dtype, program: Program | None, group: int, width: int
-) -> Kernel:
-    acc = accumulator(dt)
-
-    def make() -> tuple[str, str, list[Any], Sequence[str]]:
-        finish = epilogues.finish(program, 1) if program else None
-        tile = f"{group * width}" if width > 4 else ""
-        name = f"gemm_gpu{tile}_{dt.code}_{out.code}{epilogues.suffix(program)}"
-        variables = access_variables(dt, out, 8)
-        step = lane_step(backend, acc, width)
-        source = render("gemm/gpu", fn=name, G=group, W=width, BK=step, finish=finish, **variables)
-        types = [*SIDES, *ending_types(acc), *[LONG] * 14]
-        return (
-            name,
-            source,
-            types + list(finish.types if finish else ()),
-            (*epilogues.options(backend, finish), *lane_options(backend, width)),
-        )
-
-    return built(backend, ("gpu", dt, out, program, width), make)
-
-
-def _run_gpu(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
-    program, lanes = epilogues.fitted(backend, p.epilogue, 1)
-    group = 16 if backend.info.max_group >= 256 else 8
-    rows, cols = ceil_div(p.m, 4 * group), ceil_div(p.n, 4 * group)
-    batches = p.outer * p.inner
-    # Too few groups to fill the device over a long K: cut K.
-    room = 2 * backend.info.compute_units // (rows * cols * batches)
-    if p.kstep == 0 and p.inner == 1 and room > 1 and p.k >= 2 * PIECE:
-        if program is not None:
-            return False
-        pieces = min(room, p.k // PIECE)
-        in_pieces(
-            backend,
-            dt,
-            out_dt,
-            p,
-            ceil_div(p.k, pieces),
-            lambda wide, q: _run_gpu(backend, dt, wide, q),
-            lanes=True,
-        )
-        return True
-    if not lanes:
-        return False
-    acc = accumulator(dt)
-    width = lane_width(backend, acc, group, p.m, p.n, batches)
-    rows, cols = ceil_div(p.m, width * group), ceil_div(p.n, width * group)
-    args = (*side_args(p, acc), p.m, p.n, p.k, batches, p.inner, p.kstep, *spread_args(p))
-    if p.epilogue is not None:
-        args += tuple(p.epilogue.arguments())
-    # Some devices allow 65535 groups in the third dim; the kernel walks on through it.
-    backend.launch(
-        _gpu_kernel(backend, dt, out_dt, program, group, width),
-        (rows * group, cols * group, min(batches, 65535)),
-        (group, group, 1),
-        args,
-        *traffic(dt, out_dt, p),
-    )
-    return True
+    plan = gemm_lanes.chosen(backend, dt, p)
+    if plan is None and (small := gemm_sliced.chosen(backend, dt, p)) is not None:
+        return gemm_sliced.run(backend, dt, out_dt, small)
+    plan = plan or gemm_lanes.Plan(gemm_lanes.plain(backend, dt))
+    return gemm_lanes.run(backend, dt, out_dt, p, plan)

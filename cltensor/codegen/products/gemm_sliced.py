@@ -1,6 +1,6 @@
 """Products with few rows or columns, or of small matrices, on devices where a work-item is a lane (templates/gemm/sliced.mako).
 
-Owns which products are not for the large tiles of gemm.py, the tile each gets, and when K is cut among groups as well. Knows nothing of tensors.
+Owns the tile that each gets of the products which are not for the tiles of gemm_lanes.py, and when K is cut among groups as well. Knows nothing of tensors.
 """
 
 from __future__ import annotations
@@ -30,12 +30,8 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend
 
-THIN = 32  # columns (or rows) of which most of a large tile would be empty
-# So many times as many large tiles there are to be as units, or smaller ones fill the device better.
-FEW = 2
-LARGE = 64  # rows and columns of those
 # Tiles, and how much of K a group of 256 lanes keeps in local memory: about sixteen numbers for each lane to copy.
-SLABS = {(64, 8): 64, (64, 16): 64, (32, 32): 64, (16, 8): 128, (16, 16): 128, (8, 8): 256}
+SLABS = {(64, 8): 64, (64, 16): 64, (16, 8): 128, (16, 16): 128, (8, 8): 256}
 STEPS = 8  # slabs that make a piece of K worth a second pass
 FULL = 4  # groups that keep a unit busy
 REGISTERS = 80  # of an item that copies by rows of a large tile, as NVIDIA's compiler is told: three groups then run at once
@@ -60,8 +56,6 @@ def chosen(backend: Backend, dt: dtype, p: Product) -> Plan | None:
     """Return how a product is run here; None if it is not. What ends it (an epilogue) has no say."""
     q = p if p.m >= p.n else p.transposed()
     units, batches = backend.info.compute_units, p.outer * p.inner
-    if q.n > THIN and ceil_div(q.m, LARGE) * ceil_div(q.n, LARGE) * batches * FEW > units:
-        return None
     lanes, size = lane_group(backend), SCALARS[accumulator(dt)]().itemsize
     while lanes * 16 * size > backend.info.local_mem // 2:  # the sums; a slab is half as much again
         lanes //= 2
@@ -79,8 +73,8 @@ def chosen(backend: Backend, dt: dtype, p: Product) -> Plan | None:
 
     if q.m <= 8:
         return plan(8, 8)
-    large = plan(32, 32) if q.n > 16 else plan(64, 16 if q.n > 8 else 8)
-    if 4 * large.groups[0] * large.groups[1] * batches * large.pieces >= 3 * units:
+    large = plan(64, 16 if q.n > 8 else 8)
+    if q.n <= 16 and 4 * large.groups[0] * large.groups[1] * batches * large.pieces >= 3 * units:
         return large
     return plan(16, 16 if q.n > 8 else 8)
 

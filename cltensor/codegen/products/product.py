@@ -227,24 +227,27 @@ def lane_step(backend: Backend, acc: str, width: int) -> int:
     return step if SCALARS[acc]().itemsize == 4 else min(step, 16)
 
 
+def takes_wide_items(backend: Backend, acc: str) -> bool:
+    """Say whether a GPU's work-items may make 8 x 8 numbers of a product each, or only 4 x 4.
+
+    With 8 x 8, four loads of local memory feed 64 multiply-adds, with 4 x 4 two feed 16, which is what local memory can follow at half
+    speed. But there have to be registers: devices with little local memory have few of those, too, and Intel's compilers run many items
+    in one thread's.
+    """
+    info = backend.info
+    large = info.max_group >= 256 and info.local_mem >= WIDE_LOCAL
+    return large and acc not in ("double", "ulong") and "Intel" not in info.vendor
+
+
 def lane_width(backend: Backend, acc: str, group: int, rows: int, columns: int, count: int) -> int:
     """Return how many rows, and columns, of a product each of a GPU's work-items makes; sums do not depend on it.
 
-    With 8 x 8, four loads of local memory feed 64 multiply-adds, with 4 x 4 two feed 16, which is what local memory can follow at half
-    speed. But there have to be enough groups, and registers: devices with little local memory have few of those, too, and Intel's
-    compilers run many items in one thread's.
+    For more than 4 there have to be enough groups of so many items squared.
     """
-    info = backend.info
-    if (
-        group < 16
-        or min(rows, columns) <= NARROW
-        or acc in ("double", "ulong")
-        or info.local_mem < WIDE_LOCAL
-        or "Intel" in info.vendor
-    ):
+    if group < 16 or min(rows, columns) <= NARROW or not takes_wide_items(backend, acc):
         return 4
     tiles = ceil_div(rows, 8 * group) * ceil_div(columns, 8 * group) * count
-    return 8 if tiles >= WIDE_GROUPS * info.compute_units else 4
+    return 8 if tiles >= WIDE_GROUPS * backend.info.compute_units else 4
 
 
 def lane_options(backend: Backend, width: int) -> tuple[str, ...]:
