@@ -1,22 +1,7 @@
-/* Matrix units of NVIDIA's devices of compute capability 8.0 and later, in PTX: 16-bit numbers come to local memory while others
-   are multiplied, squares of 8 x 8 of them go to registers, and 16 x 16 numbers times 16 x 8 are added to float32 sums. Places are
-   addresses of local memory in bytes. What this file defines, mma_twin.cl defines in plain OpenCL C, save clt_rows, clt_columns,
-   clt_multiply and clt_beside, which need all lanes of a warp, and clt_power. */
-#ifdef CLT_NO_ASSEMBLY
-#error "products by matrix units are assembly"
-#endif
-typedef uint clt_place;
-#define CLT_PLACE(memory) ((uint)(size_t)(memory))
-#define CLT_UNIT(place, n) ((place) + 16 * (n))
-/* Begin to copy n of 8 numbers, and zeros for the others. */
-#define CLT_COPY(to, from, n) \
-  __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(2 * (n)) : "memory")
-/* Store 8 numbers. */
-#define CLT_PUT(to, a, b, c, d) \
-  __asm__ volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory")
-#define CLT_COPIES_END() __asm__ volatile("cp.async.commit_group;" ::: "memory")
-/* Wait until all copies but those of the last n groups are there. */
-#define CLT_COPIES_WAIT(n) __asm__ volatile("cp.async.wait_group " #n ";" ::: "memory")
+#include "mma_copies.cl"
+/* Matrix units of NVIDIA's devices of compute capability 8.0 and later, in PTX: squares of 8 x 8 numbers of 16 bits go from local memory to
+   registers, and 16 x 16 numbers times 16 x 8 are added to float32 sums. What needs all lanes of a warp, clt_rows, clt_columns, clt_multiply
+   and clt_beside, mma_twin.cl does not define; nor clt_power. */
 /* Four squares of 8 x 8 numbers, the lane's two of each; lane l says where row l % 8 of square l / 8 lies. */
 #define clt_rows(r0, r1, r2, r3, at)                                                     \
   __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"    \

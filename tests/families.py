@@ -293,13 +293,20 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
     def matrix_units() -> Any:
         from cltensor.codegen.products import gemm_mma
 
-        gemm_mma.TWIN, gemm_mma.PIECE = 1, 32
-        a, b, c = r(67, 40).bfloat16(), r(67, 33).half(), r(24, 67).bfloat16()
+        gemm_mma.TWIN, gemm_mma.PIECE, gemm_mma.FILLED = 1, 32, 0
+
+        def e(*shape: int) -> Any:
+            """Numbers whose sums are exact in any order."""
+            return (r(*shape) * 8).round() / 8
+
+        a, b, c = e(67, 40).bfloat16(), e(67, 33).half(), e(24, 67).bfloat16()
+        d = e(66, 34).double()
         return (
             a.T @ c.T,
             b.T @ b,
             torch.addmm(a[:24], c, a, alpha=2),
-            r(3, 17, 48).half() @ r(48, 24).half(),
+            e(3, 17, 48).half() @ e(48, 24).half(),
+            d.T @ d,
         )
 
     index = torch.tensor([[0, 2], [1, 1], [3, 0]])

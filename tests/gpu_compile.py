@@ -187,11 +187,17 @@ def cases(torch: Any) -> dict[str, Any]:
             found += torch.autograd.grad(done.sum(), (q, k, v))
         return found
 
+    def doubles_by_units() -> Any:
+        gemm_mma.TWIN = 0
+        x, y = torch.zeros(8192, 64, dtype=torch.float64), torch.zeros(64, 512, dtype=torch.float64)
+        return x @ x.T, y.T @ y, (x[:1024] @ x[:1024].T).relu()
+
     from cltensor.codegen.products import gemm_mma
 
     first = {f"by matrix units, {n}": partial(by_units, n) for n in ("bfloat16", "float16")}
     more = {f"large product, {n}": partial(large, n) for n in ("float32", "bfloat16", "int32")}
     more |= {f"wide heads, {n}": partial(heads, n) for n in (64, 128)}
+    first["by matrix units, float64"] = doubles_by_units
     return first | families.families(torch) | more | {c.label: of(c) for c in benchmarks.load([])}
 
 
@@ -212,12 +218,14 @@ def main() -> int:
 
     import cltensor
     from cltensor.codegen.products import gemm_mma
+    from cltensor.codegen.source import include
 
     bad = 0
     with tempfile.TemporaryDirectory() as scratch:
         for record in given.record or RECORDS:
             with paper(RECORDS[record]) as backend:
                 gemm_mma._found[backend] = "nvidia" in OF[record]
+                gemm_mma._double[backend] = include("mma_double") * ("nvidia" in OF[record])
                 for name, error in compute(cases(cltensor)).items():
                     if "has no float64" not in str(error) and not name.startswith("sparse"):  # fmt: skip
                         print(f"BAD  {record}  {name}: {error}")

@@ -29,7 +29,7 @@ STEP = 128 // UNITS
                 {
                     const int n = ${x * STEP} < left ? wanted : 0;
 % if ways[name] == "k":
-                    CLT_COPY(CLT_UNIT(at, ${x * STEP * UNITS}), from, n);
+                    CLT_COPY(CLT_UNIT(at, ${x * STEP * UNITS}), from, 2 * n);
 % else:
                     const uint ${', '.join(f'e{e} = {e} < n ? from[{e} * {name}_c] : 0' for e in range(8))};
                     CLT_PUT(CLT_UNIT(at, ${x * STEP * UNITS}), ${', '.join(f'e{e} | e{e + 1} << 16' for e in range(0, 8, 2))});

@@ -1,32 +1,42 @@
 <%doc>
-Products of 16-bit floats by a GPU's matrix units. A work-group of T items makes a tile of BM x BN numbers, a warp of 32 items WM x WN
-of it, in steps of 32 along K. Steps lie in local memory STAGES deep: while one is multiplied, the next ones are on their way.
-How an operand comes: "k": its numbers along K are adjacent and 8 of them aligned, "i": those along the other dim are, "any": neither.
-A step of an operand is kept in units of 8 numbers, along K ("k", "any") or along the other dim ("i"), in an order of its own (`unit`).
-With `direct` the units multiply, else plain loops over the same tiles do. Tiles are taken by panels of PANEL rows of them, so that those under way together share operands. With `finish` nothing
-is stored but what that makes of the product, rounded as it would have been.
-Variables: fn code to ways direct units unit number value load store BM BN WM WN STAGES finish headers.
+Products by a GPU's matrix units, of 16-bit floats or of float64. A work-group of T items makes a tile of BM x BN numbers in steps of BK along
+K, a warp of 32 items WM x WN of it; with KS > 1 there are KS such sets of warps, which take the sixteens of a step in turn, and whose sums are
+added in their order. Steps lie in local memory STAGES deep: while one is multiplied, the next ones are on their way.
+How an operand comes: "k": its numbers along K are adjacent and E of them (16 bytes) aligned, "i": those along the other dim are, "any": neither
+(16-bit floats alone). A step of an operand is kept in units of E numbers, along K ("k", "any") or along the other dim ("i"), in an order of its own (`unit`).
+With `direct` the units multiply, else plain loops over the same tiles do. Tiles are taken by panels of PANEL rows of them, so that those under
+way together share operands. With `finish` nothing is stored but what that makes of the product, rounded as it would have been.
+Variables: fn code to acc ways direct units unit number value load store BM BN BK WM WN KS STAGES finish headers.
 </%doc>\
 <%
-BK, PANEL = 32, 8
-T = BM // WM * (BN // WN) * 32
+PANEL = 8
+long = code == 'f64'
+E, element, room = (2, 'double', 8) if long else (8, 'ushort', 4)
+BYTES = 16 // E
+WARPS = BM // WM * (BN // WN)
+T = WARPS * KS * 32
 ROWS = dict(a=BM, b=BN)
 MT, NT = WM // 16, WN // 8
-STAGE = (BM + BN) * BK // 8
-START = dict(a=0, b=BM * BK // 8)
+STAGE = (BM + BN) * BK // E
+START = dict(a=0, b=BM * BK // E)
 LOW = dict(a="i0", b="j0")
 ALONG = dict(a=("sam", "sak"), b=("sbn", "sbk"))
-COUNT = dict(a=BM * BK // 8 // T, b=BN * BK // 8 // T)
-wide = to == "float"
-SLICE, PITCH = BM // WM * 16, BN + 8
-UNITS = {side: ROWS[side] // 8 if ways[side] == "i" else BK // 8 for side in "ab"}
+COUNT = dict(a=BM * BK // E // T, b=BN * BK // E // T)
+wide = to == acc
+PITCH = BN + 8
+# Squares of 16 rows of each warp that go through local memory at a time.
+SL = MT
+while KS * (BM // WM * 16 * SL) * PITCH * room > STAGE * STAGES * 16:
+    SL //= 2
+SLICE = BM // WM * 16 * SL
+UNITS = {side: ROWS[side] // E if ways[side] == "i" else BK // E for side in "ab"}
 def placed(side, r, c):
     """Where unit c of row r of a step lies; rows are K's for "i", the matrix's own for others."""
     return unit(r, c, UNITS[side])
 def one(side, r, k):
     """The number of row r at k."""
     at = number(k, r, UNITS[side]) if ways[side] == "i" else number(r, k, UNITS[side])
-    return value(f"t{side} + {at}", code)
+    return f"t{side}[{at}]" if long else value(f"t{side} + {at}", code)
 %>\
 % if finish:
 ${finish.text}
@@ -37,35 +47,35 @@ ${h}
 ${units}
 #pragma OPENCL FP_CONTRACT ON
 __kernel __attribute__((reqd_work_group_size(${T}, 1, 1)))
-void ${fn}(__global const ushort *A, long aoff, long sam, long sak,
-    __global const ushort *B, long boff, long sbk, long sbn,
+void ${fn}(__global const ${element} *A, long aoff, long sam, long sak,
+    __global const ${element} *B, long boff, long sbk, long sbn,
     __global ${to} *C, long coff, long scm, long scn,
-    __global const ${to} *D, long doff, long sdm, long sdn, int has_bias, float alpha, float beta,
-    long M, long N, long K, long batches, long inner, long kstep, int pairs, int across,
+    __global const ${to} *D, long doff, long sdm, long sdn, int has_bias, ${acc} alpha, ${acc} beta,
+    long M, long N, long K, int batches, int inner, long kstep, int fours, int across,
     long a0, long a1, long b0, long b1, long c0, long c1, long d0, long d1${''.join(f', {p}' for p in finish.parameters) if finish else ''})
 {
     __local uint4 tiles[${STAGE * STAGES}];
-    __local float *const slice = (__local float *)tiles;
+    __local ${acc} *const slice = (__local ${acc} *)tiles;
     const clt_place all = CLT_PLACE(tiles);
-    const int t = get_local_id(0), warp = t / 32, lane = t % 32;
+    const int t = get_local_id(0), part = t / ${WARPS * 32}, warp = t / 32 % ${WARPS}, lane = t % 32;
     const int wi = warp / ${BN // WN} * ${WM}, wj = warp % ${BN // WN} * ${WN};
     const int down = (int)((M + ${BM - 1}) / ${BM}), id = get_group_id(0), first = id / (${PANEL} * across) * ${PANEL};
     const int high = min(${PANEL}, down - first), inside = id - first * across;
     const long i0 = (long)(first + inside % high) * ${BM}, j0 = (long)(inside / high) * ${BN};
     const int rows_a = (int)min(M - i0, (long)${BM}), rows_b = (int)min(N - j0, (long)${BN});
-    for (long z = get_group_id(2); z < batches; z += get_num_groups(2)) {
+    for (int z = get_group_id(2); z < batches; z += get_num_groups(2)) {
         const long zo = z / inner, zi = z % inner;
         const int Kz = (int)(kstep ? min(kstep, K - zi * kstep) : K), steps = (Kz + ${BK - 1}) / ${BK};
 % for s in "ab":
-        __global const ushort *p${s} = ${s.upper()} + ${s}off + zo * ${s}0 + zi * ${s}1 + ${LOW[s]} * ${ALONG[s][0]};
+        __global const ${element} *p${s} = ${s.upper()} + ${s}off + zo * ${s}0 + zi * ${s}1 + ${LOW[s]} * ${ALONG[s][0]};
 % for x in range(COUNT[s]):
         const int r${s}${x} = (t + ${x * T}) / ${UNITS[s]}, u${s}${x} = (t + ${x * T}) % ${UNITS[s]};
         const int at_${s}${x} = ${START[s]} + ${placed(s, f"r{s}{x}", f"u{s}{x}")};
 % if ways[s] == "i":
-        const long d${s}${x} = r${s}${x} * ${ALONG[s][1]} + 8 * u${s}${x};
-        const int n${s}${x} = clamp(rows_${s} - 8 * u${s}${x}, 0, 8);
+        const long d${s}${x} = r${s}${x} * ${ALONG[s][1]} + ${E} * u${s}${x};
+        const int n${s}${x} = clamp(rows_${s} - ${E} * u${s}${x}, 0, ${E});
 % else:
-        const long d${s}${x} = r${s}${x} * ${ALONG[s][0]} + 8 * u${s}${x}${'' if ways[s] == 'k' else f' * {ALONG[s][1]}'};
+        const long d${s}${x} = r${s}${x} * ${ALONG[s][0]} + ${E} * u${s}${x}${'' if ways[s] == 'k' else f' * {ALONG[s][1]}'};
 % endif
 % endfor
 % endfor
@@ -76,13 +86,13 @@ void ${fn}(__global const ushort *A, long aoff, long sam, long sak,
 % for s in "ab":
 % for x in range(COUNT[s]):
 % if ways[s] == "i":
-                CLT_COPY(CLT_UNIT(all, base + at_${s}${x}), p${s} + d${s}${x}, r${s}${x} < left ? n${s}${x} : 0);
+                CLT_COPY(CLT_UNIT(all, base + at_${s}${x}), p${s} + d${s}${x}, ${BYTES} * (r${s}${x} < left ? n${s}${x} : 0));
 % elif ways[s] == "k":
-                CLT_COPY(CLT_UNIT(all, base + at_${s}${x}), p${s} + d${s}${x}, r${s}${x} < rows_${s} ? clamp(left - 8 * u${s}${x}, 0, 8) : 0);
+                CLT_COPY(CLT_UNIT(all, base + at_${s}${x}), p${s} + d${s}${x}, ${BYTES} * (r${s}${x} < rows_${s} ? clamp(left - ${E} * u${s}${x}, 0, ${E}) : 0));
 % else:
                 {
-                    const int n = r${s}${x} < rows_${s} ? left - 8 * u${s}${x} : 0;
-                    __global const ushort *q = p${s} + d${s}${x};
+                    const int n = r${s}${x} < rows_${s} ? left - ${E} * u${s}${x} : 0;
+                    __global const ${element} *q = p${s} + d${s}${x};
                     const uint ${', '.join(f'e{e} = {e} < n ? q[{e} * {ALONG[s][1]}] : 0' for e in range(8))};
                     tiles[base + at_${s}${x}] = (uint4)(${', '.join(f'e{e} | e{e + 1} << 16' for e in range(0, 8, 2))});
                 }
@@ -93,7 +103,7 @@ void ${fn}(__global const ushort *A, long aoff, long sam, long sak,
             }
 </%def>\
 % for i in range(MT):
-        float ${', '.join(f's{i}_{j}_{e} = 0' for j in range(NT) for e in range(4))};
+        ${acc} ${', '.join(f's{i}_{j}_{e} = 0' for j in range(NT) for e in range(4))};
 % endfor
 % for st in range(STAGES - 1):
         if (${st} < steps)
@@ -106,27 +116,50 @@ ${fetch(st, st)}\
             if (step + ${STAGES - 1} < steps)
 ${fetch(f"step + {STAGES - 1}", f"stage == 0 ? {STAGES - 1} : stage - 1")}\
             CLT_COPIES_END();
+% if long:
+            __local const double *const ta = (__local const double *)(tiles + stage * ${STAGE}), *const tb = ta + ${E * START["b"]};
+% else:
             const clt_place ta = CLT_UNIT(all, stage * ${STAGE}), tb = CLT_UNIT(ta, ${START["b"]});
+% endif
             stage = stage == ${STAGES - 1} ? 0 : stage + 1;
-% if direct:
-% for kk in range(BK // 16):
+% if direct and long:
+% for kk in range(BK // 16 // KS):
+<% at = f'{kk * KS} + part' if KS > 1 else f'{kk}' %>\
+            {
+                const int k = 16 * (${at}) + lane % 4;
+% for i in range(MT):
+                const double ${', '.join(f'x{i}_{2 * q + h} = ' + one('a', f'wi + {16 * i + 8 * h} + lane / 4', f'k + {4 * q}') for q in range(4) for h in range(2))};
+% endfor
+% for j in range(NT):
+                const double ${', '.join(f'y{j}_{q} = ' + one('b', f'wj + {8 * j} + lane / 4', f'k + {4 * q}') for q in range(4))};
+% endfor
+% for i in range(MT):
+% for j in range(NT):
+                clt_multiply_f64(s${i}_${j}_, x${i}_, y${j}_);
+% endfor
+% endfor
+            }
+% endfor
+% elif direct:
+% for kk in range(BK // 16 // KS):
+<% at = f'{kk * KS} + part' if KS > 1 else f'{kk}' %>\
             {
                 uint ${', '.join(f'x{i}_{e}' for i in range(MT) for e in range(4))};
                 uint ${', '.join(f'y{j}_{e}' for j in range(NT) for e in range(2))};
 % for i in range(MT):
 <% regs = ", ".join(f"x{i}_{e}" for e in range(4)) %>\
 % if ways["a"] == "i":
-                clt_columns(${regs}, CLT_UNIT(ta, ${placed("a", f"{16 * kk} + lane / 16 * 8 + lane % 8", f"(wi + {16 * i}) / 8 + lane / 8 % 2")}));
+                clt_columns(${regs}, CLT_UNIT(ta, ${placed("a", f"16 * ({at}) + lane / 16 * 8 + lane % 8", f"(wi + {16 * i}) / 8 + lane / 8 % 2")}));
 % else:
-                clt_rows(${regs}, CLT_UNIT(ta, ${placed("a", f"wi + {16 * i} + lane % 16", f"{2 * kk} + lane / 16")}));
+                clt_rows(${regs}, CLT_UNIT(ta, ${placed("a", f"wi + {16 * i} + lane % 16", f"2 * ({at}) + lane / 16")}));
 % endif
 % endfor
 % for j in range(0, NT, 2):
 <% regs = f"y{j}_0, y{j}_1, y{j + 1}_0, y{j + 1}_1" %>\
 % if ways["b"] == "i":
-                clt_columns(${regs}, CLT_UNIT(tb, ${placed("b", f"{16 * kk} + lane / 8 % 2 * 8 + lane % 8", f"wj / 8 + {j} + lane / 16")}));
+                clt_columns(${regs}, CLT_UNIT(tb, ${placed("b", f"16 * ({at}) + lane / 8 % 2 * 8 + lane % 8", f"wj / 8 + {j} + lane / 16")}));
 % else:
-                clt_rows(${regs}, CLT_UNIT(tb, ${placed("b", f"wj + {8 * j} + lane / 16 * 8 + lane % 8", f"{2 * kk} + lane / 8 % 2")}));
+                clt_rows(${regs}, CLT_UNIT(tb, ${placed("b", f"wj + {8 * j} + lane / 16 * 8 + lane % 8", f"2 * ({at}) + lane / 8 % 2")}));
 % endif
 % endfor
 % for i in range(MT):
@@ -137,8 +170,8 @@ ${fetch(f"step + {STAGES - 1}", f"stage == 0 ? {STAGES - 1} : stage - 1")}\
             }
 % endfor
 % else:
-            for (int k = 0; k < ${BK}; k++) {
-                float ${', '.join(f'x{i}_{h}' for i in range(MT) for h in range(2))}, ${', '.join(f'y{j}_{h}' for j in range(NT) for h in range(2))};
+            for (int k = 16 * part; k < ${BK}; k = k % 16 == 15 ? k + ${16 * KS - 15} : k + 1) {
+                ${acc} ${', '.join(f'x{i}_{h}' for i in range(MT) for h in range(2))}, ${', '.join(f'y{j}_{h}' for j in range(NT) for h in range(2))};
 % for i in range(MT):
 % for h in range(2):
                 x${i}_${h} = ${one("a", f"wi + {16 * i + 8 * h} + lane / 4", "k")};
@@ -159,35 +192,43 @@ ${fetch(f"step + {STAGES - 1}", f"stage == 0 ? {STAGES - 1} : stage - 1")}\
         }
         __global ${to} *Cz = C + coff + zo * c0 + zi * c1;
         __global const ${to} *Dz = D + doff + zo * d0 + zi * d1;
-        // Sums go through local memory, a slice of 16 rows of each warp at a time, so that neighbours store neighbours.
-% for i in range(MT):
+        // Sums go through local memory, as many rows of each warp at a time as it has room for, so that neighbours store neighbours.
+% for first in range(0, MT, SL):
         barrier(CLK_LOCAL_MEM_FENCE);
+% for i in range(SL):
 % for j in range(NT):
 % for h in range(2):
-        *(__local float2 *)(slice + (wi / ${WM} * 16 + lane / 4 + ${8 * h}) * ${PITCH} + wj + ${8 * j} + lane % 4 * 2) = (float2)(s${i}_${j}_${2 * h}, s${i}_${j}_${2 * h + 1});
+        *(__local ${acc}2 *)(slice + (part * ${SLICE} + wi / ${WM} * ${16 * SL} + lane / 4 + ${16 * i + 8 * h}) * ${PITCH} + wj + ${8 * j} + lane % 4 * 2) = (${acc}2)(s${first + i}_${j}_${2 * h}, s${first + i}_${j}_${2 * h + 1});
+% endfor
 % endfor
 % endfor
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int e = t; e < ${SLICE * BN // 2}; e += ${T}) {
-            const int r = e / ${BN // 2}, i = r / 16 * ${WM} + ${16 * i} + r % 16, j = e % ${BN // 2} * 2;
+        for (int e = t; e < ${SLICE * BN // 4}; e += ${T}) {
+            const int r = e / ${BN // 4}, i = r / ${16 * SL} * ${WM} + ${16 * first} + r % ${16 * SL}, j = e % ${BN // 4} * 4;
             if (i < rows_a && j < rows_b) {
                 const long ci = (i0 + i) * scm;
-                const int both = j + 1 < rows_b;
-                float y0 = slice[r * ${PITCH} + j] * alpha, y1 = slice[r * ${PITCH} + j + 1] * alpha;
+                ${acc}4 y = *(__local ${acc}4 *)(slice + r * ${PITCH} + j);
+% for part in range(1, KS):
+                y += *(__local ${acc}4 *)(slice + (r + ${part * SLICE}) * ${PITCH} + j);
+% endfor
+                y *= alpha;
                 if (has_bias) {
                     const long di = (i0 + i) * sdm + (j0 + j) * sdn;
-                    y0 += beta * ${load("Dz[di]", "to")};
-                    if (both) y1 += beta * ${load("Dz[di + sdn]", "to")};
+% for h in range(4):
+                    if (j + ${h} < rows_b) y.s${h} += beta * ${load(f"Dz[di + {h} * sdn]", "to")};
+% endfor
                 }
 % if finish:
-                finish(i0 + i, j0 + j, 1, clt_round_${code}_float(y0), ${', '.join(finish.names)});
-                if (both) finish(i0 + i, j0 + j + 1, 1, clt_round_${code}_float(y1), ${', '.join(finish.names)});
+% for h in range(4):
+                if (j + ${h} < rows_b) finish(i0 + i, j0 + j + ${h}, 1, ${f'y.s{h}' if long else f'clt_round_{code}_float(y.s{h})'}, ${', '.join(finish.names)});
+% endfor
 % else:
-                if (pairs && both) {
-                    *(__global ${'float2' if wide else 'uint'} *)(Cz + ci + j0 + j) = ${'(float2)(y0, y1)' if wide else f'clt_pair_{code}(y0, y1)'};
+                if (fours && j + 3 < rows_b) {
+                    *(__global ${f'{acc}4' if wide else 'uint2'} *)(Cz + ci + j0 + j) = ${'y' if wide else f'(uint2)(clt_pair_{code}(y.s0, y.s1), clt_pair_{code}(y.s2, y.s3))'};
                 } else {
-                    ${store("y0", "Cz", "ci + (j0 + j) * scn")};
-                    if (both) ${store("y1", "Cz", "ci + (j0 + j + 1) * scn")};
+% for h in range(4):
+                    if (j + ${h} < rows_b) ${store(f"y.s{h}", "Cz", f"ci + (j0 + j + {h}) * scn")};
+% endfor
                 }
 % endif
             }

@@ -1,4 +1,4 @@
-"""Products of 16-bit floats by a GPU's matrix units: the device's where it has them, and their twin in plain OpenCL C."""
+"""Products of 16-bit floats and of float64 by a GPU's matrix units: the device's where it has them, and their twin in plain OpenCL C."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ from cltensor.runtime import STATS
 
 from .test_gemm import check, get, put
 
-TOLERANCE = {dtypes.bfloat16: 2.0**-8, dtypes.float16: 2.0**-11, dtypes.float32: 1e-5}
+TOLERANCE = {
+    dtypes.bfloat16: 2.0**-8,
+    dtypes.float16: 2.0**-11,
+    dtypes.float32: 1e-5,
+    dtypes.float64: 1e-15,
+}
 
 
 @pytest.fixture(params=["units", "twin"])
@@ -48,7 +53,7 @@ def gpu(with_units: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def stored(dt: Any) -> Any:
     """Return numpy's type of what `put` takes for `dt`."""
-    return np.float16 if dt is dtypes.float16 else np.float32
+    return {dtypes.float16: np.float16, dtypes.float64: np.float64}.get(dt, np.float32)
 
 
 def within_nan(rng: Any, rows: int, cols: int, turned: bool, dt: Any) -> np.ndarray:
@@ -82,7 +87,7 @@ def test_layouts_and_ends(gpu: Any, size: tuple[int, int, int], dt: Any) -> None
 def aligned(gpu: Any, rng: Any, rows: int, cols: int, turned: bool, dt: Any) -> Operand:
     """Return a matrix among NaN, of which eight adjacent numbers begin where eight of memory do."""
     high, wide = (cols, rows) if turned else (rows, cols)
-    whole = np.full((high + 2, -(-wide // 8) * 8 + 16), np.nan, np.float32)
+    whole = np.full((high + 2, -(-wide // 8) * 8 + 16), np.nan, stored(dt))
     whole[1:-1, 8 : 8 + wide] = rng.random((high, wide)) - 0.25
     placed = put(gpu, whole, dt)
     row, col = placed.strides
@@ -91,21 +96,29 @@ def aligned(gpu: Any, rng: Any, rows: int, cols: int, turned: bool, dt: Any) -> 
 
 
 @pytest.mark.parametrize("size", [(33, 150, 47), (100, 60, 130), (129, 129, 33)], ids=str)
-@pytest.mark.parametrize("tile", gemm_mma.TILES, ids=lambda t: f"{t.rows}x{t.columns}")
+@pytest.mark.parametrize(
+    "tile",
+    [*gemm_mma.TILES, *gemm_mma.DOUBLE_TILES],
+    ids=lambda t: f"{t.rows}x{t.columns}x{t.step}by{t.parts}",
+)
 def test_aligned_operands(
     gpu: Any, size: tuple[int, int, int], tile: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Units of eight numbers, whole and in part, along K and along the other dim, in every tile."""
-    monkeypatch.setattr(gemm_mma, "TILES", (tile,))
+    """Units of eight numbers, or of two, whole and in part, along K and along the other dim, in every tile."""
+    double = tile in gemm_mma.DOUBLE_TILES
+    if double and not gemm_mma.double_units(gpu):
+        pytest.skip("no matrix units of float64")
+    monkeypatch.setattr(gemm_mma, "DOUBLE_TILES" if double else "TILES", (tile,))
+    monkeypatch.setattr(gemm_mma, "FILLED", 0)
     m, n, k = size
     rng = np.random.default_rng(1)
-    dt = dtypes.bfloat16
+    dt = dtypes.float64 if double else dtypes.bfloat16
     for turn_a, turn_b in np.ndindex(2, 2):
         pa = aligned(gpu, rng, m, k, bool(turn_a), dt)
         pb = aligned(gpu, rng, k, n, bool(turn_b), dt)
         ways = (
-            gemm_mma._way(side(pa), pa.strides[1], pa.strides[0]),
-            gemm_mma._way(side(pb), pb.strides[0], pb.strides[1]),
+            gemm_mma._way(side(pa), pa.strides[1], pa.strides[0], 16 // dt.itemsize),
+            gemm_mma._way(side(pb), pb.strides[0], pb.strides[1], 16 // dt.itemsize),
         )
         assert ways == ("i" if turn_a else "k", "k" if turn_b else "i")
         check(product(gpu, pa, pb), get(gpu, pa), get(gpu, pb), TOLERANCE[dt])
@@ -114,6 +127,57 @@ def test_aligned_operands(
 def side(operand: Operand) -> Any:
     row, col = operand.strides
     return gemm_mma.Side(operand.buffer, operand.offset, row, col, 0, 0)
+
+
+def test_float64_in_batches_with_bias_and_chain(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each matrix of a batch, some after others in a group; NaN stays in its row; a chain is given the product's own bits."""
+    if not gemm_mma.double_units(gpu):
+        pytest.skip("no matrix units of float64")
+    monkeypatch.setattr(gemm_mma, "FILLED", 0)
+    monkeypatch.setattr(gemm_mma, "GROUPS", 2)
+    rng = np.random.default_rng(9)
+    dt = dtypes.float64
+    a, b, d = rng.random((3, 40, 34)) - 0.5, rng.random((3, 34, 50)) - 0.5, rng.random(50)
+    a[1, 3, 5], a[2, 7, 33] = np.nan, np.inf
+    pa, pb, row = (put(gpu, x, dt) for x in (a, b, d))
+    bias = row._replace(shape=(3, 40, 50), strides=(0, 0, 1))
+    found = product(gpu, pa, pb, alpha=0.5, beta=2, bias=bias)
+    expected = 0.5 * (a @ b) + 2 * d
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    assert np.isnan(found[1, 3]).all()
+    assert np.isfinite(np.delete(found[1], 3, 0)).all()
+    first = (
+        pa._replace(shape=(40, 34), strides=(34, 1)),
+        pb._replace(shape=(34, 50), strides=(50, 1)),
+    )
+    out = put(gpu, np.full((40, 50), np.nan), dt)
+    chain = epilogue.Epilogue(
+        ((dt, None),), (), (), (Node(PointOp("relu", "where(x > 0, x, 0)"), dt, dt, (("a", 0),)),),
+        ((("t", 0), dt, epilogue.Place(out.buffer, 0, 50, 1)),),
+    )  # fmt: skip
+    assert gemm.fused(gpu, *first, chain, schedule="gpu")
+    np.testing.assert_array_equal(get(gpu, out), np.maximum(product(gpu, *first), 0))
+
+
+def test_what_float64_leaves_to_others(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products too small to fill the device, narrow ones, and operands that are not whole units."""
+    monkeypatch.setattr(gemm_mma, "TWIN", 1)
+    units = backend_for("gpu")
+    if not gemm_mma.double_units(units):
+        pytest.skip("this device has too little local memory")
+    monkeypatch.setattr(gemm_mma, "FILLED", 0)
+
+    def takes(rows: int, columns: int, step: int = 1) -> bool:
+        a, b = (gemm_mma.Side(None, 0, n, step, 0, 0) for n in (64, columns))  # type: ignore[arg-type]
+        p = gemm_mma.Product(a, b, a, None, rows, columns, 64, 1, 1, 1.0, 0.0)
+        return gemm_mma.takes(units, dtypes.float64, p)
+
+    assert takes(64, 64)
+    assert not takes(64, 64, step=2)
+    assert not takes(64, 65)
+    assert not takes(32, 64)
+    monkeypatch.setattr(gemm_mma, "FILLED", 1000)
+    assert not takes(64, 64)
 
 
 def test_factors_bias_and_batches(gpu: Any) -> None:

@@ -8,7 +8,7 @@ Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (gemm_lanes.py: a
 CPU small matrices in batches go to gemm_small.py, many rows with a few columns to gemm_tall.py, few rows with few columns over a
 long K to gemm_gram.py, bfloat16 to gemm_amx.py where the processor multiplies tiles, products with one row or column, or a few, to gemv.py when the
 matrix has an adjacent dim. On a GPU what sums few numbers goes to gemm_tiny.py, one row or column to gemv_lanes.py, what is thin or small to gemm_sliced.py,
-16-bit floats to gemm_mma.py where the device has matrix units that it knows.
+16-bit floats, and float64 that fills the device, to gemm_mma.py where the device has matrix units that it knows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Products of 16-bit floats by the matrix units of NVIDIA's GPUs (templates/gemm/mma.mako).
+"""Products of 16-bit floats and of float64 by the matrix units of NVIDIA's GPUs (templates/gemm/mma.mako).
 
 Owns which products these are, how they are cut, and the launches. Knows nothing of tensors.
 """
@@ -19,6 +19,7 @@ from .product import (
     Product,
     Side,
     access_variables,
+    accumulator,
     built,
     ceil_div,
     ending_types,
@@ -33,35 +34,43 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Kernel
     from ..pointwise import Program
 
-STEP = 32  # numbers of K that are kept in local memory at a time
 LEAST = 16  # of K that make a product worth its zeros
 PIECE = 512  # the shortest piece of K worth a second pass
 LOCAL = 48 << 10  # bytes of local memory that the largest tile fills
 TWIN = 0  # not 0: on any GPU, in plain OpenCL C; slow, for tests
 GROUPS = 65535  # in the third dim of a launch; the kernel walks on through it
+NARROW = 32  # rows or columns of which a tile of float64 would be half empty
+FILLED = 3  # quarters of the device's units for which there have to be tiles
 
 
 class Tile(NamedTuple):
-    """What a work-group makes at a time, and a warp of it; how many steps lie in local memory."""
+    """What a work-group makes at a time, and a warp of it; how many steps lie in local memory, how much of K each is, and among how many warps it is divided."""
 
     rows: int
     columns: int
     warp_rows: int
     warp_columns: int
     stages: int
+    step: int = 32
+    parts: int = 1
 
     @property
     def items(self) -> int:
-        return self.rows // self.warp_rows * (self.columns // self.warp_columns) * 32
+        return self.rows // self.warp_rows * (self.columns // self.warp_columns) * 32 * self.parts
 
     def count(self, p: Product) -> int:
         """How many of them a matrix is."""
         return ceil_div(p.m, self.rows) * ceil_div(p.n, self.columns)
 
 
-# Measured on an H200: what a tile's operands are read from is the second-level cache, which gives 4.4 TB/s whatever the
-# tile, so that large ones are quickest as long as they fill the device.
-TILES = (Tile(128, 128, 64, 32, 3), Tile(64, 128, 32, 32, 3), Tile(64, 64, 32, 32, 3))
+# Large tiles read each operand less often, as long as they fill the device. Small ones take long steps, so that they wait less often; where a
+# unit has a single one, twice as many warps divide the steps among them.
+TILES = (Tile(128, 128, 64, 32, 3), Tile(64, 64, 32, 32, 3, 64), Tile(64, 64, 32, 32, 3, 64, 2))
+DOUBLE_TILES = (
+    Tile(128, 64, 32, 32, 2, 16),
+    Tile(64, 64, 32, 32, 3, 16),
+    Tile(32, 64, 16, 32, 4, 16),
+)
 
 _PROBE = """
 __kernel void cltensor_probe_units(__global const ushort *in, __global float *out) {
@@ -70,7 +79,7 @@ __kernel void cltensor_probe_units(__global const ushort *in, __global float *ou
   const int lane = get_local_id(0);
   float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
   uint x0, x1, x2, x3;
-  CLT_COPY(CLT_UNIT(all, lane), in + 8 * lane, 8);
+  CLT_COPY(CLT_UNIT(all, lane), in + 8 * lane, 16);
   CLT_COPIES_END();
   CLT_COPIES_WAIT(0);
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -79,7 +88,18 @@ __kernel void cltensor_probe_units(__global const ushort *in, __global float *ou
   out[lane] = s0 + s3;
 }
 """
+_DOUBLE_PROBE = """
+__kernel void cltensor_probe_double_units(__global const double *in, __global double *out) {
+  const int lane = get_local_id(0);
+  const double x0 = in[lane], x1 = x0, x2 = x0, x3 = x0, x4 = x0, x5 = x0, x6 = x0, x7 = x0;
+  double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+  clt_multiply_f64(s, x, x);
+  out[lane] = s0 + s3;
+}
+"""
+_LONG_K = "#define CLT_LONG_K\n"
 _found: dict[Backend, bool] = {}
+_double: dict[Backend, str] = {}
 
 
 def has_units(backend: Backend) -> bool:
@@ -104,13 +124,37 @@ def _probe(backend: Backend) -> bool:
     return bool((sums == 2 * 16 * 2.25).all())
 
 
+def double_units(backend: Backend) -> str:
+    """Return what matrix units are asked with for float64, or its twin; empty where there are none."""
+    if TWIN:
+        return include("mma_copies_twin") if multiplies(backend) else ""
+    found = _double.get(backend)
+    if found is None:
+        forms = (_LONG_K + include("mma_double"), include("mma_double")) * has_units(backend)
+        found = _double[backend] = next((f for f in forms if _probe_double(backend, f)), "")
+    return found
+
+
+def _probe_double(backend: Backend, form: str) -> bool:
+    numbers, out = backend.alloc(256), backend.alloc(256)
+    try:
+        kernel = backend.kernel("cltensor_probe_double_units", form + _DOUBLE_PROBE, [None, None])
+    except BuildError as error:
+        debug_line(1, "no products of float64 in this form: %s", error)
+        return False
+    backend.write(numbers, 0, np.full(32, 1.5 + 2.0**-20))
+    backend.launch(kernel, (32,), (32,), (numbers, out))
+    sums = backend.read(out, 0, 256).view(np.float64)
+    return bool((sums == 2 * 16 * (1.5 + 2.0**-20) ** 2).all())
+
+
 def multiplies(backend: Backend) -> bool:
-    """Say whether products are made by matrix units here."""
+    """Say whether products of 16-bit floats are made by matrix units here."""
     return has_units(backend) or bool(TWIN and backend.info.local_mem >= LOCAL)
 
 
 def instructions() -> str:
-    """Return what matrix units are asked with, or its twin."""
+    """Return what matrix units are asked with for 16-bit floats, or its twin."""
     return include("mma_twin" if TWIN else "mma")
 
 
@@ -125,6 +169,16 @@ def number(r: str, c: str, units: int) -> str:
     return f"8 * ({unit(r, f'({c}) / 8', units)}) + ({c}) % 8"
 
 
+def double_unit(r: str, c: str, units: int) -> str:
+    """The same of units of two float64 numbers: sixteen lanes that read four numbers of each of four rows meet all banks."""
+    return f"({r}) * {units} + (({c}) ^ (({r}) & 3) * 2)"
+
+
+def double_number(r: str, c: str, units: int) -> str:
+    """Say where number c of row r lies, of float64."""
+    return f"2 * ({double_unit(r, f'({c}) / 2', units)}) + ({c}) % 2"
+
+
 def value(pointer: str, code: str) -> str:
     """Say which float32 number the 16 bits in local memory are."""
     if code == "f16":
@@ -133,28 +187,42 @@ def value(pointer: str, code: str) -> str:
 
 
 def takes(backend: Backend, dt: dtype, p: Product) -> bool:
-    """Say whether a product is made by matrix units."""
+    """Say whether a product is made by matrix units; of float64 those that fill the device and whose operands come in whole units."""
     large = p.k >= LEAST and min(p.m, p.n) > 1 and p.m * p.n >= LEAST * LEAST
+    if dt is dtypes.float64:
+        whole = large and min(p.m, p.n) > NARROW and _fill(backend, DOUBLE_TILES[-1], p)
+        return whole and "any" not in _ways(dt, p) and bool(double_units(backend))
     return large and dt in (dtypes.bfloat16, dtypes.float16) and multiplies(backend)
 
 
-def _way(side: Side, along: int, other: int) -> str:
-    """Say how an operand comes (see the template), given its strides along K and along its other dim."""
-    if (side.offset | side.outer | side.inner) % 8:
+def _way(side: Side, along: int, other: int, many: int) -> str:
+    """Say how an operand comes (see the template), given its strides along K and along its other dim, and how many numbers a unit is."""
+    if (side.offset | side.outer | side.inner) % many:
         return "any"
-    if along == 1 and other % 8 == 0:
+    if along == 1 and other % many == 0:
         return "k"
-    return "i" if other == 1 and along % 8 == 0 else "any"
+    return "i" if other == 1 and along % many == 0 else "any"
 
 
-def _tile(backend: Backend, p: Product) -> Tile:
+def _ways(dt: dtype, p: Product) -> tuple[str, str]:
+    """Say how both operands come."""
+    many = 16 // dt.itemsize
+    return _way(p.a, p.a.col, p.a.row, many), _way(p.b, p.b.row, p.b.col, many)
+
+
+def _fill(backend: Backend, tile: Tile, p: Product) -> bool:
+    """Say whether there are enough of a tile."""
+    return 4 * tile.count(p) * p.outer * p.inner >= FILLED * backend.info.compute_units
+
+
+def _tile(backend: Backend, dt: dtype, p: Product) -> Tile:
     """Choose the largest tile of which there are enough."""
-    batches = p.outer * p.inner
-    for tile in TILES[:-1]:
+    tiles = DOUBLE_TILES if dt.itemsize == 8 else TILES
+    for tile in tiles[:-1]:
         full = p.m > tile.rows // 2 and p.n > tile.columns // 2
-        if full and 4 * tile.count(p) * batches >= 3 * backend.info.compute_units:
+        if full and _fill(backend, tile, p):
             return tile
-    return TILES[-1]
+    return tiles[-1]
 
 
 def _kernel(
@@ -166,9 +234,10 @@ def _kernel(
     program: Program | None,
 ) -> Kernel:
     def make() -> tuple[str, str, list[Any], tuple[str, ...]]:
-        finish = epilogues.finish(program, 1) if program else None
+        finish, double = epilogues.finish(program, 1) if program else None, dt.itemsize == 8
         twin = "twin_" if TWIN else ""
-        name = f"gemm_mma{tile.rows}x{tile.columns}_{twin}{dt.code}_{out_dt.code}_{'_'.join(ways)}"
+        divided = f"by{tile.parts}_" if tile.parts > 1 else ""
+        name = f"gemm_mma{tile.rows}x{tile.columns}_{divided}{twin}{dt.code}_{out_dt.code}_{'_'.join(ways)}"
         name += epilogues.suffix(program)
         variables = access_variables(dt, out_dt, 8)
         if finish:  # which brings the texts for 16-bit floats
@@ -179,19 +248,31 @@ def _kernel(
             code=dt.code,
             ways={"a": ways[0], "b": ways[1]},
             direct=not TWIN,
-            units=instructions(),
-            unit=unit,
-            number=number,
+            units=double_units(backend) if double else instructions(),
+            unit=double_unit if double else unit,
+            number=double_number if double else number,
             value=value,
             BM=tile.rows,
             BN=tile.columns,
             WM=tile.warp_rows,
             WN=tile.warp_columns,
             STAGES=tile.stages,
+            BK=tile.step,
+            KS=tile.parts,
             finish=finish,
             **variables,
         )
-        types = [*SIDES, *ending_types("float"), *[LONG] * 6, np.int32, np.int32, *[LONG] * 8]
+        types = [
+            *SIDES,
+            *ending_types(accumulator(dt)),
+            *[LONG] * 3,
+            np.int32,
+            np.int32,
+            LONG,
+            np.int32,
+            np.int32,
+            *[LONG] * 8,
+        ]
         types += finish.types if finish else ()
         # Two groups at once on a unit that has 65,536 registers.
         few = backend.info.with_registers(128) if tile.items == 256 else ()
@@ -201,34 +282,33 @@ def _kernel(
 
 
 def run(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
-    """Run a product of 16-bit floats, whose results are of `out_dt`: theirs, or float32.
+    """Run a product whose results are of `out_dt`: the operands' type, or float32 for 16-bit floats.
 
     False, with nothing done, where the chain that it ends with does not fit: none does where K is cut.
     """
     program, fits = epilogues.fitted(backend, p.epilogue, 1)
-    tile = _tile(backend, p)
+    tile = _tile(backend, dt, p)
     batches, count = p.outer * p.inner, tile.count(p)
     # Too few groups to fill the device over a long K: cut K.
     room = backend.info.compute_units // (count * batches)
     if p.kstep == 0 and p.inner == 1 and room > 1 and p.k >= 2 * PIECE:
         if program is not None:
             return False
-        piece = STEP * ceil_div(p.k, STEP * min(room, p.k // PIECE))
+        piece = tile.step * ceil_div(p.k, tile.step * min(room, p.k // PIECE))
         in_pieces(backend, dt, out_dt, p, piece, lambda wide, q: run(backend, dt, wide, q))
         return True
     if not fits:
         return False
     c = p.out
     even = c.offset | c.row | (c.outer if p.outer > 1 else 0) | (c.inner if p.inner > 1 else 0)
-    ways = _way(p.a, p.a.col, p.a.row), _way(p.b, p.b.row, p.b.col)
     sizes = p.m, p.n, p.k, batches, p.inner, p.kstep
-    pairs = int(c.col == 1 and even % 2 == 0)
+    fours = int(c.col == 1 and even % 4 == 0)
     across = ceil_div(p.n, tile.columns)
-    args = (*side_args(p, "float"), *sizes, pairs, across, *spread_args(p))
+    args = (*side_args(p, accumulator(dt)), *sizes, fours, across, *spread_args(p))
     if p.epilogue is not None:
         args += tuple(p.epilogue.arguments())
     backend.launch(
-        _kernel(backend, dt, out_dt, tile, ways, program),
+        _kernel(backend, dt, out_dt, tile, _ways(dt, p), program),
         (count * tile.items, 1, min(batches, GROUPS)),
         (tile.items, 1, 1),
         args,
