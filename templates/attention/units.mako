@@ -20,12 +20,13 @@ void ${fn}(${', '.join(parameters)},
     const int n1, const int n2, const int tasks, const int L, const int S, const int E, const int EV, const int causal, const int pairs, const float scale)
 {
 ${u.begin('q')}\
-    const int blocks = (L + 63) / 64;
+    const int blocks = (L + 63) / 64, heads = tasks / blocks;
     const float by = scale * CLT_LOG2E;
     for (int task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
-        const long z = task / blocks, z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
-        // Of causal attention the last rows are the longest work: they begin first.
-        const int own = (blocks - 1 - task % blocks) * 64;
+        // Of causal attention the last rows are the longest work: those of some heads begin first, and come together on a unit with shorter ones.
+        const int band = task / (${BAND} * blocks) * ${BAND}, abreast = min(${BAND}, heads - band), inside = task - band * blocks;
+        const long z = band + inside % abreast, z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
+        const int own = (blocks - 1 - inside / abreast) * 64;
         __global const ushort *qz = ${tiles.batch('q')}, *kz = ${tiles.batch('k')}, *vz = ${tiles.batch('v')};
 % if mask:
         __global const ${mask_type} *mask_z = ${tiles.batch('mask')};

@@ -14,6 +14,7 @@ from cltensor import dtypes
 from cltensor.codegen import attention
 from cltensor.codegen.attention import units
 from cltensor.codegen.operand import Operand
+from cltensor.codegen.products import product
 from cltensor.runtime import STATS
 
 from .test_gemm import get, put
@@ -90,6 +91,22 @@ def test_values_and_sums(gpu: Any, case: tuple[Any, ...], dt: Any) -> None:
     assert STATS.launches - before == 1
     expected, logarithms = written_out(qn, kn, vn, seen, causal)
     np.testing.assert_allclose(get(gpu, out), expected, atol=TOLERANCE[dt] * 2, rtol=0)
+    np.testing.assert_allclose(get(gpu, sums), logarithms, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("groups", [1 << 20, 4])
+def test_heads_by_bands(gpu: Any, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every head's rows are computed once, of whole bands of heads and of the last, which is not whole."""
+    monkeypatch.setattr(product, "_kernels", {})  # those made for other bands
+    monkeypatch.setattr(units, "BAND", 3)
+    monkeypatch.setattr(units, "GROUPS", groups)
+    rng = np.random.default_rng(3)
+    dt = dtypes.bfloat16
+    shape = (1, 2, 4, 130, 16)
+    (q, qn), (k, kn), (v, vn) = (operand(gpu, rng, shape, dt) for _ in range(3))
+    out, sums = attention.forward(gpu, q, k, v, None, True, 0.25, schedule="gpu")
+    expected, logarithms = written_out(qn, kn, vn, None, True)
+    np.testing.assert_allclose(get(gpu, out), expected, atol=2.0**-6, rtol=0)
     np.testing.assert_allclose(get(gpu, sums), logarithms, atol=1e-5, rtol=1e-5)
 
 

@@ -24,6 +24,7 @@ BLOCK = 64  # rows of a work-group, and of a tile
 ITEMS = 128  # of a work-group
 WIDEST = 128  # the widest head of which two tiles fit 48 KiB of local memory
 GROUPS = 1 << 20  # of a launch
+BAND = 64  # heads whose rows are taken together: more would have no room for their keys in the second-level cache
 # Registers of a work-item, at most, by the room for a head's width: three groups on a unit.
 REGISTERS = {("forward", 64): 168}
 
@@ -76,6 +77,7 @@ def _run(
             "attention/units" if forward else "attention/units_back",
             fn=name,
             kind=kind,
+            BAND=BAND,
             ways=ways,
             direct=not gemm_mma.TWIN,
             units=gemm_mma.instructions(),
