@@ -27,7 +27,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     const long j = rest - first * N;
 % for t in range(T):
     const long i${t} = ${f'min(first + {t} * apart, M - 1)' if t else 'first'};
-    __global const ${ta} *p${t} = A + aoff + zo * a0 + zi * a1 + i${t} * sam;
+    __global const ${ta} *row${t} = A + aoff + zo * a0 + zi * a1 + i${t} * sam;
 % endfor
     __global const ${ta} *b = B + boff + zo * b0 + zi * b1 + j * sbn;
     ${acc} ${', '.join(f'y{t} = 0' for t in range(T))};
@@ -38,11 +38,11 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % endfor
 % for t in range(T):
 % if quads:
-        const ${acc}4 x${t} = as_${acc}4(*(__global const ${ta}4 *)p${t});
+        const ${acc}4 x${t} = as_${acc}4(*(__global const ${ta}4 *)row${t});
 % else:
-        const ${acc}4 x${t} = (${acc}4)(${', '.join(load(f"p{t}[{u} * sak]") for u in range(4))});
+        const ${acc}4 x${t} = (${acc}4)(${', '.join(load(f"row{t}[{u} * sak]") for u in range(4))});
 % endif
-        p${t} += 4 * sak;
+        row${t} += 4 * sak;
 % endfor
 % for u in range(4):
 % for t in range(T):
@@ -53,8 +53,8 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     for (; k < K; k++, b += sbk) {
         const ${acc} b_ = ${load("*b")};
 % for t in range(T):
-        y${t} = ${load(f"*p{t}")} * b_ + y${t};
-        p${t} += sak;
+        y${t} = ${load(f"*row{t}")} * b_ + y${t};
+        row${t} += sak;
 % endfor
     }
     __global ${to} *c = C + coff + zo * c0 + zi * c1;

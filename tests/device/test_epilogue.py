@@ -78,6 +78,14 @@ def test_random_shapes(backend: Any, schedule: str, size: Any, turned: Any) -> N
     fused_and_plain(backend, size, turned, schedule)
 
 
+@pytest.mark.parametrize("size", [(700, 16, 4), (150, 170, 40), (151, 170, 41)], ids=str)
+def test_shapes_that_gpus_have_tiles_for(backend: Any, size: tuple[int, int, int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for units in (2, 7):
+            patch.setattr(backend, "info", dataclasses.replace(backend.info, compute_units=units))
+            fused_and_plain(backend, size, (False, True), "gpu")
+
+
 @pytest.mark.parametrize("size", [(40, 50, 1100), (20, 300, 1030), (300, 20, 1030)], ids=str)
 @pytest.mark.usefixtures("on_a_cpu")
 def test_sums_over_blocks_of_k(backend: Any, size: tuple[int, int, int]) -> None:
