@@ -69,7 +69,9 @@ class PointOp:
 IDENTITY = PointOp("copy", "x")
 # Bytes that an element reads, up to which so many elements are read at once: where all lie side by side, and of rows.
 AT_ONCE, AT_ONCE_OF_ROWS = ((2, 8), (8, 4), (16, 2)), ((16, 4), (32, 2))
-NEIGHBOURS = 4  # elements of random numbers that a GPU's lane makes: those of a block, or of two
+# Elements of random numbers that a GPU's lane makes: as many as it stores at once, so that lanes fill cache lines together; twice as many where
+# computing takes longer than storing, since blocks side by side share what their key gives.
+STORED, DEAR = 16, 200
 AT_ONCE_COST = 24  # in units of an addition: the longest chain of which a GPU's lane computes several elements together
 # The linear index of the element; its value is made by the kernel, not by its formula.
 INDEX = PointOp("index", "x")
@@ -331,7 +333,9 @@ def at_once(program: Program) -> int:
     Not where that many copies of the chain would be long. Of rows those that read nothing gain, too: places are then worked out together.
     """
     if neighbours(program):
-        return NEIGHBOURS
+        widest = max(dt.itemsize for _, dt, _ in program.outputs)
+        dear = sum(node.op.formula.cost for node in program.nodes) > DEAR and widest == 4
+        return max(2, min(4, STORED // widest)) * (1 + dear)
     if any(node.op is INDEX for node in program.nodes):
         return 1
     read = sum(dt.itemsize for dt, cls in program.leaves if cls != "c")
