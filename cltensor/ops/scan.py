@@ -9,8 +9,10 @@ from typing import Any
 from ..autograd import record as graph
 from ..codegen.operand import Operand
 from ..codegen.order import scan as family
+from ..codegen.region import is_gpu
 from ..dtypes import dtype
 from ..runtime import get_backend
+from ..storage import Storage
 from . import core, return_types, writes
 from .core import Tensor
 from .dims import one_dim, refuse
@@ -21,22 +23,27 @@ from .selection import where
 from .values import check_out_dtype, conj, result_dtype
 
 
-def _run(x: Tensor, dim: int, kind: str, dt: dtype | None = None) -> Any:
-    found = _scanned((x,), dim, kind, dt)
+def _run(x: Tensor, dim: int, kind: str, dt: dtype | None = None, back: bool = False) -> Any:
+    found = _scanned((x,), dim, kind, dt, back)
     return found[0] if len(found) == 1 else tuple(found)
 
 
 @Replayed.of_memory
-def _scanned(xs: Sequence[Tensor], dim: int, kind: str, dt: dtype | None) -> list[Tensor]:
+def _scanned(
+    xs: Sequence[Tensor], dim: int, kind: str, dt: dtype | None, back: bool
+) -> list[Tensor]:
     (x,) = xs
     backend = get_backend(x.device)
     with backend.lock:
-        found = family.scan(backend, core.kernel_operand(x), dim, kind, dt)
+        found = family.scan(backend, core.kernel_operand(x), dim, kind, dt, back)
     return [core.result(f, x.device) for f in ([found] if isinstance(found, Operand) else found)]
 
 
 def _backwards(x: Tensor, dim: int) -> Tensor:
-    """Running sums from the end."""
+    """Running sums from the end: a GPU's lanes read those as they read others, and a scan that is not recorded needs no copies."""
+    plain = x.ndim and not graph.needs_grad(x) and x._storage.__class__ is Storage
+    if plain and is_gpu(get_backend(x.device)):
+        return _run(x, dim, "cumsum", summed(x), back=True)
     return x if not x.ndim else x.flip(dim).cumsum(dim).flip(dim)
 
 

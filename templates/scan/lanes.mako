@@ -1,7 +1,8 @@
 <%doc>
 Scans along one dim of rows, on a GPU: ${kind}. Pieces are rows, or `chunks` equal parts of each; `totals` writes only the state at the
 end of a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
-Rows: a work-group scans a piece in tiles, of which a lane takes ${items} neighbours. Columns (the dim is not the last): a lane carries
+Rows: a work-group scans a piece in tiles, of which a lane takes ${items} neighbours, and reads one while it works on the one before; the state at the
+end of a piece is joined in whatever order where that gives the same, lanes reading neighbours. Columns (the dim is not the last): a lane carries
 a piece, and its neighbours those of neighbouring rows. float32 sums carry a second float with what rounding lost.
 </%doc>\
 <%namespace name="state" file="/scan/state.mako"/>\
@@ -11,6 +12,7 @@ R = dt.reg
 ranked = kind in ('cummax', 'cummin')
 pair = kind == 'cumsum' and R in ('float', 'float2')
 names = ['s', 'd'] + (['x'] if ranked else [])
+staged = ranked or not totals
 %>\
 ${headers}
 ${state.memory(R)}
@@ -72,7 +74,9 @@ __kernel void ${fn}(${state.params(columns, rank)}) {
 </%def>\
     const int lane = (int)get_local_id(0);
     __local S shared_state[${2 * lanes}];
+% if staged:
     __local R held[${lanes * (items + 1)}];
+% endif
 % if ranked and not totals:
     __local I held_at[${lanes * (items + 1)}];
 % endif
@@ -83,24 +87,50 @@ __kernel void ${fn}(${state.params(columns, rank)}) {
         ${w.decode('p', rank, names, 'row')}
         __global const ${src_dt.cl} *from = src + os + p_s_at;
         const I to = od + p_d_at${", xo = ox + p_x_at" if ranked else ""};
+        R y[ITEMS];
+<%def name="read(tile)">
+        _Pragma("unroll") for (int j = 0; j < ITEMS; ++j) {
+            const I i = ${tile} + lane + j * LANES;
+            if (i < end) y[j] = clt_read(from + i * sl);
+        }
+</%def>\
+        ${read('begin')}
         S carry = clt_lift((R)0, 0);
         int carried = 0;
 % if not totals:
-        for (I c = 0; c < chunk; c += LANES) {
-            S mine = states[row * chunks + min((I)(c + lane), (I)(chunk - 1))];
+        if (chunk > 0) {
+            // Lanes join neighbouring states, and then what they have.
+            const I share = (chunk + LANES - 1) / LANES, last = min(chunk, (I)((lane + 1) * share));
+            I c = min(lane * share, (I)(chunk - 1));
+            S mine = states[row * chunks + c];
+            for (++c; c < last; ++c) mine = clt_join(mine, states[row * chunks + c]);
             ${scan()}
-            const S whole = shared_state[now + (int)min((I)(LANES - 1), (I)(chunk - 1 - c))];
-            carry = carried ? clt_join(carry, whole) : whole;
+            carry = shared_state[now + (int)((chunk + share - 1) / share) - 1];
             carried = 1;
             barrier(CLK_LOCAL_MEM_FENCE);
         }
 % endif
+% if not staged:
+        // In whatever order.
+        S mine = clt_lift(y[0], 0);
+        _Pragma("unroll") for (int j = 1; j < ITEMS; ++j) if (begin + lane + j * LANES < end) mine = clt_join(mine, clt_lift(y[j], 0));
+        for (I tile = begin + TILE; tile < end; tile += TILE) {
+            ${read('tile')}
+            _Pragma("unroll") for (int j = 0; j < ITEMS; ++j) if (tile + lane + j * LANES < end) mine = clt_join(mine, clt_lift(y[j], 0));
+        }
+        ${scan()}
+        if (lane == LANES - 1) states[piece] = mine;
+        barrier(CLK_LOCAL_MEM_FENCE);
+% else:
         for (I tile = begin; tile < end; tile += TILE) {
             // Lanes with something of the tile; the last of them may have less than all others.
             const int count = (int)min((I)TILE, (I)(end - tile)), live = (count + ITEMS - 1) / ITEMS;
             const int first = lane * ITEMS, own = max(0, min(ITEMS, count - first));
-            for (int k = lane; k < count; k += LANES) held[CLT_AT(k)] = clt_read(from + (tile + k) * sl);
+            _Pragma("unroll") for (int j = 0; j < ITEMS; ++j) held[CLT_AT(lane + j * LANES)] = y[j];
             barrier(CLK_LOCAL_MEM_FENCE);
+            if (tile + TILE < end) { // is on its way
+                ${read('tile + TILE')}
+            }
             R x[ITEMS];
             _Pragma("unroll") for (int j = 0; j < ITEMS; ++j) x[j] = j < own ? held[lane * (ITEMS + 1) + j] : (R)0;
             S mine = clt_lift(x[0], tile + first);
@@ -129,16 +159,20 @@ __kernel void ${fn}(${state.params(columns, rank)}) {
             carried = 1;
             barrier(CLK_LOCAL_MEM_FENCE);
 % if not totals:
-            for (int k = lane; k < count; k += LANES) {
+            _Pragma("unroll") for (int j = 0; j < ITEMS; ++j) {
+                const int k = lane + j * LANES;
                 const I i = tile + k;
-                clt_st_dst(dst + to + i * dl, held[CLT_AT(k)]);
-                ${"indices[xo + i * xl] = (long)held_at[CLT_AT(k)];" if ranked else ""}
+                if (k < count) {
+                    clt_st_dst(dst + to + i * dl, held[CLT_AT(k)]);
+                    ${"indices[xo + i * xl] = (long)held_at[CLT_AT(k)];" if ranked else ""}
+                }
             }
             barrier(CLK_LOCAL_MEM_FENCE);
 % endif
         }
 % if totals:
         if (lane == 0) states[piece] = carry;
+% endif
 % endif
     }
 % endif

@@ -36,6 +36,10 @@ _BESIDE = 16  # rows whose steps a CPU work-item takes together
 # Parts of a long row that are taken together as rows are, where a step of one waits long for the step before: of very long ones more.
 _PIECES, _MANY, _LONG = 64, 256, 1 << 16
 _LANES = 128  # of a GPU work-group
+_ITEMS, _MANY_ITEMS = (
+    32,
+    64,
+)  # bytes of neighbours that a lane of it scans by itself: of whole rows, and of parts of long ones without positions
 # The most parts of a row on a GPU: a group's lanes join the states of those before, or each lane does.
 _CHUNKS_OF_GROUPS, _CHUNKS_OF_LANES = 1024, 64
 _STATE_BYTES = 32
@@ -66,9 +70,11 @@ def scan(
     dim: int,
     kind: str,
     dtype: dtypes.dtype | None = None,
+    back: bool = False,
 ) -> Operand | tuple[Operand, Operand]:
     """Return the scan of `src` along `dim`; for cummax and cummin a pair with the int64 positions.
 
+    `back`: from the end on, of what has no positions.
     cumsum and cumprod take `dtype` (default: int64 for integers and bool); each element is
     converted first. For equal extremes the position is that of the last; a NaN stays.
     """
@@ -81,8 +87,17 @@ def scan(
     result = empty(backend, target, src.shape)
     indices = empty(backend, dtypes.int64, src.shape) if ranked else None
     if math.prod(src.shape):
-        _scan(backend, src, dim, kind, result, indices)
+        ends = [_turned(x, dim) if back else x for x in (src, result)]
+        _scan(backend, ends[0], dim, kind, ends[1], indices)
     return result if indices is None else (result, indices)
+
+
+def _turned(x: Operand, dim: int) -> Operand:
+    """View from the end of a dim on."""
+    if not x.shape:
+        return x
+    strides = tuple(-s if d == dim else s for d, s in enumerate(x.strides))
+    return x._replace(strides=strides, offset=x.offset + (x.shape[dim] - 1) * x.strides[dim])
 
 
 def _headers(kind: str, dt: dtypes.dtype, wide: bool, unit: bool) -> str:
@@ -118,7 +133,7 @@ def _schedule(
 ) -> _Schedule:
     """Choose by layouts and the device; the walk of `dst` says which rows are neighbours."""
     gpu, ranked, units = is_gpu(backend), len(steps) > 2, backend.info.compute_units
-    columns = dims.sizes[-1] >= 8 and dims.strides[1][-1] < steps[1] and length > 1
+    columns = dims.sizes[-1] >= 8 and dims.strides[1][-1] < abs(steps[1]) and length > 1
     columns |= (
         gpu and 1 < length <= _SHORT_OF_LANES
     )  # a group would have nothing to do for most lanes
@@ -127,8 +142,15 @@ def _schedule(
         chunks = max(1, min(1024 * units // dims.n, length // 16, _CHUNKS_OF_LANES))
     elif gpu:
         if dims.n < 4 * units:
-            tile = _LANES * _items(dst.dtype)
-            chunks = max(1, min(16 * units // dims.n, length // (2 * tile), _CHUNKS_OF_GROUPS))
+            tile = _LANES * _items(dst.dtype, not ranked)
+            chunks = max(
+                1,
+                min(
+                    16 * units // dims.n,
+                    length // (tile if not ranked else 2 * tile),
+                    _CHUNKS_OF_GROUPS,
+                ),
+            )
     elif not columns and dims.n < units:
         chunks = max(1, min(-(-4 * units // dims.n), length // GRAIN))
     single = src.dtype is dst.dtype and dst.dtype.reg == "float" and not gpu
@@ -140,9 +162,9 @@ def _schedule(
     return _Schedule(columns, chunks, single and steps[:2] == [1, 1], dense, beside, wide)
 
 
-def _items(dt: dtypes.dtype) -> int:
+def _items(dt: dtypes.dtype, many: bool) -> int:
     """Return how many neighbours a GPU's lane scans by itself; their room in local memory is the same for all dtypes."""
-    return max(2, 32 // max(4, dt.itemsize))
+    return (_MANY_ITEMS if many else _ITEMS) // max(4, min(dt.itemsize, 16))
 
 
 def _scan(
@@ -175,7 +197,7 @@ def _scan(
         "headers": _headers(kind, dst.dtype, wide, plan.unit),
     }
     if gpu:
-        key |= {"lanes": _LANES, "items": _items(dst.dtype)}
+        key |= {"lanes": _LANES, "items": _items(dst.dtype, chunks > 1 and indices is None)}
     else:
         key |= {"block": _BLOCK, "unit": plan.unit, "dense": plan.dense}
         key |= {"beside": plan.beside, "wide": wide}
