@@ -17,7 +17,7 @@ TEMPLATES = {
     "special functions": "pointwise",
     "copy transposed": "move/tile walk",
     "copy of small blocks": "move/blocks",
-    "flip, roll, cat": "index/move",
+    "flip, roll, cat": "index/move index/lanes",
     "elements anywhere": "index/move",
     "pad": "move/pad",
     "pad past the cache": "move/pad",
@@ -43,6 +43,8 @@ TEMPLATES = {
     "index_add long": "index/keys index/runs",
     "index_add rows": "index/rows",
     "index_add of copies": "index/collect",
+    "index_add in order": "index/order index/added",
+    "rows with their indices": "index/row_claims",
     "index_select rows": "index/take",
     "gather rows": "index/along index/anew index/row_runs",
     "mask": "mask",
@@ -257,6 +259,26 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             torch.zeros(5, 40).index_add(0, many[:9], r(1, 1).expand(9, 40)),
         )
 
+    def ordered() -> Any:
+        from cltensor.codegen.index import collect, ordered
+
+        collect.LEAST = collect.NARROW = 1
+        ordered.LANES, ordered.LISTED, index = 64, 16, torch.arange(70) * 7 % 37
+        return (
+            r(37, 5).index_add(0, index, r(70, 5)),
+            torch.zeros(37, 40).index_add(0, index // 30, r(1, 1).expand(70, 40)),
+        )
+
+    def claimed() -> Any:
+        from cltensor.codegen.index import claims
+
+        claims.ROUNDS, index = 2, (torch.arange(105) * 7 % 13).reshape(3, 35)
+        return (
+            r(3, 35).scatter_add(1, index, r(3, 35)),
+            *grads(lambda x: x.gather(1, index), r(3, 35)),
+            r(3, 35).scatter(1, index, 2.0),
+        )
+
     def winograd() -> Any:
         from cltensor.codegen.conv import winograd
 
@@ -365,7 +387,8 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             getattr(torch.special, name)(r(19) * 9)
             for name in ["airy_ai", "bessel_j0", "bessel_y1", "modified_bessel_i0", "i1e", "modified_bessel_k1", "spherical_bessel_j0", "erfcx", "ndtri"]
         ),
-        "scan": lambda: (r(3, 67).cumsum(1), r(5, 67).bfloat16().cumsum(1), r(18, 35).cumprod(1), r(2100).logcumsumexp(0)),
+        "scan": lambda: (r(3, 67).cumsum(1), r(5, 67).bfloat16().cumsum(1), r(18, 35).cumprod(1), r(2100).logcumsumexp(0), *grads(lambda x: x.cumsum(0), r(4500)),
+                         *grads(lambda x: x.cumsum(1), r(5, 67)), *grads(lambda x: x.cumsum(0), r(67, 18))),
         "scan of short rows": lambda: (r(19, 5).cumsum(1), r(19, 5).cumprod(1), r(37, 3).half().cumprod(1), *r(17, 23).cummax(1), *r(17, 5).long().cummin(1)),
         "scan max": lambda: r(67, 21).cummax(0),
         "sort": lambda: r(3, 67).sort(1, descending=True),
@@ -381,6 +404,8 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "index_add long": lambda: r(5, 2).index_add(0, many, r(70, 2)),
         "index_add rows": lambda: r(5, 35).index_add(0, many[:9], r(9, 35)),
         "index_add of copies": collected,
+        "index_add in order": ordered,
+        "rows with their indices": claimed,
         "index_select rows": lambda: r(5, 35).index_select(0, many[:9]),
         "gather rows": lambda: (
             *grads(lambda x: x.gather(1, many[:60].reshape(3, 20)), r(3, 35)), r(3, 35).gather(1, many[:60].reshape(20, 3).t()),

@@ -188,7 +188,7 @@ def run(
     name: str,
     buffers: Sequence[Buffer],
     scalars: Sequence[int],
-    work: int | tuple[int, int],
+    work: int | tuple[int, int] | tuple[tuple[int, int], tuple[int, int]],
     nbytes: int = 0,
     longs: Sequence[int] = (),
     **key: Any,
@@ -197,15 +197,17 @@ def run(
     scalars.
 
     `work` is the number of work-items of a CPU schedule (local size 1), or of elements of a grid-
-    stride GPU schedule; a pair gives global and local size as they are.
+    stride GPU schedule; a pair gives global and local size as they are, of one dimension or two.
     """
     kind = "l" if key["I"] == "long" else "i"
     types = "b" * len(buffers) + kind * len(scalars) + "l" * len(longs)
     kernel = _kernel(backend, template, name, types, tuple(key.items()))
-    if isinstance(work, tuple):
+    size: tuple[int, ...]
+    local: tuple[int, ...]
+    if not isinstance(work, tuple):
+        size, local = ((gpu_size(work),), (GPU_GROUP,)) if key.get("gpu") else ((work,), (1,))
+    elif isinstance(work[0], tuple):
         size, local = work
-    elif key.get("gpu"):
-        size, local = gpu_size(work), GPU_GROUP
     else:
-        size, local = work, 1
-    backend.launch(kernel, (size,), (local,), [*buffers, *scalars, *longs], nbytes)
+        size, local = work[:1], work[1:]
+    backend.launch(kernel, size, local, [*buffers, *scalars, *longs], nbytes)

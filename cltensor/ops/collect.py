@@ -1,4 +1,4 @@
-"""Copies to whose rows others are added, in one launch: what index_add, and the gradients of rows that were looked up, come to.
+"""Copies to whose rows others are added, written once: what index_add, and the gradients of rows that were looked up, come to.
 
 Owns which tensors allow it. Knows no gradient; who is refused does what it does elsewhere.
 """
@@ -21,7 +21,7 @@ from .replay import Replayed
 
 
 def collected(t: Tensor, index: Tensor, values: Tensor, wrap: bool) -> Tensor | None:
-    """A copy of `t` with the rows `values` added to those that a vector of indices names; None where that is not one launch.
+    """A copy of `t` with the rows `values` added to those that a vector of indices names; None where the kernels for it do not fit.
 
     `wrap`: negative indices count from the end, and bad ones are an IndexError.
     """

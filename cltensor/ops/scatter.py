@@ -155,10 +155,11 @@ def _anew(t: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = Non
     if dim != t.ndim - 1 or not index.numel() or index.shape[:-1] != t.shape[:-1]:
         return None
     count = index.shape[-1] if index.ndim else 1
-    if not writing.fits_anew(backend_of(t), t.dtype, tuple(t.shape), count, reduce is not None):
+    adds, many = reduce is not None, is_tensor(src)
+    if not writing.fits_anew(backend_of(t), t.dtype, tuple(t.shape), count, adds, not many):
         return None
     operands = [index]
-    if is_tensor(src):
+    if many:
         if src.shape != index.shape or not (src.is_contiguous() or not any(src.stride())):
             return None
         operands.append(src)
@@ -171,7 +172,7 @@ def _anew(t: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = Non
         operands.append(t)
     if not (index.is_contiguous() and t.is_contiguous()):
         return None
-    number = None if is_tensor(src) else src
+    number = None if many else src
     based = operands[-1] is t
     return _scattered_anew(operands, Sizes(t.shape), t.dtype, number, reduce, based)[0]
 

@@ -1,7 +1,7 @@
 <%doc>
-Moves elements between a strided region and one whose offset index operands add to.
+Moves elements between a strided region and one whose offset index operands add to, on a CPU.
 get: dst[p] = src[p + sum index_k[p] * step_k];  set: dst[p + sum ...] = src[p] or a scalar. No index operand: a strided copy or fill.
-CPU: a work-item walks one chunk of the space in row-major order. GPU: a work-item is an element, grid-stride.
+A work-item walks one chunk of the space in row-major order.
 `hoist`: no index varies along the innermost dim, so it is read once per run and the inner loop only moves.
 `ahead`: so many times eight elements of a get are asked for before the first of them is read, if not 0.
 `step`: 1 or -1 where a run is a copy of vectors as they lie, or turned round; cache lines are written whole, past the cache if `headers` say so.
@@ -54,9 +54,7 @@ static inline void copy_run(__global T *restrict to, __global const T *restrict 
     for (; i < n; ++i) to[i] = from[${'-' * (step < 0)}i];
 }
 % endif
-% if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
-% endif
 __kernel void ${fn}(__global T *restrict dst\
 % if not scalar:
 , __global const T *restrict src\
@@ -85,16 +83,9 @@ ${w.params('p', rank, names)}\
     const T fill = pun.value;
 % endif
 % if k:
-    status += slot${"" if gpu else " + 4 * (I)get_global_id(0)"};
+    status += slot + 4 * (I)get_global_id(0);
 % endif
 <% value = 'fill' if scalar else 'src[xs]' %>
-% if gpu:
-<%w:lane p="p" rank="${rank}" names="${names}" last="n">
-        I xd = od + p_d${"" if scalar else ", xs = os + p_s"};
-        ${w.lookup(k, 'p', 'x' + swing, wrap, gpu, 'continue;', 'p_i')}
-        dst[xd] = ${value};
-</%w:lane>
-% else:
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0), first = n / parts * part + min(part, (I)(n % parts));
     const I count = n / parts + (part < n % parts);
 % if step:
@@ -102,7 +93,7 @@ ${w.params('p', rank, names)}\
 <%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}" run="${run}" limit="0">
 </%w:each>
 % elif hoist:
-<% run = 'I lift = 0, lim = p_run;' + capture(w.lookup, k, 'p', 'lift', wrap, gpu, 'lim = 0;', 'p_pos', '_at') %>
+<% run = 'I lift = 0, lim = p_run;' + capture(w.lookup, k, 'p', 'lift', wrap, False, 'lim = 0;', 'p_pos', '_at') %>
 <%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}" run="${run}" limit="lim">
             dst[od + p_d${" + lift" if side == "set" else ""}] = ${"fill" if scalar else "src[os + p_s" + (" + lift]" if side == "get" else "]")};
 </%w:each>
@@ -162,15 +153,14 @@ ${w.params('p', rank, names)}\
     if (bad) {
 <%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}">
             I ignored = 0;
-            ${w.lookup(k, 'p', 'ignored', wrap, gpu, 'continue;', 'p_i')}
+            ${w.lookup(k, 'p', 'ignored', wrap, False, 'continue;', 'p_i')}
 </%w:each>
     }
 % else:
 <%w:each p="p" rank="${rank}" names="${names}" first="first" last="first + count" units="${units}">
             I xd = od + p_d${"" if scalar else ", xs = os + p_s"};
-            ${w.lookup(k, 'p', 'x' + swing, wrap, gpu, 'continue;', 'p_i')}
+            ${w.lookup(k, 'p', 'x' + swing, wrap, False, 'continue;', 'p_i')}
             dst[xd] = ${value};
 </%w:each>
-% endif
 % endif
 }

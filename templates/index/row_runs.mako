@@ -2,8 +2,7 @@
 Reduces along rows of few contributions that have indices of their own; GPU schedule, one kernel. A work-group takes B rows of up to N contributions
 into local memory and sorts them by destination and position, as one integer: keys differ, so a network may sort them (bitonic, two of its steps
 between barriers). The lane at the first of a run adds the run up, in order. A bad index is noted and goes behind all others, as what is not there does.
-`fresh`: rows of dst, which are dense, begin as those of `start`, or as zeros.
-Variables: fn dt action fresh start I rank_c rank_s index wrap L N B; B * N is four times L, or eight.
+Variables: fn dt action I rank_c rank_s index wrap L N B; B * N is four times L, or eight.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="r" file="combine.mako"/>\
@@ -11,7 +10,6 @@ Variables: fn dt action fresh start I rank_c rank_s index wrap L N B; B * N is f
 names = ['d', 's', 'i0']
 bits, total = N.bit_length() - 1, B * N
 each = range(total // L)
-kept = 'ushort' if dt.code == 'f16' else dt.cl # what moves
 def row(e): return f'first + {e} / {N}' if B > 1 else 'first'
 def begin(e): return f'({e} & {-N}) + ' if B > 1 else ''
 %>\
@@ -25,13 +23,7 @@ ${r.combine(dt, action)}
 #define CLT_ORDER(a, b) { const uint less = min(a, b), more = max(a, b); a = up ? less : more; b = up ? more : less; }
 __attribute__((reqd_work_group_size(${L}, 1, 1)))
 __kernel void ${fn}(__global T *dst, __global const T *src\
-% if start:
-, __global const T *start\
-% endif
 , __global const ${index[0]} *i0, __global long *status, const I slot, const I nc, const I ns, const I od, const I os\
-% if start:
-, const I ob\
-% endif
 , const I oi0, const I t0_size, const I t0_step${w.params('c', rank_c, names)}${w.params('s', rank_s, names)}) {
     __local uint keys[${total}];
     __local R values[${total}];
@@ -70,24 +62,7 @@ __kernel void ${fn}(__global T *dst, __global const T *src\
             keys[e${n}] = key;
         }
 % endfor
-% if fresh:
-        const I begin = first * t0_size, end = min(first + ${B}, ns) * t0_size;
-        __global ${kept} *made = (__global ${kept} *)dst + od;
-        I e = begin + lane;
-% if start:
-        __global const ${kept} *from = (__global const ${kept} *)start + ob;
-        for (; e + ${3 * L} < end; e += ${4 * L}) { // four are on their way
-            const ${kept} ${', '.join(f'm{j} = from[e + {j * L}]' for j in range(4))};
-% for j in range(4):
-            made[e + ${j * L}] = m${j};
-% endfor
-        }
-% endif
-        for (; e < end; e += ${L}) made[e] = ${'from[e]' if start else '0'};
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-% else:
         barrier(CLK_LOCAL_MEM_FENCE);
-% endif
 % for level in range(1, bits + 1):
 % if level % 2:
         for (int p = lane; p < ${total // 2}; p += ${L}) {

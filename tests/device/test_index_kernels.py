@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import kernel_tools as kt
@@ -181,33 +180,6 @@ def test_many_rows_with_indices_of_their_own(be: Any, reduce: str, monkeypatch: 
             scatter.scatter(be, o, dim, kt.put(be, i), kt.put(be, s), reduce, include_self)
             expected = z.clone().scatter_reduce_(dim, i, s, reduce, include_self=include_self)
             kt.same(kt.get(be, o), expected, 1e-5)
-
-
-@pytest.mark.parametrize("dtype", ["bool", "float16", "bfloat16", "float32", "complex128"])
-@pytest.mark.parametrize("rows", [4, 9, 300])
-def test_rows_are_made_and_added_to_in_one_pass(
-    be: Any, dtype: str, rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of zeros or of a copy; `src` may be one element."""
-    poison(be, monkeypatch)
-    monkeypatch.setattr(moves, "_GROUPS", 2)
-    info = dataclasses.replace(be.info, compute_units=min(be.info.compute_units, 4))
-    monkeypatch.setattr(be, "info", info)
-    kind, width, count = getattr(torch, dtype), 270, 45
-    i = kt.integers(0, width, (rows, count))
-    z = kt.integers(0, 2, (rows + 1, width)).to(kind)[1:]  # an offset
-    s, one = kt.integers(0, 2, (rows, count), 1).to(kind), torch.ones(1, 1).to(kind)
-    operand = kt.put(be, z)
-    if not scatter.fits_anew(be, operand.dtype, (rows, width), count, True):
-        assert not is_gpu(be)  # which has more registers for what is rounded
-        return
-    for src in (s, one.expand(rows, count)):
-        for base in (z, None):
-            start = operand if base is not None else None
-            put = (kt.put(be, i), kt.put(be, src))
-            found = scatter.scattered(be, operand.dtype, (rows, width), start, *put, "add")
-            expected = z if base is not None else torch.zeros_like(z)
-            kt.same(kt.get(be, found), expected.scatter_add(1, i, src))
 
 
 def test_a_bad_index_of_a_row_is_named(be: Any) -> None:

@@ -1,4 +1,4 @@
-"""Rows made anew from the rows that an index sends to them, on a CPU schedule: index_add, and the gradients of rows looked up.
+"""Rows made anew from the rows that an index sends to them: index_add, and the gradients of rows looked up. On a GPU ordered.py does it.
 
 A copy that is then added to is written twice and read twice. Here each row is written once, by who has listed what goes there.
 Owns when that pays, and the launch; what an op means is for scatter.py and lookup.py. Knows operands and backends, nothing of tensors.
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from ...dtypes import dtype
 from ..checks import Describe, checking
 from ..operand import Operand
-from ..region import LINE, empty, past_cache, run, workers
+from ..region import LINE, empty, is_gpu, past_cache, run, workers
 from ..source import include
+from . import ordered
 
 if TYPE_CHECKING:
     from ...runtime import Backend
@@ -28,6 +29,8 @@ SHARES = 2  # ranges of rows for each core: indices may prefer some
 
 def fits(backend: Backend, dt: dtype, rows: int, width: int, n: int) -> bool:
     """Whether `collect` can make rows of so many elements, and should."""
+    if is_gpu(backend):
+        return ordered.fits(backend, dt, rows, width, n)
     if backend.info.kind != "cpu" or dt.is_complex or dt.code in ("b8", "f16", "bf16"):
         return False
     size = width * dt.itemsize
@@ -48,6 +51,8 @@ def collect(
 
     A row is all dims after the first, dense in `src`, too, or one element repeated.
     """
+    if is_gpu(backend):
+        return ordered.collect(backend, dt, shape, base, index, src, wrap, describe)
     result = empty(backend, dt, shape)
     rows, width, n, size = shape[0], math.prod(shape[1:]), index.shape[0], dt.itemsize
     lanes = min(16, LINE // size)

@@ -34,6 +34,7 @@ from ..region import (
 )
 from ..source import include
 from . import rows
+from .lanes import move as move_by_lanes
 
 if TYPE_CHECKING:
     from ...runtime import Backend
@@ -45,7 +46,6 @@ _SERIAL_LANES, _SERIAL_STEPS = 256, 256
 _ROW, _HELD, _EACH = 2048, 8, 4
 _ROOM = 1 << 14  # bytes of local memory for it, with which several groups run at once
 _GROUPS = 1 << 16  # that walk through all rows
-_WIDTH = 1 << 14  # elements of a row that one of them copies
 FAR = 16  # eights of elements between asking for what lies anywhere and reading it
 ANYWHERE = 8  # elements moved in order in the time that one is found anywhere
 
@@ -113,14 +113,17 @@ def move(
     wrap: bool = False,
     describe: Describe | None = None,
 ) -> None:
-    """Launch index/move.mako over `space`; `src` is an operand or the two words of a scalar's bits."""
+    """Move elements over `space`; `src` is an operand or the two words of a scalar's bits."""
     if not math.prod(space):
         return
     source = [src] if isinstance(src, Operand) else []
     words: Sequence[int] = () if isinstance(src, Operand) else src
     strides = [dst_strides, *([src_strides] if source else []), *(t.strides for t in through)]
     dims = Dims(space, strides)
-    if side == "get" and describe is not None and source and not is_gpu(backend):
+    if is_gpu(backend):
+        move_by_lanes(backend, side, [dst, *source], words, dims, through, wrap, describe)
+        return
+    if side == "get" and describe is not None and source:
         if rows.take(backend, dst, source[0], dims, through, wrap, describe):
             return
     operands = [dst, *source, *(t.operand for t in through)]
@@ -146,21 +149,18 @@ def _moving(
     wrap: bool,
 ) -> _Launch:
     """Choose the kernel of a move and divide its work: the destination, the source if it is no scalar, and the indices."""
-    dt, gpu = operands[0].dtype, is_gpu(backend)
+    dt = operands[0].dtype
     moving = 1 if scalar else 2
-    hoist = (
-        not gpu and all(s[-1] == 0 for s in dims.strides[moving:]) if dims.sizes[-1] >= 8 else False
-    )
-    units = () if gpu else dims.units()
-    step = 0 if gpu or through or scalar else _step_in_runs(dims, dt.itemsize)
+    hoist = dims.sizes[-1] >= 8 and all(s[-1] == 0 for s in dims.strides[moving:])
+    units = dims.units()
+    step = 0 if through or scalar else _step_in_runs(dims, dt.itemsize)
     streamed = step != 0 and past_cache(backend, dims.n * dt.itemsize)
-    work, ahead = dims.n, 0
-    if not gpu:
-        if side == "get" and through and not hoist and dims.sizes[-1] >= FAR * 16:
-            reach = sum([abs(t.step) * t.size for t in through]) * dt.itemsize
-            ahead = FAR if reach > STREAM else 0
-        pace = ANYWHERE if through and not hoist else 1
-        work = workers(backend, pace * dims.n, backend.tuned.get("move.grain", GRAIN))
+    ahead = 0
+    if side == "get" and through and not hoist and dims.sizes[-1] >= FAR * 16:
+        reach = sum([abs(t.step) * t.size for t in through]) * dt.itemsize
+        ahead = FAR if reach > STREAM else 0
+    pace = ANYWHERE if through and not hoist else 1
+    work = workers(backend, pace * dims.n, backend.tuned.get("move.grain", GRAIN))
     shape = "s" if scalar else ""
     name = f"{side}{shape}_b{dt.itemsize}_r{dims.rank}_k{len(through)}"
     name += "_back" * (step < 0) + "_streamed" * streamed
@@ -172,10 +172,9 @@ def _moving(
         "index": tuple(t.operand.dtype.cl for t in through),
         "widths": tuple(t.operand.dtype.itemsize for t in through),
         "wrap": wrap,
-        "hoist": hoist or (not gpu and not through),
+        "hoist": hoist or not through,
         "units": units[:moving],
         "flat": units[moving:],
-        "gpu": gpu,
         "scalar": scalar,
         "step": step,
         "size": dt.itemsize,
@@ -317,78 +316,44 @@ def _shares(backend: Backend, dt: dtypes.dtype, count: int, places: int) -> _Sha
     size = 1 << max((count - 1).bit_length(), 1)
     lanes = min(256, max(64, size // _EACH), 1 << backend.info.max_group.bit_length() - 1)
     rows = max(_EACH * lanes // size, 1)
-    accumulator = _summed(dt)
+    accumulator = summed(dt)
     room = rows * size * (4 + accumulator.itemsize)
     if size > min(_ROW, _HELD * lanes) or room > min(_ROOM, backend.info.local_mem):
         return None
     return _Shares(lanes, rows, size) if places < (1 << 32) // size else None
 
 
-def _combine_in_rows(backend: Backend, meeting: Meeting, start: Operand | None = None, fresh: bool = False) -> bool:  # fmt: skip
-    """Reduce by destination on a GPU schedule, in local memory, where each position of `s` has its own few contributions and one index.
-
-    `fresh`: rows of the destination, which are dense, begin as those of `start`, or as zeros.
-    """
+def _combine_in_rows(backend: Backend, meeting: Meeting) -> bool:
+    """Reduce by destination on a GPU schedule, in local memory, where each position of `s` has its own few contributions and one index."""
     action, dst, src, c, s, through, _, describe, factor = meeting
     if factor or len(through) != 1 or any(c.strides[0]):
         return False
     shares = _shares(backend, dst.dtype, c.n, through[0].size)
     if shares is None:
         return False
-    begun, index = [start] if start else [], through[0].operand
-    buffers = [x.buffer for x in (dst, src, *begun, index)]
+    index = through[0].operand
     groups = min(-(-s.n // shares.rows), _GROUPS)
     with checking(backend, describe) as status:
-        scalars = [status.offset, c.n, s.n, dst.offset, src.offset, *(x.offset for x in begun)]
-        begins = ("_of_zeros", "_of_rows")[len(begun)] if fresh else ""
+        scalars = [status.offset, c.n, s.n, dst.offset, src.offset]
         run(
             backend,
             "index/row_runs",
-            f"index_row_runs_{action}_{dst.dtype.code}_n{shares.size}_r{c.rank}{s.rank}{begins}",
-            [*buffers, status.buffer],
+            f"index_row_runs_{action}_{dst.dtype.code}_n{shares.size}_r{c.rank}{s.rank}",
+            [x.buffer for x in (dst, src, index)] + [status.buffer],
             [*scalars, *_targets(through), *c.args(), *s.args()],
             (groups * shares.lanes, shares.lanes),
-            c.n * s.n * (3 * dst.dtype.itemsize + index.dtype.itemsize)
-            + fresh * (1 + len(begun)) * dst.nbytes,
+            c.n * s.n * (3 * dst.dtype.itemsize + index.dtype.itemsize),
             **_common(backend, meeting, False),
             dt=dst.dtype,
             action=action,
             L=shares.lanes,
             N=shares.size,
             B=shares.rows,
-            fresh=fresh,
-            start=bool(begun),
         )
     return True
 
 
-def fits_anew(backend: Backend, dt: dtypes.dtype, rows: int, width: int, count: int) -> bool:
-    """Tell whether `anew` can make so many rows of so many elements: those that a work-group is not long at, and enough for all units."""
-    enough = rows >= backend.info.compute_units and count > 32 and 0 < width <= _WIDTH
-    return is_gpu(backend) and enough and _shares(backend, dt, count, width) is not None
-
-
-def anew(
-    backend: Backend,
-    action: str,
-    dt: dtypes.dtype,
-    shape: tuple[int, ...],
-    base: Operand | None,
-    index: Operand,
-    src: Operand,
-    describe: Describe,
-) -> Operand:
-    """Do as rows.anew on a GPU schedule."""
-    result, n, width = empty(backend, dt, shape), index.shape[-1], shape[-1]
-    unit, rows = int(any(src.strides)), math.prod(shape[:-1])
-    c, s = Dims((n,), [(0,), (unit,), (1,)]), Dims((rows,), [(width,), (n * unit,), (n,)])
-    through = [Through(index, index.strides, width, 1)]
-    meeting = Meeting(action, result, src, c, s, through, False, describe, None)
-    _combine_in_rows(backend, meeting, base, True)
-    return result
-
-
-def _summed(dt: dtypes.dtype) -> dtypes.dtype:
+def summed(dt: dtypes.dtype) -> dtypes.dtype:
     """Return what sums of a type are kept in: what kernels have it in."""
     if dt.cl == dt.reg:
         return dt
@@ -414,7 +379,7 @@ def _combine_sorted(backend: Backend, meeting: Meeting, hoist: bool) -> None:
     ordered, order = sort_flat(backend, keys, none.bit_length())
     # So long that neither what a lane walks nor what is then added up is much more than the other.
     span = 1 << max(6, min(12, n.bit_length() // 2))
-    accumulator = _summed(dst.dtype)
+    accumulator = summed(dst.dtype)
     partial = empty(backend, accumulator, (2 * -(-n // span) * width,))
     buffers = [dst.buffer, src.buffer, *([factor.buffer] if factor else [])]
     buffers += [ordered.buffer, order.buffer, partial.buffer, *lists]

@@ -15,7 +15,7 @@ from ..move.copies import fill_strided
 from ..operand import Operand
 from ..region import Dims, empty, index_type, is_gpu, run, workers
 from ..scalars import Scalar, scalar_operand, scalar_words
-from . import moves, rows
+from . import claims, rows
 from .lookup import bounds_error, over
 from .moves import Through, combine, move
 
@@ -192,11 +192,17 @@ def scatter(
 
 
 def fits_anew(
-    backend: Backend, dt: dtypes.dtype, shape: tuple[int, ...], count: int, adds: bool
+    backend: Backend,
+    dt: dtypes.dtype,
+    shape: tuple[int, ...],
+    count: int,
+    adds: bool,
+    number: bool,
 ) -> bool:
-    """Tell whether `scattered` can make rows, with so many elements written to each."""
+    """Tell whether `scattered` can make rows, with so many elements, or so often a number, written or added to each."""
     if is_gpu(backend):
-        return adds and moves.fits_anew(backend, dt, numel(shape[:-1]), shape[-1], count)
+        many = claims.fits(backend, dt, numel(shape[:-1]), shape[-1], count, adds)
+        return many and (adds or number)
     return rows.fits_anew(backend, dt, shape[-1], adds)
 
 
@@ -216,11 +222,9 @@ def scattered(
     if not index.shape:  # counts as one element
         index = index._replace(shape=(1,), strides=(1,))
     error = bounds_error(RuntimeError, [len(shape) - 1], [shape[-1]])
-    if is_gpu(backend):
-        assert isinstance(src, Operand)
-        return moves.anew(backend, _ACTIONS[reduce], dt, shape, base, index, src, error)
     value = src if isinstance(src, Operand) else scalar_words(dt, src)
-    return rows.anew(backend, _ACTIONS[reduce], dt, shape, base, index, value, error)
+    make = claims.anew if is_gpu(backend) else rows.anew
+    return make(backend, _ACTIONS[reduce], dt, shape, base, index, value, error)
 
 
 def _self_error(value: int, ordinal: int) -> Exception:

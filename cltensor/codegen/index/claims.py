@@ -1,0 +1,104 @@
+"""Rows made anew on a GPU: rows of another tensor, or zeros, to which elements are written or added where an index of their own says.
+
+What scatter, scatter_add and the gradient of gather are along the last dim. A row is read and written once. Owns when that fits local
+memory, and the launch; what an operation means is for scatter.py. Knows operands and backends, nothing of tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ...dtypes import dtype
+from ..checks import Describe, checking
+from ..operand import Operand
+from ..region import empty, index_type, is_gpu, run, storage
+from .moves import summed
+
+if TYPE_CHECKING:
+    from ...runtime import Backend
+
+_GROUPS = 1 << 16
+_LEAST, _MOST, _EACH = 64, 256, 8  # lanes of a group, and contributions of a lane at most
+_PLACES = 4  # elements of a row that a lane reads at least, if there are lanes enough for its contributions
+_CLAIMS = 4  # for each contribution, where a row has as many places
+_ROOM = 1 << 15  # bytes of a row in local memory
+ROUNDS = 8  # of claims, before lanes go through what is left
+CROWDED = 4  # contributions to each place from which on sorting brings them together sooner
+FEW = 32  # contributions to a row that are left to lanes of their own
+
+
+def _divided(backend: Backend, width: int, count: int) -> tuple[int, int, int, int]:
+    """Return a group's lanes, and how much it has room for: contributions, places, claims."""
+    contributions = 1 << max((count - 1).bit_length(), 1)
+    places = 1 << max((width - 1).bit_length(), 1)
+    lanes = max(_LEAST, min(_MOST, max(contributions, places // _PLACES)))
+    lanes = min(lanes, 1 << backend.info.max_group.bit_length() - 1)
+    contributions = max(contributions, lanes)
+    return lanes, contributions, places, max(contributions, min(places, _CLAIMS * contributions))
+
+
+def fits(backend: Backend, dt: dtype, rows: int, width: int, count: int, adds: bool) -> bool:
+    """Tell whether `anew` can make so many rows of so many elements, and so many written to each: enough for all units."""
+    if not is_gpu(backend) or rows < backend.info.compute_units or not count > 0:
+        return False
+    size = summed(dt).itemsize
+    if not 0 < width * size <= _ROOM or (adds and not FEW < count <= CROWDED * width):
+        return False
+    lanes, contributions, places, claims = _divided(backend, width, count)
+    room = places * size + (4 * claims + contributions * size + 4) * adds
+    return contributions <= _EACH * lanes and room <= backend.info.local_mem
+
+
+def anew(
+    backend: Backend,
+    action: str,
+    dt: dtype,
+    shape: tuple[int, ...],
+    base: Operand | None,
+    index: Operand,
+    src: Operand | tuple[int, int],
+    describe: Describe,
+) -> Operand:
+    """Copy `base` (dense; zeros for None) and write `src` into each row where the row of `index` (dense) says.
+
+    `src` is dense, one element repeated, or the words of a number's bits, which are not added.
+    """
+    result, n, width = empty(backend, dt, shape), index.shape[-1], shape[-1]
+    rows = math.prod(shape[:-1])
+    lanes, contributions, places, claims = _divided(backend, width, n)
+    sources, begun = [src] if isinstance(src, Operand) else [], [base] if base else []
+    unit = int(any(src.strides)) if isinstance(src, Operand) else 0
+    begins = "of_rows" if begun else "of_zeros"
+    what = f"{action}_{dt.code}" if sources else f"set_b{dt.itemsize}"
+    every = [result, *sources, *begun, index]
+    with checking(backend, describe) as status:
+        run(
+            backend,
+            "index/row_claims",
+            f"index_row_claims_{what}_{index.dtype.code}_n{contributions}_w{places}_{begins}",
+            [*(x.buffer for x in every), status.buffer],
+            [
+                *(status.offset, n, rows, width),
+                *(number for x in sources for number in (x.offset, n * unit, unit)),
+                *(x.offset for x in begun),
+                index.offset,
+            ],
+            (min(rows, _GROUPS) * lanes, lanes),
+            result.nbytes * (1 + len(begun))
+            + rows * n * (index.dtype.itemsize + unit * dt.itemsize),
+            () if isinstance(src, Operand) else src,
+            I=index_type(backend, *every),
+            dt=dt,
+            T="ulong2" if dt.itemsize == 16 else storage(dt),
+            action=action,
+            start=bool(begun),
+            number=not sources,
+            index=index.dtype.cl,
+            L=lanes,
+            N=contributions,
+            W=places,
+            H=claims,
+            ROUNDS=ROUNDS,
+        )
+    return result

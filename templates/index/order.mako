@@ -1,0 +1,131 @@
+<%doc>
+Begins rows made anew, and puts in order who is added to them; GPU, one kernel. A work-group owns a range of dst's rows: it makes them those of `start`,
+or zeros, reads all indices, counts those of rows before its own, and lists those of its own by row and position, as one integer. Each finds its
+place by how many of the list come before it, so nothing depends on the order in which lanes came to the list. Where more are of its rows than a
+list holds, they are counted by row, and each tile of indices goes behind those before it.
+keys: the row of each contribution, order: its position. Bad indices are noted by the first group, and come last, as none of the rows.
+Variables: fn T start index wrap I L U M: lanes, indices of each on their way, and rows of a group and of its list at most.
+</%doc>\
+<%namespace name="w" file="/walk.mako"/>\
+## The row of the index at `at`, -1 for a bad one.
+<%def name="row(at, v)">\
+% if wrap:
+            ${v} += ${v} < 0 ? (long)rows : 0;
+% endif
+            if ((ulong)${v} >= (ulong)rows) ${v} = -1;
+</%def>\
+${w.prelude()}
+typedef ${I} I;
+#define CLT_NONE 0xffffffffu
+typedef ${T} T;
+__attribute__((reqd_work_group_size(${L}, 1, 1)))
+__kernel void ${fn}(__global T *restrict dst\
+% if start:
+, __global const T *restrict start\
+% endif
+, __global const ${index} *restrict i0, __global uint *restrict keys, __global uint *restrict order, __global long *status, const I slot,
+  const I n, const I rows, const I width, const I bits\
+% if start:
+, const I ob\
+% endif
+, const I oi0, const I index_step) {
+    __local uint found[${M}], count, before;
+    __local uint4 tile[${L // 4}];
+    const int lane = (int)get_local_id(0);
+    const I part = (I)get_group_id(0), parts = (I)get_num_groups(0);
+    const I each = rows / parts, more = rows % parts;
+    const I top = part * each + min(part, more), bottom = top + each + (part < more);
+    status += slot;
+    if (lane == 0) count = before = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint less = 0;
+    for (I first = lane; first < n; first += ${L * U}) {
+% for u in range(U):
+        const I at${u} = first + ${u * L};
+        long v${u} = at${u} < n ? (long)i0[oi0 + at${u} * index_step] : -1;
+% endfor
+% for u in range(U):
+        if (at${u} < n) {
+            ${row(f'at{u}', f'v{u}')}
+            if (v${u} < 0) {
+                if (part == 0 && atomic_cmpxchg((volatile __global int *)status, 0, 1) == 0) {
+                    status[1] = (long)i0[oi0 + at${u} * index_step]; status[2] = 0; status[3] = (long)at${u};
+                }
+            } else if (v${u} < (long)top) ++less;
+            else if (v${u} < (long)bottom) {
+                const uint place = atomic_inc(&count);
+                if (place < ${M}) found[place] = (uint)(v${u} - (long)top) << bits | (uint)at${u};
+            }
+        }
+% endfor
+    }
+    if (less) atomic_add(&before, less);
+    const I end = bottom * width;
+    I e = top * width + lane;
+% if start:
+    __global const T *from = start + ob;
+    for (; e + ${3 * L} < end; e += ${4 * L}) { // four are on their way
+        const T ${', '.join(f'm{j} = from[e + {j * L}]' for j in range(4))};
+% for j in range(4):
+        dst[e + ${j * L}] = m${j};
+% endfor
+    }
+    for (; e < end; e += ${L}) dst[e] = from[e];
+% else:
+    for (; e < end; e += ${L}) dst[e] = (T)(0);
+% endif
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const uint base = before;
+    if (count <= ${M}) {
+        for (uint k = (uint)lane; k < count; k += ${L}) {
+            const uint own = found[k];
+            uint rank = 0;
+            for (uint j = 0; j < count; ++j) rank += found[j] < own;
+            keys[base + rank] = (uint)top + (own >> bits);
+            order[base + rank] = own & ((1u << bits) - 1);
+        }
+    } else {
+        const int mine = (int)(bottom - top);
+        for (int k = lane; k < mine; k += ${L}) found[k] = 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (I at = lane; at < n; at += ${L}) {
+            long v = (long)i0[oi0 + at * index_step];
+            ${row('at', 'v')}
+            if (v >= (long)top && v < (long)bottom) atomic_inc(found + (int)(v - (long)top));
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        // Where each row begins.
+% for r in range(-(-M // L)):
+        uint begins${r} = base;
+        for (int k = 0; k < min(mine, lane + ${r * L}); ++k) begins${r} += found[k];
+% endfor
+        barrier(CLK_LOCAL_MEM_FENCE);
+% for r in range(-(-M // L)):
+        if (lane + ${r * L} < mine) found[lane + ${r * L}] = begins${r};
+% endfor
+        for (I first = 0; first < n; first += ${L}) {
+            const I at = first + lane;
+            long v = at < n ? (long)i0[oi0 + at * index_step] : -1;
+            if (at < n) {
+                ${row('at', 'v')}
+            }
+            const uint own = v >= (long)top && v < (long)bottom ? (uint)(v - (long)top) : CLT_NONE;
+            ((__local uint *)tile)[lane] = own;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (own != CLT_NONE) {
+                uint place = found[own];
+                for (int j = 0; j < lane / 4; ++j) {
+                    const uint4 same = tile[j];
+                    place += (same.x == own) + (same.y == own) + (same.z == own) + (same.w == own);
+                }
+                for (int j = lane & -4; j < lane; ++j) place += ((__local uint *)tile)[j] == own;
+                keys[place] = (uint)top + own;
+                order[place] = (uint)at;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (own != CLT_NONE) atomic_inc(found + own);
+        }
+    }
+    if (part == parts - 1)
+        for (I k = (I)(base + count) + lane; k < n; k += ${L}) keys[k] = CLT_NONE;
+}
