@@ -1,19 +1,13 @@
-## Tiles of implicit matrix products (conv/gpu.mako), where a work-item is a lane. A work-group of G x G items makes a tile of TM x TM numbers, TM = G * W.
+## What matrix products of devices where a work-item is a lane share. A work-group of G x G items makes a tile of TM x TM numbers, TM = G * W.
 ## Item (lx, ly) has W x W of them in registers: rows and columns by fours, 4 * G between two fours, so that it reads local memory by
-## vectors and its neighbours read what lies beside. Of 256 items 32 in a row are 8 x 4 of them, two neighbours beneath each other:
-## NVIDIA's local memory then answers half of them at a time instead of a quarter. Nothing is indexed by a number that is not known here: no compiler then keeps the sums in memory.
+## vectors and its neighbours read what lies beside. Nothing is indexed by a number that is not known here: no compiler then keeps the sums in memory.
 ## Sums go through K in order, whatever G, W and BK are.
 
 <%def name="tiles(acc, G, W, BK)">\
 <% TM = G * W %>\
     __local ${acc}4 tiles[${max(2 * BK * (TM // 4 + 1), G * TM // 4)}];
     __local ${acc} *const at = (__local ${acc} *)tiles, *const bt = at + ${BK * (TM + 4)};
-    const int lane = get_local_id(1) * ${G} + get_local_id(0);
-% if G == 16:
-    const int lx = lane / 32 % 2 * 8 + lane / 2 % 8, ly = lane / 64 * 4 + lane % 2 + lane / 16 % 2 * 2;
-% else:
-    const int lx = get_local_id(0), ly = get_local_id(1);
-% endif
+    const int lx = get_local_id(0), ly = get_local_id(1), lane = ly * ${G} + lx;
 </%def>
 
 ## Where number (k, i) of a tile lies in `at` or `bt`.
