@@ -20,6 +20,7 @@ from support import poison
 
 import cltensor as ct
 from cltensor.codegen.products import product
+from cltensor.codegen.reduce import reduction
 from cltensor.ops import replay
 from cltensor.runtime import Backend, device, device_list, get_backend
 from cltensor.runtime import backend as backend_module
@@ -159,12 +160,16 @@ def test_lanes_that_take_several_elements_write_none_beside_them(
     assert not found[n + 32 :].any()
 
 
+@pytest.mark.parametrize("announces", [False, True])
 @pytest.mark.parametrize("units", [1, 40])
 def test_groups_of_many_shapes_reduce(
-    units: int, lanes: Backend, monkeypatch: pytest.MonkeyPatch
+    units: int, announces: bool, lanes: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few and many outputs, elements beside each other or apart, in one piece and in parts."""
+    """Few and many outputs, elements beside each other or apart, in one piece and in parts, which the last group joins or a second launch."""
     monkeypatch.setattr(lanes, "info", dataclasses.replace(lanes.info, compute_units=units))
+    monkeypatch.setattr(reduction, "announces", lambda _backend: announces)
+    reduction._plan.cache_clear()  # type: ignore[attr-defined]
+    replay.forget()
     rng, made = np.random.default_rng(units), []
     launch = lanes.launch_held
     monkeypatch.setattr(lanes, "launch_held", lambda k, *a, **b: (made.append(k.name), launch(k, *a, **b)))  # fmt: skip
@@ -178,7 +183,10 @@ def test_groups_of_many_shapes_reduce(
             np.testing.assert_array_equal(x.argmin(dims).tolist(), a.argmin(dims))
     assert any("gpu_row" in name for name in made)
     assert any("gpu_col" in name for name in made)
-    assert any("merge_gpu" in name for name in made)
+    assert any("merge_gpu" in name for name in made) != announces
+    assert any("gpu_" in name and name.endswith("pj") for name in made) == announces
+    reduction._plan.cache_clear()  # type: ignore[attr-defined]
+    replay.forget()
 
 
 def _softmax(a: np.ndarray, dim: int) -> np.ndarray:
