@@ -4,7 +4,7 @@ python -m benchmarks                      every case, some 20 minutes; results i
 python -m benchmarks --quick              the main cases beside torch and NumPy, under 3 minutes
 python -m benchmarks gemm "rows: softmax" start     families, or cases by the beginning of their label; memory: of trainings
 python -m benchmarks --list               what there is
-python -m benchmarks gemm --kernels --device opencl:0     each case's kernels by the device's own clock (written where --out says)
+python -m benchmarks gemm --kernels --device opencl:0     the device's own time, its share of the peak, its kernels (written where --out says)
 python -m benchmarks --compare a.json b.json     what moved beyond the spread
 python -m benchmarks --table a.json       the Markdown table of the README
 """
