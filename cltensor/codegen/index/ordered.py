@@ -18,10 +18,8 @@ from .moves import summed
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-LANES, LISTED = (
-    512,
-    1024,
-)  # of a group that puts in order: lanes, and rows and contributions that it lists
+# Of a group that puts in order: lanes, and rows and contributions that it lists.
+LANES, LISTED = 512, 1024
 _GROUPS, _AHEAD = 2, 8  # of these for each unit, and indices of a lane on their way
 MOST = 1 << 15  # contributions, each of which every group reads
 _READ = 1 << 24  # of these, how many are read by all groups together
