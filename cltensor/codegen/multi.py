@@ -32,10 +32,7 @@ FLAG = "found"  # the name a chain assigns a mask to, to say whether it holds fo
 CLASSES = (1, 8, 48)  # numbers of slots worth a kernel of their own, below the device's limit
 MAX_SLOTS, GPU_SLOTS = 48, 128
 _GRAIN = 4096  # elements worth a work-item
-_GROUP, _AT_ONCE = (
-    128,
-    4,
-)  # lanes of a GPU's work-group, and elements that each reads before it writes the first
+_GROUP, _AT_ONCE = 128, 4  # a GPU's lanes, and elements that each reads before it writes
 _GROUPS = 64  # a GPU's work-groups for a unit, where there is so much
 _PACE = 650  # elements that a CPU's thread is done with in a microsecond
 _AHEAD = 1536  # bytes between asking for a place and using it

@@ -42,11 +42,8 @@ def move(
         (*(v // wide for v in s[:-1]), s[-1]) if wide > 1 and k < moved else s
         for k, s in enumerate(dims.strides)
     ]
-    n, each, lanes = (
-        dims.n // wide,
-        _MOST,
-        min(_GROUP, 1 << backend.info.max_group.bit_length() - 1),
-    )
+    n, each = dims.n // wide, _MOST
+    lanes = min(_GROUP, 1 << backend.info.max_group.bit_length() - 1)
     while each > 1 and n < each * _LANES * backend.info.compute_units:
         each //= 2
     size = dt.itemsize * wide

@@ -36,10 +36,8 @@ _BESIDE = 16  # rows whose steps a CPU work-item takes together
 # Parts of a long row that are taken together as rows are, where a step of one waits long for the step before: of very long ones more.
 _PIECES, _MANY, _LONG = 64, 256, 1 << 16
 _LANES = 128  # of a GPU work-group
-_ITEMS, _MANY_ITEMS = (
-    32,
-    64,
-)  # bytes of neighbours that a lane of it scans by itself: of whole rows, and of parts of long ones without positions
+# Bytes of neighbours that a lane of it scans by itself: of whole rows, and of parts of long ones without positions.
+_ITEMS, _MANY_ITEMS = 32, 64
 # The most parts of a row on a GPU: a group's lanes join the states of those before, or each lane does.
 _CHUNKS_OF_GROUPS, _CHUNKS_OF_LANES = 1024, 64
 _STATE_BYTES = 32

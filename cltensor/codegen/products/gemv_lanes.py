@@ -32,10 +32,8 @@ AHEAD = 8  # numbers of the matrix a lane asks for at once
 SHARES = (8, 32)  # lanes that go along a row; beyond, all of a group
 DOWN = (4, 16)  # neighbouring lanes that go down neighbouring columns
 FULL = 1024  # lanes that keep a unit busy
-FEW, MANY = (
-    4,
-    8,
-)  # groups a unit: with so few they are of twice as many lanes, so many that make a row each are of half as many
+# Groups a unit: with so few they are of twice as many lanes, so many that make a row each are of half as many.
+FEW, MANY = 4, 8
 PIECES = (8, 4)  # groups a unit that K is cut for, where lanes go down and along
 STEPS = 4  # a piece of K worth a second pass has so many
 
