@@ -54,7 +54,7 @@ def by_kernel(launches: list[Any]) -> list[dict[str, Any]]:
 def one(case: Case, ours: Held | Kit, peer: Held | None, peak: dict[str, float]) -> dict[str, Any]:
     """A case on the device alone: its seconds, the peer's, its share of the device's peak, its kernels.
 
-    Where there is no queue to hold, its kernels' times are added up.
+    Where there is no queue to hold, or a run waits for the device itself, its kernels' times are added up.
     """
     queue = ours if isinstance(ours, Held) else None
     kit = ours.kit if isinstance(ours, Held) else ours
