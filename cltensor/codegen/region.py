@@ -157,6 +157,11 @@ def past_cache(backend: Backend, results: int) -> bool:
     return results >= STREAM and backend.info.host_shared
 
 
+def group_limit(backend: Backend) -> int:
+    """Return the largest power of two that a work-group may have as lanes."""
+    return 1 << backend.info.max_group.bit_length() - 1
+
+
 def gpu_size(work: int) -> int:
     """Return the global size of a grid-stride GPU launch over `work` elements."""
     return max(1, min(-(-work // GPU_GROUP), _GPU_LANES // GPU_GROUP)) * GPU_GROUP

@@ -14,6 +14,7 @@ import numpy as np
 from ...layouts import contiguous_strides, numel
 from ..operand import Operand
 from ..products.product import LONG, WIDE, access_variables, accumulator, built, ceil_div
+from ..region import group_limit
 from ..source import render
 from .window import LONGS, counter, numbers, reach
 
@@ -123,7 +124,7 @@ def weigh(
 
 def _lanes(backend: Backend, most: int = 128) -> int:
     """Return the items of a work-group."""
-    return max(min(most, 1 << backend.info.max_group.bit_length() - 1), 64)
+    return max(min(most, group_limit(backend)), 64)
 
 
 def _room(dt: dtype, slices: int, numbers: int) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...dtypes import dtype
 from ..checks import Describe, checking
 from ..operand import Operand
-from ..region import empty, index_type, is_gpu, run, storage
+from ..region import empty, group_limit, index_type, is_gpu, run, storage
 from .moves import summed
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _divided(backend: Backend, width: int, count: int) -> tuple[int, int, int, i
     contributions = 1 << max((count - 1).bit_length(), 1)
     places = 1 << max((width - 1).bit_length(), 1)
     lanes = max(_LEAST, min(_MOST, max(contributions, places // _PLACES)))
-    lanes = min(lanes, 1 << backend.info.max_group.bit_length() - 1)
+    lanes = min(lanes, group_limit(backend))
     contributions = max(contributions, lanes)
     return lanes, contributions, places, max(contributions, min(places, _CLAIMS * contributions))
 

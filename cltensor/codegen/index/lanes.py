@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..checks import Describe, checking
 from ..operand import Operand
-from ..region import STORAGE, Dims, index_type, run
+from ..region import STORAGE, Dims, group_limit, index_type, run
 
 if TYPE_CHECKING:
     from ...runtime import Backend
@@ -43,7 +43,7 @@ def move(
         for k, s in enumerate(dims.strides)
     ]
     n, each = dims.n // wide, _MOST
-    lanes = min(_GROUP, 1 << backend.info.max_group.bit_length() - 1)
+    lanes = min(_GROUP, group_limit(backend))
     while each > 1 and n < each * _LANES * backend.info.compute_units:
         each //= 2
     size = dt.itemsize * wide

@@ -25,6 +25,7 @@ from ..region import (
     STREAM,
     Dims,
     empty,
+    group_limit,
     index_type,
     is_gpu,
     past_cache,
@@ -314,7 +315,7 @@ class _Shares(NamedTuple):
 def _shares(backend: Backend, dt: dtypes.dtype, count: int, places: int) -> _Shares | None:
     """Return the shares of rows of so many contributions to so many places; None where local memory is too small."""
     size = 1 << max((count - 1).bit_length(), 1)
-    lanes = min(256, max(64, size // _EACH), 1 << backend.info.max_group.bit_length() - 1)
+    lanes = min(256, max(64, size // _EACH), group_limit(backend))
     rows = max(_EACH * lanes // size, 1)
     accumulator = summed(dt)
     room = rows * size * (4 + accumulator.itemsize)

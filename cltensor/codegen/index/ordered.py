@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...dtypes import dtype, uint32
 from ..checks import Describe, checking
 from ..operand import Operand
-from ..region import empty, index_type, run
+from ..region import empty, group_limit, index_type, run
 from .moves import summed
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def collect(
     while wide > 1 and any(v % wide for v in (width, *(x.offset for x in begun))):
         wide //= 2
     keys, order = (empty(backend, uint32, (n,)) for _ in range(2))
-    lanes = min(LANES, 1 << backend.info.max_group.bit_length() - 1)
+    lanes = min(LANES, group_limit(backend))
     groups, every = _groups(backend, rows), [result, *begun, index, keys, order]
     kind = index_type(backend, result, *begun, index, src)
     size = dt.itemsize * wide
@@ -104,7 +104,7 @@ def _add(
     if dt.cl != dt.reg or dt.is_complex or (unit and (row % wide or src.offset % wide)):
         wide = 1
     stretches, columns, step = -(-n // SPAN), width // wide, wide if unit else 1
-    lanes = min(_ADDING[0], 1 << backend.info.max_group.bit_length() - 1)
+    lanes = min(_ADDING[0], group_limit(backend))
     across = 1
     while across < min(columns, _ADDING[1], lanes):
         across *= 2
