@@ -20,6 +20,7 @@ from types import FunctionType
 from typing import Any
 
 from .attributes import fields, hide
+from .claims import note_claims
 from .interception import TEMPORARY, Ask, ask_first, asking, for_good, twin
 from .ops.elsewhere import ANSWERING
 from .ops.kinds import WATCHING
@@ -346,6 +347,7 @@ def _enrol(cls: Any, **kwargs: Any) -> None:
     hide(cls)
     if not cls.__module__.startswith(f"{__package__}."):
         _show_fields()
+        note_claims(cls, Tensor)
     if cls.__torch_function__ is not disabled:
         stand_in()
 

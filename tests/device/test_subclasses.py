@@ -432,3 +432,64 @@ def test_a_subclass_finds_the_fields_of_its_base(dev: Any) -> None:
     assert torch.Tensor.shape.__get__(x) == (2, 3)
     assert torch.Tensor.dtype.__get__(x) is torch.float32
     assert x.as_subclass(Placed).device == f"on {dev}"
+
+
+class Claiming(torch.Tensor):
+    """Says that it is larger and of another dtype than it is."""
+
+    @property
+    def shape(self) -> Any:
+        return torch.Size((4, 4))
+
+    @property
+    def dtype(self) -> Any:
+        return torch.float64
+
+    def size(self, dim: int | None = None) -> Any:
+        return "many" if dim is None else super().size(dim)
+
+    ndim = 7
+
+
+class Sized:
+    """Not a tensor, but says how large it is."""
+
+    @property
+    def shape(self) -> Any:
+        return torch.Size((9,))
+
+
+class Mixed(Sized, Claiming):
+    """Derives from both."""
+
+
+@pytest.mark.parametrize("kind", [Claiming, Mixed])
+def test_what_a_class_says_of_its_memory_reaches_no_kernel(kind: Any) -> None:
+    rows = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+    plain = torch.tensor(rows)
+    x = plain.as_subclass(kind)
+    assert tuple(x.shape) == ((4, 4) if kind is Claiming else (9,))
+    assert (x.dtype, x.size(), x.size(1), x.ndim) == (torch.float64, "many", 3, 7)
+    assert x.tolist() == x.numpy().tolist() == rows
+    for fn in (
+        lambda t: t + 1, lambda t: t.t(), lambda t: t.view(6), lambda t: t.sum(0), lambda t: t @ torch.ones(3, 2), lambda t: t[1],
+        lambda t: torch.cat([t, t]), lambda t: t.softmax(1), lambda t: t.to(torch.int64), lambda t: t.clone().mul_(2), copy.deepcopy,
+    ):  # fmt: skip
+        made, wanted = fn(x), fn(plain)
+        assert type(made) is kind
+        assert made.tolist() == wanted.tolist()
+    assert repr(x).startswith(f"{kind.__name__}([[0., 1., 2.]")
+
+
+def test_gradients_of_a_class_that_claims_another_shape() -> None:
+    x = torch.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+    (x.as_subclass(Claiming).exp() * 2).sum().backward()
+    assert torch.allclose(x.grad, 2 * x.exp())
+
+
+def test_a_claim_is_read_by_programs_and_set_by_none() -> None:
+    x = torch.zeros(2).as_subclass(Claiming)
+    assert isinstance(inspect.getattr_static(Claiming, "shape").__get__(None, Claiming), property)
+    with pytest.raises(AttributeError, match="shape"):
+        x.shape = torch.Size((2,))
+    assert len(x.tolist()) == 2
