@@ -12,7 +12,7 @@ from typing import Any
 
 from cltensor.config import CONFIG
 
-from . import fixpoint, loader, pocl, processor
+from . import fixpoint, loader, pocl, processor, threads
 
 _TYPES = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia",
@@ -268,6 +268,10 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
     """Ask the driver about `dev`; nothing is created or compiled. A PoCL is told what it needs to be told."""
     extensions = set(dev.extensions.split())
     kind = _kind(cl, dev)
+    inline = "cl_intel_exec_by_local_thread" in extensions
+    units = dev.max_compute_units
+    if inline:  # Intel's for CPUs counts processors, of which it uses as many as loader.py told it
+        units = threads.wanted(units)
     options: tuple[str, ...] = ()
     rounded = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
     if dev.single_fp_config & rounded:
@@ -283,7 +287,7 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
     return DeviceInfo(
         kind=kind,
         host_shared=host_shared,
-        compute_units=dev.max_compute_units,
+        compute_units=units,
         lanes=16 if kind == "cpu" else 1,
         native_lanes=_number(dev, "native_vector_width_float"),
         max_group=dev.max_work_group_size,
@@ -304,7 +308,7 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
         driver_version=clean(dev.driver_version),
         is_pocl=ours,
         compiled_for=processor.rename(dev.int_ptr) if ours else "",
-        inline="cl_intel_exec_by_local_thread" in extensions,
+        inline=inline,
     )
 
 

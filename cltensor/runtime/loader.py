@@ -22,6 +22,7 @@ from cltensor.errors import debug_line
 
 from . import pocl
 from .folders import cache_dir, writable
+from .threads import limit_threads
 
 _lock = threading.Lock()
 _cl: Any = None
@@ -92,6 +93,7 @@ def _prepare_intel() -> None:
     # Its compiler widens loops over vectors until nothing stays in registers: products took four times as long.
     # The kernels say themselves what is a vector.
     os.environ.setdefault("CL_CONFIG_USE_VECTORIZER", "False")
+    limit_threads("DPCPP_CPU_NUM_CUS")
     driver = intel_library()
     if driver is None or "OCL_ICD_VENDORS" in os.environ:
         return

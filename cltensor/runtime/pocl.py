@@ -33,6 +33,7 @@ from cltensor.errors import debug_line
 from . import builtin_header, outline
 from .folders import cache_dir, writable
 from .processor import wide_in_part
+from .threads import limit_threads, number
 
 BUILTINS = "-DCLTENSOR_BUILTINS"
 NO_ASSEMBLY = "-DCLT_NO_ASSEMBLY"
@@ -41,7 +42,7 @@ _scratch: list[tuple[Path, int]] = []  # folders to remove at exit, and whose th
 _short_header = False
 _declarations: Path | None = None  # the file of what is not in the short header
 _WHEELS = (3, 0)  # the version of pip's PoCL, whose header is ours to choose
-_MOST_THREADS = "POCL_CPU_MAX_CU_COUNT"  # of PoCL from 4 on
+_MOST_THREADS = "POCL_CPU_MAX_CU_COUNT"  # of PoCL from 4 on, which runs our kernels itself; a team does as it is told
 _SCRATCH_VARIABLE = "CLTENSOR_POCL_SCRATCH"  # tells children that POCL_CACHE_DIR is not the user's
 
 
@@ -53,30 +54,12 @@ def prepare() -> None:
     # One version of each kernel, for any place in the grid: others are no faster, and to give a binary out PoCL
     # would compile that one too, which takes as long as the kernel did.
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
-    _limit_threads()
+    limit_threads(_MOST_THREADS)
     if _a_thread_per_processor():
         os.environ.setdefault("POCL_AFFINITY", "1")
     if _ours_links():
         _lend_linker()
     _link_files()
-
-
-def _limit_threads() -> None:
-    """Have a PoCL from 4 on, which runs our kernels itself, start no more threads than OMP_NUM_THREADS says; a team does as it says.
-
-    Children inherit the variable, so a lower number holds.
-    """
-    from .team import wanted
-
-    most = wanted(os.cpu_count() or 1)
-    if most < _number(_MOST_THREADS, os.cpu_count() or 1):
-        os.environ[_MOST_THREADS] = str(most)
-
-
-def _number(variable: str, default: int) -> int:
-    """Return what a variable says, 0 where that is no number."""
-    text = os.environ.get(variable)
-    return default if text is None else int(text) if text.isdigit() else 0
 
 
 def _a_thread_per_processor() -> bool:
@@ -88,7 +71,7 @@ def _a_thread_per_processor() -> bool:
     if not hasattr(os, "sched_getaffinity"):
         return False
     ours = os.sched_getaffinity(0)
-    limits = [_number(name, len(ours)) for name in (_MOST_THREADS, "POCL_MAX_PTHREAD_COUNT")]
+    limits = [number(name, len(ours)) for name in (_MOST_THREADS, "POCL_MAX_PTHREAD_COUNT")]
     return ours == set(range(os.cpu_count() or 0)) and min(limits) >= len(ours)
 
 

@@ -30,7 +30,6 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,6 +40,7 @@ from cltensor.symbols import is_symbol, plain
 
 from .machine_code import Function
 from .program import Kernel, kinds, plain_numbers
+from .threads import processors, wanted
 
 if TYPE_CHECKING:
     from .backend import Backend
@@ -72,22 +72,6 @@ def possible(backend: Backend) -> bool:
         and sys.maxsize > 1 << 32
         and CONFIG.team
     )
-
-
-def processors() -> int:
-    """Return how many processors this process may keep busy: those it is bound to, and its control group's share of them."""
-    bound = len(os.sched_getaffinity(0))
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return max(1, min(bound, round(int(quota) / int(period))))
-    except (OSError, ValueError):  # no such group, or "max"
-        return bound
-
-
-def wanted(size: int) -> int:
-    """Return how many threads are to work: OMP_NUM_THREADS of them where that is set, for several processes share a machine by it."""
-    text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return min(size, int(text)) if text.isdigit() and int(text) else size
 
 
 class Team:

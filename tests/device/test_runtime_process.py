@@ -44,14 +44,18 @@ def report(**more):
 """
 
 
+def environment(cache: Path, **environ: str) -> dict[str, str]:
+    """What a process is told: nothing of ours but where to keep kernels, so that all of them use the same driver."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("CLTENSOR_", "POCL_"))}
+    return {**env, "CLTENSOR_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT), **environ}
+
+
 def run(
     code: str, cache: Path, check: bool = True, **environ: str
 ) -> subprocess.CompletedProcess[str]:
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("CLTENSOR_", "POCL_"))}
-    env.update(CLTENSOR_CACHE_DIR=str(cache), PYTHONPATH=str(ROOT), **environ)
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=env,
+        env=environment(cache, **environ),
         capture_output=True,
         text=True,
         timeout=120,
@@ -148,7 +152,7 @@ def test_unwritable_cache_is_survived_with_one_warning(tmp_path: Path) -> None:
 
 
 def test_two_processes_at_once(tmp_path: Path) -> None:
-    env = {**os.environ, "CLTENSOR_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    env = environment(tmp_path)
     code = PROGRAM + "report(result=result())"
     both = [
         subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE)

@@ -28,6 +28,7 @@ from cltensor.runtime import (
     team,
 )
 from cltensor.runtime.folders import shipped
+from cltensor.runtime.threads import processors
 
 # Each group fills local memory of its own and reads it again: groups that shared it would disturb each other.
 PLACES = """
@@ -236,7 +237,7 @@ def test_processors_of_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
     for text, wanted in (("max 100000", 8), ("300000 100000", 3), ("50000 100000", 1), ("", 8)):
         monkeypatch.setattr(Path, "read_text", lambda self, text=text: text)
-        assert team.processors() == wanted
+        assert processors() == wanted
 
 
 def test_a_binary_of_another_kind_is_refused() -> None:

@@ -67,7 +67,7 @@ def test_processes_that_share_a_machine(
         else:
             monkeypatch.setenv(name, text)
     try:
-        pocl._limit_threads()
+        pocl.limit_threads(pocl._MOST_THREADS)
         assert os.environ.get("POCL_CPU_MAX_CU_COUNT") == found
         assert pocl._a_thread_per_processor() is (found is None)
     finally:
