@@ -1,13 +1,15 @@
 // A team of threads that runs the machine code of other kernels (Note [Team] in runtime/team.py, which lays the memory out).
 //
 // The thread that calls team_run works, too; the others are in team_help for ever. They stay awake for a while after
-// each piece of work, for to wake a thread takes longer than most kernels do.
+// each piece of work, for to wake a thread takes longer than most kernels do. Work that team_post leaves is begun by the
+// first helper, or by who waits for it in team_wait; whoever begins a job has the others take part.
 //
 // x86-64 only: OpenCL C has no pointers to functions, so that a call is written in assembler.
 
 #define CLOSED (1L << 62) // of `next`: there is nothing to take
 #define PROCESSORS 1024
 #define LAUNCH_ARGS 96    // arguments and local arrays of a kernel that has local arrays
+#define ORDERS 64         // that may be left undone
 
 // A launch of a kernel: function(arguments, context, group's place along x, y, z). Without `groups`: function(a, b, c).
 struct job {
@@ -25,6 +27,12 @@ struct member {
     long next; // first of its portions that nobody has taken
     long unused1[7];
     ulong own[LAUNCH_ARGS]; // the arguments where it has local arrays of its own
+};
+
+// Jobs to be done one after the other.
+struct order {
+    ulong jobs;
+    long count;
 };
 
 struct team {
@@ -46,6 +54,12 @@ struct team {
     ulong processors[PROCESSORS / 64]; // room for a set of them
     long flush; // denormal numbers are zeros, operands and results
     long unused4[4];
+    long posted; // orders left so far
+    long unused5[7];
+    long done; // of them
+    long busy; // one is being done
+    long unused6[6];
+    struct order orders[ORDERS];
 };
 
 #define READ(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
@@ -147,16 +161,15 @@ static void make_room(__global struct team *team, __global struct member *member
     }
 }
 
-static void wake(__global struct team *team, __global struct member *members, long wanted)
+static void wake(__global struct team *team, __global struct member *member)
 {
-    for (long i = 1; i < wanted; ++i)
-        if (READ(members[i].asleep) && __atomic_exchange_n(&members[i].asleep, 0, __ATOMIC_ACQ_REL))
-            call(team->sem_post, (ulong)members[i].semaphore, 0, 0, 0, 0);
+    if (READ(member->asleep) && __atomic_exchange_n(&member->asleep, 0, __ATOMIC_ACQ_REL))
+        call(team->sem_post, (ulong)member->semaphore, 0, 0, 0, 0);
 }
 
-// Do the jobs one after the other.
-__attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void team_run(__global struct team *team, __global struct member *members, __global const struct job *jobs, long count)
+// Do jobs one after the other, as `member`.
+static void do_jobs(
+    __global struct team *team, __global struct member *members, long member, __global const struct job *jobs, long count)
 {
     for (long j = 0; j < count; ++j) {
         __global const struct job *job = jobs + j;
@@ -166,20 +179,85 @@ __kernel void team_run(__global struct team *team, __global struct member *membe
         }
         team->job = *job;
         if (job->groups == 1 || team->members == 1) {
-            run(team, job, arguments(team, members, 0), 0, job->groups);
+            run(team, job, arguments(team, members, member), 0, job->groups);
             continue;
         }
         team->step = job->groups / (16 * team->members) + 1;
         const long parts = team->parts = min(job->groups, team->members);
         for (long i = 0; i < parts; ++i) WRITE(members[i].next, 0);
         WRITE(team->round, team->round + 1);
-        if (team->spare >= 0) make_room(team, members);
+        if (!member && team->spare >= 0) make_room(team, members);
         __atomic_thread_fence(__ATOMIC_SEQ_CST); // or else we miss who falls asleep now
-        wake(team, members, parts);
-        take_part(team, members, 0, team->members);
+        for (long i = 1; i < parts; ++i)
+            if (i != member) wake(team, members + i);
+        take_part(team, members, member, team->members);
         for (long i = 0; i < parts; ++i) WRITE(members[i].next, CLOSED);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         for (long turns = 1; READ(team->inside); ++turns) linger(team, turns);
+    }
+}
+
+// Help whoever does a job.
+static void help(__global struct team *team, __global struct member *members, long member, long count)
+{
+    __atomic_fetch_add(&team->inside, 1, __ATOMIC_SEQ_CST);
+    take_part(team, members, member, count);
+    __atomic_fetch_sub(&team->inside, 1, __ATOMIC_ACQ_REL);
+}
+
+static bool is_undone(__global struct team *team) { return READ(team->done) != READ(team->posted); }
+
+// Do the next order, if there is one and nobody else does one; `seen` becomes its last round.
+static bool do_order(__global struct team *team, __global struct member *members, long member, long *seen)
+{
+    if (__atomic_exchange_n(&team->busy, 1, __ATOMIC_ACQ_REL)) return false;
+    const bool found = is_undone(team);
+    if (found) {
+        const long number = team->done;
+        __global const struct order *order = team->orders + number % ORDERS;
+        do_jobs(team, members, member, (__global const struct job *)order->jobs, order->count);
+        *seen = team->round;
+        WRITE(team->done, number + 1);
+    }
+    WRITE(team->busy, 0);
+    return found;
+}
+
+// Do the jobs now; there are no orders.
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void team_run(__global struct team *team, __global struct member *members, __global const struct job *jobs, long count)
+{
+    do_jobs(team, members, 0, jobs, count);
+}
+
+// Leave the jobs to be done. There is room for the order, and a helper.
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void team_post(__global struct team *team, __global struct member *members, __global const struct job *jobs, long count)
+{
+    __global struct order *order = team->orders + team->posted % ORDERS;
+    order->jobs = (ulong)jobs;
+    order->count = count;
+    WRITE(team->posted, team->posted + 1);
+    if (team->spare >= 0) make_room(team, members);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); // or else we miss that it falls asleep now
+    wake(team, members + 1);
+}
+
+// Take part in what is left to do until so many orders are done.
+__attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel void team_wait(__global struct team *team, __global struct member *members, long orders)
+{
+    long seen = -1;
+    for (long turns = 1; READ(team->done) < orders;) {
+        if (do_order(team, members, 0, &seen)) continue;
+        const long round = READ(team->round);
+        if (round != seen) {
+            seen = round;
+            help(team, members, 0, team->members);
+            turns = 1;
+        } else {
+            linger(team, turns++);
+        }
     }
 }
 
@@ -191,10 +269,15 @@ __kernel void team_help(__global struct team *team, __global struct member *memb
     long seen = READ(team->round);
     for (;;) {
         for (long turns = 1; READ(team->round) == seen; ++turns) {
+            if (member == 1 && is_undone(team) && READ(team->members) > 1 && do_order(team, members, 1, &seen)) {
+                turns = 0;
+                continue;
+            }
             linger(team, turns);
             if (turns < team->patience) continue;
             __atomic_exchange_n(&me->asleep, 1, __ATOMIC_SEQ_CST);
-            if (READ(team->round) == seen || !__atomic_exchange_n(&me->asleep, 0, __ATOMIC_SEQ_CST))
+            const bool idle = READ(team->round) == seen && !(member == 1 && is_undone(team));
+            if (idle || !__atomic_exchange_n(&me->asleep, 0, __ATOMIC_SEQ_CST))
                 call(team->sem_wait, (ulong)me->semaphore, 0, 0, 0, 0); // posted already in the second case
             turns = 0;
         }
@@ -202,9 +285,7 @@ __kernel void team_help(__global struct team *team, __global struct member *memb
         const long members_now = READ(team->members);
         if (!members_now) return;
         if (member >= members_now) continue;
-        __atomic_fetch_add(&team->inside, 1, __ATOMIC_SEQ_CST);
-        take_part(team, members, member, members_now);
-        __atomic_fetch_sub(&team->inside, 1, __ATOMIC_ACQ_REL);
+        help(team, members, member, members_now);
     }
 }
 

@@ -350,9 +350,10 @@ def set_num_threads(n: _builtins.int) -> None:
         raise ValueError("Overflow when unpacking long long")
     if loader.forked() and not survives_fork():  # nothing is computed in here
         return
-    team = get_backend(device("cpu")).team
-    if team is not None:
-        team.threads = n
+    backend = get_backend(device("cpu"))
+    if backend.team is not None:
+        with backend.lock:
+            backend.team.threads = n
         forget()
 
 

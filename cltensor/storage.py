@@ -111,6 +111,8 @@ class Storage:
         """The address, which is kept from now on, and where the values are, for the host to read where it can, and to write."""
         self.pinned = True
         buffer, backend = self.for_write(), self.backend
+        if backend.info.host_shared:
+            buffer.export()  # for good: nobody says when the address is forgotten
         if buffer.seq > backend.finished and backend.info.host_shared:
             backend.finish()
         return buffer.address

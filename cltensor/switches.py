@@ -121,10 +121,12 @@ def set_flush_denormal(mode: bool) -> bool:
     """
     if not isinstance(mode, bool):
         raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
-    team = get_backend(device("cpu")).team
-    if team is not None:
-        team.flush = mode
-    return team is not None
+    backend = get_backend(device("cpu"))
+    if backend.team is None:
+        return False
+    with backend.lock:
+        backend.team.flush = mode
+    return True
 
 
 def set_num_interop_threads(n: int) -> None:

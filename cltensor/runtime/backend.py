@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -56,6 +56,7 @@ class Backend:
         self.finished = 0  # commands known to be done
         self.pending: list[Any] = []  # for lazy/: cells with an unevaluated expression
         self.left: list[Any] = []  # and those that stay so after a kernel has computed it
+        self.queued = False  # whether some went to the queue though there is a team
         self._staged: list[Any] = []  # host copies that queued transfers still read
         self._timed: Any = None  # the queue of observed launches
         self.inline = self.queue  # where one work-group runs soonest while `queue` is idle
@@ -152,9 +153,9 @@ class Backend:
         nbytes: int = 0,
         flops: int = 0,
     ) -> None:
-        """Run `kernel`, or enqueue it where there is no team; no size may be 0.
+        """Run `kernel`, or leave it to the team, or enqueue it where there is none; no size may be 0.
 
-        What is enqueued is waited for when numpy can see one of its buffers.
+        It is waited for when numpy can see one of its buffers.
         `nbytes` is the memory traffic, `flops` the arithmetic where it may be the limit: for observers.
         """
         with self.lock:
@@ -180,12 +181,19 @@ class Backend:
             return
         call = kernel.call
         if call is not None:
-            if self.seq != self.finished:
-                self.finish()
             STATS.launches += 1
             kernel.fresh = False
+            if self.seq != self.finished or nbytes + flops / 4 > team.LATER:
+                if self.may_post():
+                    seen = self.note_use([a for a in args if a.__class__ is Buffer])
+                    call(args, global_size, local_size, True)
+                    if seen:
+                        self.finish()
+                    return
+                self.finish()
             call(args, global_size, local_size)
             return
+        self.leave_team()
         queue = self.queue
         if global_size == local_size and self.seq == self.finished:
             queue = self.inline
@@ -203,6 +211,25 @@ class Backend:
             self.finish()
         elif not seq % _FLUSH_EVERY:
             self.queue.flush()
+
+    def may_post(self) -> bool:
+        """Say whether the team can be left a launch to do while the caller goes on. The lock is held."""
+        return self.team.several and not self.queued and Recorder.active is None
+
+    def leave_team(self) -> None:
+        """Wait for the team, if there is one, before something goes to the queue: a kernel whose machine code is not known."""
+        if self.team is not None:
+            self.finish()
+            self.queued = True
+
+    def note_use(self, buffers: Iterable[Buffer]) -> bool:
+        """Note that the team's next order uses these buffers; say whether numpy can see one, so that it has to be waited for."""
+        self.seq = seq = self.seq + 1
+        seen = False
+        for buffer in buffers:
+            buffer.seq = seq
+            seen = seen or buffer.exported
+        return seen
 
     def launch_again(
         self,
@@ -253,7 +280,11 @@ class Backend:
         with self.lock:
             seq = self.seq
             if self.finished != seq:
-                self.queue.finish()
+                if self.team is not None:
+                    self.team.finish()
+                if self.team is None or self.queued:
+                    self.queue.finish()
+                    self.queued = False
                 self.finished = seq
             if self._staged:
                 self._staged.clear()
@@ -276,7 +307,7 @@ class Backend:
             STATS.bytes_moved += nbytes
             host = buffer.host
             if host is not None:
-                if buffer.seq > self.finished and nbytes > _SMALL:
+                if buffer.seq > self.finished and (nbytes > _SMALL or self.team is not None):
                     self.finish()
                 if buffer.seq <= self.finished:
                     host[offset_bytes : offset_bytes + nbytes] = data
@@ -382,10 +413,9 @@ class Backend:
             return None
         self.programs.wants_code = True
         source = (shipped("cl_kernels") / "team.cl").read_text()
-        arguments = {"team_run": 4, "team_help": 3, "team_probe": 3}
         try:
             made = team.Team(
-                lambda name: self.programs.code(name, source, arguments[name]),
+                lambda name: self.programs.code(name, source, team.CODE[name]),
                 self.info.compute_units,
             )
         except RuntimeError as error:

@@ -317,6 +317,7 @@ class Recording(Recorder):
 
     def _play_on_queue(self, bound: dict[int, Buffer]) -> None:
         backend = self.backend
+        backend.leave_team()
         for kernel, i, kind, counter in self._counters:
             kernel.set_arg(i, kind(_wrapped(counter.read(), kind)))
         if OBSERVERS:

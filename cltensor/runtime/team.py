@@ -5,9 +5,14 @@ kernel often takes five. But what it compiles is a plain function of (arguments,
 library inside of the program's binary, and on the "cpu" device buffers are memory of the process. So we load the
 library and call it: the calling thread and helpers, which stay awake for a while, take the groups of a launch between
 them, as OpenMP's teams do: each its own share first, so that it finds in its cache what it wrote in the launch before.
-A helper that is bound to the processor where the caller runs is bound to the free one. A launch is done when it
-returns, so nothing is ever outstanding and the host never waits; one of a single group costs a microsecond, as there is
-nobody to tell. A recording is played by one call for all of its launches.
+A helper that is bound to the processor where the caller runs is bound to the free one. One of a single group costs a
+microsecond, as there is nobody to tell. A recording is played by one call for all of its launches.
+
+A launch that is short is done when it returns. One that is long, or comes behind such, may be left to do (`post`): an order,
+which the first helper begins while the caller goes on with its Python. Orders are done one after the other. Who waits for one
+takes part in what is done, and begins what nobody has begun, for to wake a helper may take longer. What an order reads of the
+host's is its own memory of arguments, which is not set again before the order is done, and kept until then. Buffers say
+which order used them last, as with a queue (backend.py).
 
 The loop of a team and the calls themselves are a kernel, too (cl_kernels/team.cl). PoCL 3, Linux and x86-64 only, where
 the layout of its binaries and contexts is known; a probe says whether it is as we know it. Everywhere else, and with
@@ -28,6 +33,7 @@ import os
 import platform
 import struct
 import sys
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,6 +52,15 @@ if TYPE_CHECKING:
     from .backend import Backend
 
 PATIENCE = 1 << 14  # turns a helper waits awake for work: 0.2 to 0.8 ms
+# Bytes that a launch moves, and a quarter of its operations, from which on the caller goes on meanwhile: some 30 us.
+LATER = 1 << 19
+CODE = {
+    "team_run": 4,
+    "team_post": 4,
+    "team_wait": 3,
+    "team_help": 3,
+    "team_probe": 3,
+}  # arguments of team.cl's kernels
 _ALIGN = 128  # of local arrays
 _MOST_ARGS = 96  # LAUNCH_ARGS in team.cl
 _CLOSED = 1 << 62
@@ -54,7 +69,8 @@ _NOWHERE = (1 << 64) - 1  # -1
 
 # Places in 8-byte words, as team.cl has them: of a team, of a member, of a job.
 _CALLS, _PATIENCE, _MEMBERS, _LOCALS, _LOCAL_BYTES = 24, 27, 28, 29, 30
-_PLACING, _HERE, _SPARE, _FLUSH, _TEAM_WORDS = 31, 33, 34, 51, 56
+_PLACING, _HERE, _SPARE, _FLUSH, _DONE, _BUSY, _TEAM_WORDS = 31, 33, 34, 51, 64, 65, 200
+_ORDERS = 64  # ORDERS in team.cl
 _THREAD, _PLACE, _SEMAPHORE, _NEXT, _MEMBER_WORDS = 1, 2, 8, 16, 120
 _FUNCTION, _A, _B, _GROUPS, _LOCAL_PLACES, _JOB_WORDS = 0, 1, 2, 4, 5, 6
 # What a kernel is told of its launch: groups, offset and local size along each dimension; the rest is for printf.
@@ -94,7 +110,18 @@ class Team:
         # A kernel's function takes the place of its group, too; ours is one group and does not ask.
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
         self.call = prototype(machine_code("team_run").address)
+        self._post = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(
+            machine_code("team_post").address
+        )
+        self._wait = prototype(machine_code("team_wait").address)
         self._help = prototype(machine_code("team_help").address)
+        self.posted = 0  # orders
+        self._kept: deque[tuple[int, Any]] = (
+            deque()
+        )  # the number of an order, and whose memory it reads
+        self._progress = memoryview(self._memory).cast("B").cast("q")  # type: ignore[arg-type]
+        self._waiting = _words(8)  # what team_wait gets
+        self._waiting[0:3] = [*self.base, self._waiting.ctypes.data + 8 * 3]
         self._own_context = _context()
         self.context = self._own_context.ctypes.data
         self._arguments: list[Any] = []  # of the helpers
@@ -106,7 +133,7 @@ class Team:
 
     def forget_helpers(self) -> None:
         """Have new helpers begin when they are wanted: in the beginning, and in a forked child, where the old ones are not."""
-        self._memory[:_CALLS] = 0
+        self._memory[:_CALLS] = self._memory[_BUSY] = 0  # before a fork all orders were done
         self._memory[_HERE] = self._memory[_SPARE] = _NOWHERE
         self._members[:] = 0
         self._members[_NEXT::_MEMBER_WORDS] = _CLOSED
@@ -128,7 +155,9 @@ class Team:
 
     @threads.setter
     def threads(self, count: int) -> None:
+        self.finish()
         self._memory[_MEMBERS] = max(1, min(count, self.size))
+        self.several = self.threads > 1
 
     def start(self) -> None:
         """Let the helpers begin; before the first launch of more than one group, unless one thread is to do it."""
@@ -178,6 +207,7 @@ class Team:
         steps = [-(-size // _ALIGN) * _ALIGN for size in sizes]
         *places, total = itertools.accumulate(steps, initial=0)
         if total > self._memory[_LOCAL_BYTES]:
+            self.finish()
             self._local_memory = _words(total // 8 * self.size)
             self._memory[_LOCALS] = self._local_memory.ctypes.data
             self._memory[_LOCAL_BYTES] = total
@@ -190,6 +220,34 @@ class Team:
         if function.local_sizes and len(types) + len(function.local_sizes) > _MOST_ARGS:
             raise RuntimeError(f"more than {_MOST_ARGS} arguments beside local arrays")
         return _bound(types)(name, Launch(self, function, types), self)
+
+    def post(self, address: int, owner: Any) -> int:
+        """Leave jobs to be done, as `call` does them, and return the order's number.
+
+        Until it is done the memory at `address` stays as it is; `owner`, whose memory that is, is kept.
+        """
+        if self.idle:
+            self.start()
+        kept, done = self._kept, self._progress[_DONE]
+        if self.posted - done >= _ORDERS:
+            self.wait_for(self.posted - _ORDERS // 2)
+            done = self._progress[_DONE]
+        while kept and kept[0][0] <= done:
+            kept.popleft()
+        self.posted = number = self.posted + 1
+        kept.append((number, owner))
+        self._post(address, self.context)
+        return number
+
+    def wait_for(self, orders: int) -> None:
+        """Return when so many orders are done, and do what is left of them."""
+        if self._progress[_DONE] < orders:
+            self._waiting[3] = orders
+            self._wait(self._waiting.ctypes.data, self.context)
+
+    def finish(self) -> None:
+        """Return when all orders are done."""
+        self.wait_for(self.posted)
 
     def playlist(self, commands: Sequence[Command]) -> Playlist:
         """Return what runs these commands again and again, one after the other."""
@@ -211,6 +269,7 @@ class Team:
 
     @flush.setter
     def flush(self, wanted: bool) -> None:
+        self.finish()
         self._memory[_FLUSH] = wanted
 
     def probe(self) -> None:
@@ -311,9 +370,12 @@ def _bound(types: tuple[str | None, ...]) -> Callable[..., Callable[..., None]]:
     text = f"""
 def bind(name, launch, team):
     memory, words, address, call, context = launch.memory, launch.view, launch.address, team.call, team.context
-    size, local, groups = None, None, 0
-    def run(args, global_size, local_size, repaired=False):
-        nonlocal size, local, groups
+    size, local, groups, order = None, None, 0, 0
+    def run(args, global_size, local_size, later=False, repaired=False):
+        nonlocal size, local, groups, order
+        if order:
+            team.wait_for(order)
+            order = 0
         try:
             {"".join(f"a{i}, " for i in range(len(types))) + "= args" if types else "pass"}
             {places or "pass"}
@@ -321,10 +383,13 @@ def bind(name, launch, team):
         except Exception as error:
             if repaired:
                 raise
-            return run(plain_numbers(name, types, args, error), global_size, local_size, True)
+            return run(plain_numbers(name, types, args, error), global_size, local_size, later, True)
         if (global_size is not size and global_size != size) or local_size != local:
             groups = launch.set_sizes(name, global_size, local_size)
             size, local = global_size, local_size
+        if later:
+            order = team.post(address, launch)
+            return
         if groups > 1 and team.idle:
             team.start()
         call(address, context)
@@ -405,6 +470,7 @@ class Playlist:
         self._play = self._order.ctypes.data
         self._order[0:3] = [*team.base, self._address]
         self._order[3:5] = [self._play + 8 * 4, len(commands)]
+        self._number = 0  # of the last order to play it that may not be done
 
     def _launch(self, number: int, kernel: Kernel, command: Command) -> Launch:
         assert kernel.function is not None
@@ -460,12 +526,22 @@ class Playlist:
         assert launch is not None
         launch.put(index, kind, value)
 
+    def wait(self) -> None:
+        """Return when no order is left that plays it; before anything in it is set."""
+        if self._number:
+            self._team.wait_for(self._number)
+            self._number = 0
+
     def run(self) -> None:
-        """Run the commands."""
+        """Run the commands; no order is left."""
         team = self._team
         if team.idle:
             team.start()
         team.call(self._play, team.context)
+
+    def post(self) -> None:
+        """Leave an order to run the commands."""
+        self._number = self._team.post(self._play, self)
 
     def run_one(self, command: int) -> None:
         """Run a single one of the commands."""

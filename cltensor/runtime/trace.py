@@ -24,7 +24,7 @@ from .memory import Arena, Buffer
 from .observe import OBSERVERS
 from .recording import Counter, Recorder, Slot, Step
 from .stats import STATS
-from .team import Playlist
+from .team import LATER, Playlist
 
 if TYPE_CHECKING:
     from .backend import Backend
@@ -59,6 +59,8 @@ class Trace(Recorder):
         self._slots: list[tuple[Any, int, int, int]] = []  # where their addresses go there
         self._slots_of: list[tuple[int, int, int]] = []  # the same, by command and argument
         self._last: Numbers | None = None  # what the playlist was told
+        self._is_long = False  # worth going on meanwhile
+        self._still: list[Buffer] = []  # what each play uses beside its own buffers
         self._numbers: Callable[..., tuple[Any, ...] | None] | None = None
         self._described: Any = None  # the numbers of the steps, with Symbols in them
         self._steps_for: Callable[..., tuple[Any, ...]] | None = None  # what gives others
@@ -117,6 +119,9 @@ class Trace(Recorder):
                     self._status.append((step, i))
         for step, i, _ in self._changing:  # the memory of this call is not for the plays
             step.args[i] = None
+        work = sum(plain([s.nbytes for s in steps])) + sum(plain([s.flops for s in steps])) / 4
+        self._is_long = work > LATER
+        self._still = [a for s in steps for a in s.args if a.__class__ is Buffer]
         self._numbers = self._work.function((tuple(self._sizes), tuple(told), self.results))
         self._described = tuple(
             [
@@ -146,13 +151,24 @@ class Trace(Recorder):
             if self._playlist is None or OBSERVERS or Recorder.active is not None:
                 self._play_through_backend(buffers, numbers)
                 return buffers
-            if backend.seq != backend.finished:
-                backend.finish()
+            playlist = self._playlist
+            later = False
+            if self._is_long or backend.seq != backend.finished:
+                later = self._check is None and backend.may_post()
+                if not later:
+                    backend.finish()
+                playlist.wait()
             if self._last is not numbers:
-                self._tell(self._playlist, numbers)
+                self._tell(playlist, numbers)
             for words, word, offset, place in self._slots:
                 words[word] = buffers[place].address + offset
-            self._playlist.run()
+            if later:
+                seen = backend.note_use((*buffers, *self._still))
+                playlist.post()
+                if seen:
+                    backend.finish()
+            else:
+                playlist.run()
             STATS.launches += self._launches
             STATS.copies += len(self._steps) - self._launches
             if self._check is not None:

@@ -142,8 +142,7 @@ def test_portions_of_members(
     """Each member has portions of its own and takes those of others then: each once, however few groups and processors there are."""
     monkeypatch.setattr(team, "processors", lambda: members)
     source = (shipped("cl_kernels") / "team.cl").read_text()
-    arguments = {"team_run": 4, "team_help": 3, "team_probe": 3}
-    made = team.Team(lambda name: backend.programs.code(name, source, arguments[name]), members)
+    made = team.Team(lambda name: backend.programs.code(name, source, team.CODE[name]), members)
     FOREVER.append(made)
     function = backend.kernel("places", PLACES, (None, np.int64, np.float32)).function
     assert function is not None
@@ -151,8 +150,11 @@ def test_portions_of_members(
     for made.threads in range(members, 0, -1):
         for n in (2, 3, 4, 5, 6, 31, 81, 160, 1001):
             out = np.zeros(n, np.int64)
-            for _ in range(5):
-                run((Memory(out.ctypes.data), 3, 2.0), (n,), (1,))
+            for later in (False, True, True, False, True):
+                if not later:
+                    made.finish()
+                run((Memory(out.ctypes.data), 3, 2.0), (n,), (1,), later and made.several)
+            made.finish()
             np.testing.assert_array_equal(out, 5 * expected((n,)))
 
 
