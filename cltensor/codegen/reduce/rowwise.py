@@ -19,7 +19,7 @@ from ...symbols import remembered
 from ..language import SIGNED, convert
 from ..operand import Operand
 from ..pointwise import scalar_type
-from ..region import LINE, STORAGE, STREAM, STREAM_ALIGN, past_cache
+from ..region import LINE, STORAGE, STREAM, STREAM_ALIGN
 from ..source import include, render
 from ..turn import turn
 from .gpu import AT_ONCE, PARTED, divide_rows
@@ -44,9 +44,8 @@ AHEAD = (512, 1 << 16)
 # Rows that lie across memory are turned so many at once, where what they are turned into fits into a core's own cache; fewer
 # down to a vector's lanes.
 TURNED, TURNED_BYTES, TURNED_LEAST = 64, 1 << 19, 1 << 19
-# Bytes of a result from which on runs that lie apart go past the cache: the processor does not foresee the lines of the next
-# one, and each of them would be read first. And elements of a run that pays where runs do not begin with a line.
-STREAM_APART, STREAM_PEELED = 11 << 20, 256
+# Elements of a run from which on results go past the cache where runs do not begin with a line.
+STREAM_PEELED = 256
 # How a result is stored: through the cache, or past it, by lines that runs begin with or not.
 PLAIN, WHOLE, PEELED = 0, 1, 2
 # Elements from which on a step is too long for the processor to foresee, and by how many steps ahead it is told.
@@ -260,7 +259,7 @@ def _numbers(kind: Kind, compute: dtype) -> tuple[dtype, ...]:
 
 def _streams(backend: Backend, place: Buffer | None) -> bool:
     """Whether a result may be large enough to go past the cache, and lies there as vectors do."""
-    if place is None or place.nbytes < min(STREAM, STREAM_APART) or not backend.info.host_shared:
+    if place is None or place.nbytes < STREAM or not backend.info.host_shared:
         return False
     return place.address % STREAM_ALIGN == 0
 
@@ -269,9 +268,6 @@ def _past(backend: Backend, cut: Split, lanes: int, out: dtype) -> int:
     """How a result that may go past the cache is stored, if nothing of it is read back."""
     reduced = cut.reduced_strides[-1]
     if out.code in ("f16", "bf16") or lanes == 1 or reduced[-1] != 1:
-        return PLAIN
-    apart = len(reduced) > 1 and reduced[-2] != cut.reduced[-1]
-    if not apart and not past_cache(backend, cut.nout * cut.nred * out.itemsize):
         return PLAIN
     if not any(step % lanes for step in (*cut.kept_strides[-1], *reduced[:-1])):
         return WHOLE
