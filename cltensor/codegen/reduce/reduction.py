@@ -355,10 +355,10 @@ def _plan_cpu(
         ochunk = max(1, -(-cut.nout // items))
         wanted = 1 if cut.nout >= items else -(-items // cut.nout)
     else:
-        # Long runs of outputs before more parts: rows are then read a page at a time.
+        # Long runs of neighbouring outputs before more parts: rows are then read a page at a time.
         ochunk = max(1, -(-cut.nout // items))
         if cut.nred >= 512:
-            ochunk = max(ochunk, min(cut.nout, width))
+            ochunk = max(ochunk, min(cut.kept[-1], width))
         ochunk = -(-ochunk // grain) * grain
         wanted = -(-items // -(-cut.nout // ochunk))
     wanted = max(parts or wanted, -(-cut.nred // (1 << 30)))
