@@ -16,6 +16,7 @@ from support import one_by_one
 
 import cltensor as torch
 from cltensor.ops import replay
+from cltensor.ops.nn import rowwise
 from cltensor.runtime import STATS
 
 F = torch.nn.functional
@@ -505,6 +506,18 @@ def test_pending_operands_are_told_apart_without_being_collected() -> None:
         total = y.sum()  # which has computed y for itself
         x.fill_(n)
         assert total.item() == (y - b).sum().item() + b.sum().item()
+
+
+def test_a_pending_operand_that_a_later_one_has_run() -> None:
+    a = whole(6, 6)
+    for pending in (False, False, False, True):
+        x = a * 2
+        y = (x * 3).t() if pending else (a * 6).t()
+        if not pending:  # else it is run where the kernel reads it, and x with it
+            y._storage.buffer()
+        first, second = rowwise.sums("sums", (x, y), ("first", "second"), torch.float32)
+        assert first.item() == 2 * a.sum().item()
+        assert second.item() == 6 * a.sum().item()
 
 
 def test_what_is_held_and_seen_rearranged_is_no_part_of_a_replay(dev: Any) -> None:
