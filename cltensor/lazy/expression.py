@@ -19,6 +19,9 @@ MAX_NODES = 64
 MAX_LEAVES = 24
 MAX_HELD = 1 << 30
 LIGHT = 4  # so many light nodes are computed again by every reduction of them
+BESIDE = (
+    1 / 16
+)  # of a result's memory, what numbers of its rows or columns may take that are read with elements
 MAX_RECOMPUTE = 4  # a broadcast expression of so many light nodes is recomputed per element
 
 UNKNOWN_READS = 1 << 40  # `reads` of a storage whose pending readers nobody counted
@@ -175,10 +178,10 @@ def too_big(expr: Expr) -> str | None:
 
 
 def as_good_as_read(expr: Expr) -> bool:
-    """Whether to compute it again costs no more than to read its result: a few light nodes over no more memory."""
+    """Whether to compute it again costs no more than to read its result: a few light nodes over no more memory, or hardly more."""
     if expr.size > LIGHT or expr.flags & (HEAVY | INDEXED | PRODUCTS):
         return False
-    return expr.held <= layouts.numel(expr.shape) * expr.dtype.itemsize
+    return expr.held <= layouts.numel(expr.shape) * expr.dtype.itemsize * (1 + BESIDE)
 
 
 def view_dims(

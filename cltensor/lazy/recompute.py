@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import layouts
-from .expression import INDEXED, RESHAPED, Expr
+from .expression import BESIDE, INDEXED, RESHAPED, Expr
 from .fusion import Fusion, Output
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _is_spared(fusion: Fusion, ref: tuple[str, int], expr: Expr) -> bool:
     for leaf in [fusion.leaves[i] for _, i in read]:
         product = leaf is fusion.product_leaf  # which has no memory yet
         held += n * leaf.dtype.itemsize if product else leaf.buffer.nbytes
-    return held <= (MOST_HELD * nbytes if read <= elsewhere else nbytes)
+    return held <= nbytes * (BESIDE + (MOST_HELD if read <= elsewhere else 1))
 
 
 def note_left(backend: Backend, left: list[Expr]) -> None:

@@ -11,7 +11,9 @@ from support import store_past_cache
 
 import cltensor as torch
 from cltensor.codegen.conv import depthwise
+from cltensor.lazy import recompute
 from cltensor.ops.nn import rowwise
+from cltensor.profiler import profile
 
 F = torch.nn.functional
 
@@ -92,6 +94,38 @@ def test_batch_norm_of_vectors(monkeypatch: pytest.MonkeyPatch, poisoned: None) 
     found = both_ways(NORMS["batch_norm"], x, *factors, slope=lambda g: g)
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), rtol=1e-4, atol=1e-4)
+
+
+def passes(fn: Callable[[], Any], elements: int) -> list[str]:
+    """The kernels of a call that read or write a tensor of so many numbers."""
+    fn()
+    with profile() as prof:
+        kept = fn()
+        torch.opencl.synchronize()
+    del kept
+    found = [e for e in prof.events() if not e.name.startswith(("aten::", "autograd::"))]
+    return [e.name for e in found if "merge" not in e.name and e.nbytes >= 4 * elements]
+
+
+@pytest.mark.parametrize("name", ["batch_norm", "group_norm, 4"])
+def test_what_follows_a_norm_joins_its_pass(
+    name: str, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recompute, "LARGE", 1)
+    x, g = [last(numbers(k, 3, 16, 40, 40)) for k in (0, 1)]
+    w, b = [numbers(k, 16) for k in (2, 3)]
+    for t in (x, g):
+        t._storage.buffer()
+    operands = [t.requires_grad_() for t in (x, w, b)]
+
+    def forward() -> Any:
+        return NORMS[name](*operands).relu()
+
+    def both() -> Any:
+        return torch.autograd.grad(forward(), operands, g)
+
+    assert len(passes(forward, x.numel())) == 2  # statistics; the norm and what follows
+    assert len(passes(both, x.numel())) == 3  # statistics; sums; the gradient
 
 
 def test_norms_of_half_numbers_and_their_statistics(small: None) -> None:

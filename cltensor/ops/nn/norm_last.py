@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ...autograd.mode import unrecorded
 from ...layouts import is_channels_last
 from ...size import Size
-from .. import core
+from .. import core, formats
 from ..composite import placed, present, settled
 from ..convert import wide
 from ..core import Tensor
@@ -26,35 +26,32 @@ LEAST = 8  # channels, of which a vector is worth its while
 
 
 class Seen(NamedTuple):
-    """Elements in the order in which they lie: [samples, positions, channels] if `last`, else [images, channels, positions].
-
-    Of the second there is one sample of all images, or each is one.
-    """
+    """Images whose channels lie side by side or each in one piece, of which each is a sample or all are one."""
 
     x: Tensor
     samples: int
-    last: bool
 
     @property
-    def channels(self) -> int:
-        """How many there are."""
-        return self.x.shape[2 if self.last else 1]
+    def order(self) -> tuple[int, ...]:
+        """The dims as they lie in memory, in which a pending tensor is what it was computed as."""
+        x = self.x
+        return tuple(range(x.ndim)) if x._contig else (0, *range(2, x.ndim), 1)
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """Those in this order that a channel's positions lie along."""
+        along = [k for k, d in enumerate(self.order) if d > 1 or (d == 0 and self.samples == 1)]
+        return tuple(along)
 
     @property
     def positions(self) -> int:
         """Elements of a channel of a sample."""
-        return self.x.numel() // (self.samples * self.channels)
+        return self.x.numel() // (self.samples * self.x.shape[1])
 
     @property
-    def dims(self) -> tuple[int, ...]:
-        """Those that positions lie along."""
-        return (1,) if self.last else (0, 2) if self.samples < self.x.shape[0] else (2,)
-
-    @property
-    def numbers(self) -> Size:
+    def numbers(self) -> tuple[int, ...]:
         """The shape of a number for each channel of each sample."""
-        tail = (1, self.channels) if self.last else (self.channels, 1)
-        return Size((self.samples, *tail))
+        return (self.samples, self.x.shape[1], *(1,) * (self.x.ndim - 2))
 
 
 def seen(
@@ -71,58 +68,45 @@ def seen(
     over = dims[0] == 0  # the batch, in rows across, which are quick from a cache
     if not images or x.numel() < (rowwise.COLUMNS if over else rowwise.SMALL):
         return None
-    samples = 1 if over else x.shape[0]
-    found = side_by_side(x, samples)
-    if found is not None or not rowwise.by_lanes(x) or not x._contig:
+    if x.ndim == 2 and not over:  # groups are rows
+        return None
+    found = Seen(x, 1 if over else x.shape[0])
+    if _side_by_side(x):
         return found
+    if not rowwise.by_lanes(x) or not x._contig or x.ndim < 3:
+        return None
     plain = core.make(x._storage, Size(grouped), x.dtype, x.device, None, x._offset)
-    few = not rowwise.worth(plain, dims, most, norm=True)
-    return in_pieces(x, samples) if few else None
+    return None if rowwise.worth(plain, dims, most, norm=True) else found
 
 
-def side_by_side(x: Tensor, samples: int) -> Seen | None:
-    """What lies as [samples, positions, channels]; None where channels do not lie side by side."""
+def _side_by_side(x: Tensor) -> bool:
+    """Whether channels lie side by side, and are enough for a vector."""
     last = x._contig if x.ndim == 2 else is_channels_last(tuple(x.shape), x._strides)
-    if not last or x.shape[1] < LEAST:
-        return None
-    shape = Size((samples, x.numel() // (samples * x.shape[1]), x.shape[1]))
-    return Seen(core.make(x._storage, shape, x.dtype, x.device, None, x._offset), samples, True)
-
-
-def in_pieces(x: Tensor, samples: int) -> Seen | None:
-    """What lies as [images, channels, positions]; None where it does not."""
-    if not x._contig or x.ndim < 3:
-        return None
-    shape = Size((*x.shape[:2], prod(x.shape[2:])))
-    return Seen(core.make(x._storage, shape, x.dtype, x.device, None, x._offset), samples, False)
-
-
-def like(g: Tensor, x: Seen) -> Tensor:
-    """Another tensor's elements, which lie as those of `x` did, in its shape."""
-    return core.make(g._storage, x.x.shape, g.dtype, g.device, None, g._offset)
-
-
-def as_before(found: Tensor, x: Tensor) -> Tensor:
-    """A result of a `Seen` one's shape in the shape and order of the tensor itself."""
-    return core.make(found._storage, x.shape, found.dtype, x.device, x._strides)
+    return last and x.shape[1] >= LEAST
 
 
 def forward(
     given: Seen, groups: int, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Normalise: the result, and mean, variance and reciprocal deviation [samples, groups], without history."""
-    out, x = given.x.dtype, wide(given.x.detach())
-    var, mean = FUNCTIONS["var_mean"](x, given.dims, correction=0, keepdim=True)
+    """Normalise: the result, and mean, variance and reciprocal deviation [samples, groups], without history.
+
+    The result is a chain over the tensor in its own shape: what follows joins it.
+    """
+    x, shape = given.x.detach(), given.numbers
+    turned = formats.turned(wide(x), given.order)
+    found = FUNCTIONS["var_mean"](turned, given.dims, correction=0)
+    var, mean = [v.view(shape) for v in found]
     numbers, there = present((var, mean, weight))
     rstd, scale, *grouped = _scales(numbers, there, groups, eps)
     centre = mean
     if grouped:
         mean, var, centre = grouped
-    found = (x - centre) * scale
+    out = (wide(x) - centre) * scale
     if bias is not None:
-        found = found + (wide(bias.detach()) if given.last else wide(bias.detach()).view(-1, 1))
+        out = out + wide(bias.detach()).view(shape[1:])
+    out = formats.settled(out.to(x.dtype), x._strides)
     shape = (given.samples, groups)
-    return found.to(out), mean.view(shape), var.view(shape), rstd
+    return out, mean.view(shape), var.view(shape), rstd
 
 
 @Replayed.of_memory
@@ -131,7 +115,7 @@ def _scales(
 ) -> list[Tensor]:
     """Reciprocal deviations and factors of channels; of groups of several channels also mean, variance, and the mean by channel."""
     var, mean, weight = placed(given, there)
-    shape, samples, channels = mean.shape, mean.shape[0], mean.shape[1] * mean.shape[2]
+    shape, (samples, channels) = mean.shape, mean.shape[:2]
     own = []
     with unrecorded():
         if channels != groups:
@@ -157,20 +141,20 @@ def backward(
 ) -> list[Tensor | None]:
     """Gradients by elements, by weight and by bias, given that by the result and the numbers that `forward` gave."""
     given, there = present((mean, rstd, weight))
-    x, shape = seen.x, seen.numbers
-    if mean.shape[1] == seen.channels:
+    x, shape = seen.x.detach(), seen.numbers
+    if mean.shape[1] == shape[1]:
         centre, inverse = mean.view(shape), rstd.view(shape)
     else:
-        centre, inverse = _by_channel([mean, rstd], tuple(shape))
-    by_hat, by_one = rowwise.sums(
-        "norm_sums", (x, g, centre, inverse), ("first", "second"), rstd.dtype, seen.dims
-    )
+        centre, inverse = _by_channel([mean, rstd], shape)
+    turned = [formats.turned(v, seen.order) for v in (x, g, centre, inverse)]
+    by_hat, by_one = rowwise.sums("norm_sums", turned, ("first", "second"), rstd.dtype, seen.dims)
     by_x = None
     if needs[0]:
-        factor, slope, shift = _slopes([by_hat, by_one, *given], there, seen.positions, tuple(shape))  # fmt: skip
-        by_x = (wide(g.detach()) * factor + (wide(x.detach()) - centre) * slope + shift).to(x.dtype)
+        factor, slope, shift = _slopes([by_hat, by_one, *given], there, seen.positions, shape)  # fmt: skip
+        by_x = (wide(g) * factor + (wide(x) - centre) * slope + shift).to(x.dtype)
+        by_x = formats.settled(by_x, x._strides)
     if seen.samples > 1 and (needs[1] or needs[2]):
-        parts = [v.view(seen.samples, seen.channels) for v in (by_hat, by_one)]
+        parts = [v.view(shape[:2]) for v in (by_hat, by_one)]
         by_hat, by_one = rowwise.sums("sums", parts, ("first", "second"), rstd.dtype, (0,))
     return [by_x, by_hat if needs[1] else None, by_one if needs[2] else None]
 

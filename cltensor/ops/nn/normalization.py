@@ -84,8 +84,7 @@ def _normalized(
             operands.append(_seen(v, scaled))
     seen = norm_last.seen(input, grouped, dims, images)
     if seen is not None:
-        found, *numbers = norm_last.forward(seen, grouped[1], weight, bias, eps)
-        out = norm_last.as_before(found, input)
+        out, *numbers = norm_last.forward(seen, grouped[1], weight, bias, eps)
         mean, var, rstd = [_seen(v, layouts.reduced_shape(grouped, dims, True)) for v in numbers]
     elif rowwise.worth(operands[0], dims, norm=True):
         kind = rows.norm(weight is not None, bias is not None)
@@ -189,12 +188,11 @@ def _back(ctx: Any, g: Tensor) -> tuple:
 
 def _back_by_sums(ctx: Any, seen: norm_last.Seen, g: Tensor) -> tuple:
     """The gradients by sums for each channel, in the order that input and result have in memory."""
-    given = ctx.input
-    g = norm_last.like(formats.settled(g.detach(), given._strides), seen)
+    g = formats.settled(g.detach(), ctx.input._strides)
     groups = seen.samples, ctx.grouped[1]
     mean, rstd = [_seen(v, groups) for v in (ctx.result1, ctx.result2)]
     by_x, *others = norm_last.backward(seen, g, mean, rstd, ctx.weight, ctx.needs)
-    return None if by_x is None else norm_last.as_before(by_x, given), *[
+    return by_x, *[
         None if v is None else _seen(v, tuple(shape))
         for v, shape in zip(others, ctx.shapes[1:3], strict=True)
     ]
