@@ -10,6 +10,7 @@ CPU        forward: a work-item per run of output rows. Columns [lo, hi) have wh
            moved back to end at hi; the others one by one. Backward: a work-item per run of planes adds up in its own memory;
            where windows lie side by side (`apart`) there is nothing to add up, and runs of columns go lanes at a time,
            past the cache if they are `streamed`. Largest elements are sent back so if each lies in its window.
+           Large results that vectors shorter than a line make are made plane by plane in memory that stays in a cache (`aside`), and go past it from there.
 run        how many columns such windows have, if these are few: averages then add up whole rows of elements, and their columns last.
            For largest elements, how many columns any windows have; rows with a nan are then made one by one.
 W          the type of positions. flat: every window sends back the same element, the first of x.
@@ -24,6 +25,7 @@ ids = f"({IV})({', '.join(map(str, range(L)))})"
 back = action.endswith('back')
 best = action.startswith('max')
 wide_where = 'u_i32' if W == 'int' else 'u_i64'
+LINE = 64  # bytes
 def positions(at): return at if W == 'int' else f'convert_long{L}({at})'
 def lanes_mask(condition): return f'({condition})' if M == 'int' else f'convert_int{L}({condition})'
 def mask(condition): return f'({condition})' if M == 'int' else f'convert_{M}{L}({condition})'
@@ -38,6 +40,9 @@ typedef ${I} I;
 typedef ${T} T;
 % if apart and dt.cl == dt.reg:
 typedef ${T}4 __attribute__((aligned(${dt.itemsize}))) four_u;
+% endif
+% if aside:
+typedef uint16 __attribute__((aligned(${dt.itemsize}))) clt_unaligned_line;
 % endif
 ## The input positions of window ${o} along dim d: from b to e; c is how many a mean counts.
 <%def name="span(d, o)">\
@@ -304,6 +309,9 @@ __kernel void ${fn}(__global const ${dt.cl} *x, __global ${dt.cl} *y\
 % if geometry == 'fractional':
 , __global const ${dt.cl} *samples\
 % endif
+% if aside:
+, __global ${dt.cl} *aside\
+% endif
 % for name in names:
 , const I ${name}\
 % endfor
@@ -445,7 +453,11 @@ ${single('c', 'o + c')}\
   const long begin = get_global_id(0) * chunk, end = min(begin + chunk, work);
   for (long plane = begin; plane < end; ++plane) {
       __global const ${dt.cl} *g = x + plane * osize;
+% if aside:
+      __global ${dt.cl} *r = aside + get_global_id(0) * (isize + ${2 * LINE // dt.itemsize});
+% else:
       __global ${dt.cl} *r = y + plane * isize;
+% endif
 % if apart:
       if (o0 * k0 < i0 || o1 * k1 < i1 || o2 * k2 < i2)
 % endif
@@ -522,6 +534,13 @@ ${single('c', 'o + c')}\
         }
       }
 % endif
+% endif
+% if aside:
+      __global ${dt.cl} *out = y + plane * isize;
+      long j = min(isize, (long)(-(size_t)out % ${LINE}) / ${dt.itemsize});
+      for (long i = 0; i < j; ++i) out[i] = r[i];
+      for (; j + ${LINE // dt.itemsize} <= isize; j += ${LINE // dt.itemsize}) CLT_STREAM(*(__global const clt_unaligned_line *)(r + j), (__global uint16 *)(out + j));
+      for (; j < isize; ++j) out[j] = r[j];
 % endif
   }
 % endif

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import close, data
+from support import close, data, store_past_cache
 
 import cltensor as ct
 from cltensor.autograd import gradcheck, gradgradcheck
@@ -173,12 +173,17 @@ def _triples(shape: Any, k: Any, s: Any, p: Any, d: Any) -> Window:
     return Window("regular", len(shape) - 2, size, tuple(lengths), k, s, p, d)
 
 
+@pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(
     ("dtype", "k"),
-    [*(("float32", k) for k in (2, 3, 8, 9)), ("float16", 2)],
+    [*(("float32", k) for k in (2, 3, 8, 9)), ("float64", 9), ("float16", 2)],
 )
-def test_averages_side_by_side(k: int, dtype: str) -> None:
+def test_averages_side_by_side(
+    k: int, dtype: str, streamed: bool, poisoned: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Windows of few columns go by vectors, the rest of a row does not; what no window covers gets nothing back."""
+    if streamed:
+        store_past_cache(monkeypatch)
     tol = 2e-3 if dtype == "float16" else 1e-6
     for rows, columns in ((2 * k, 19 * k), (3 * k + 1, 40 * k + k - 1), (2 * k + 1, 3 * k + 1)):
         a = data(2, 3, rows, columns, dtype=dtype)

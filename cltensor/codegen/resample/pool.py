@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Triple = tuple[int, int, int]
 TAPS = (2, 3)  # columns of windows for whose largest elements there are kernels of their own
+# Bytes of a plane up to which it is made in a cache of its own, and goes past the cache from there.
+ASIDE = 1 << 16
 RUN = 8  # columns of windows side by side up to which their number is known to the compiler
 _ONES, _ZEROS = (1, 1, 1), (0, 0, 0)
 _MASKS = {"float": "int", "int": "int", "double": "long", "long": "long"}
@@ -106,6 +108,7 @@ class _Schedule(NamedTuple):
     where: str  # the type of positions
     flat: bool  # what is sent back is one element for all
     run: int  # columns of windows side by side, where few
+    aside: bool  # planes are made in memory of a work-item's own and go past the cache from there
 
 
 def _schedule(
@@ -134,14 +137,27 @@ def _schedule(
         lanes = _lanes(backend, dt, window, numel(window.size) if along_plane else beside)
     one = one and lanes > 1
     row = window.size[2] * dt.itemsize
-    streamed = apart and lanes > 1 and dt.reg == dt.cl and not (row | y.buffer.address) % LINE
+    large = (
+        back and not gpu and dt.reg == dt.cl and past_cache(backend, numel(y.shape) * dt.itemsize)
+    )
+    streamed = large and apart and lanes > 1 and not (row | y.buffer.address) % LINE
     streamed = streamed and run > 0 and not window.size[2] % run  # the last vector of a row, too
-    streamed = streamed and past_cache(backend, numel(y.shape) * dt.itemsize)
+    # Vectors that are lines are as soon written where they belong.
+    aside = large and apart and lanes * dt.itemsize < LINE and not streamed
+    aside = aside and numel(window.size) * dt.itemsize <= ASIDE
     stride = min(window.stride[2], 3) if lanes > 1 and not (last or back or one) else 0
     apart = apart and (lanes > 1 or not best)
     kind = "long" if where is None else where.dtype.cl
     return _Schedule(
-        lanes, stride, apart, streamed, one, kind, _is_flat(x) and back, run if lanes > 1 else 0
+        lanes,
+        stride,
+        apart,
+        streamed,
+        one,
+        kind,
+        _is_flat(x) and back,
+        run if lanes > 1 else 0,
+        aside,
     )
 
 
@@ -174,16 +190,16 @@ def _kernel(
     """Build one kernel of pool.mako."""
     gpu = is_gpu(backend)
     backend.require(dt)
-    lanes, stride, apart, streamed, one, where, flat, run = schedule
-    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_int' * (where == 'int')}{'_flat' * flat}{f'_run{run}' if run else ''}{'_gpu' if gpu else ''}"
-    head, memories = _headers(dt, lanes, streamed), _memories(dt, lanes)
+    lanes, stride, apart, streamed, one, where, flat, run, aside = schedule
+    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_int' * (where == 'int')}{'_flat' * flat}{f'_run{run}' if run else ''}{'_aside' * aside}{'_gpu' if gpu else ''}"
+    head, memories = _headers(dt, lanes, streamed or aside), _memories(dt, lanes)
     head += include("all_lanes") * (run > 0 and action == "max")
     text = render(
         "pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
         I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, last=last, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
-        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed, one=one, W=where, flat=flat, run=run,
+        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed, one=one, W=where, flat=flat, run=run, aside=aside,
     )  # fmt: skip
-    buffers = 2 + (indices or action == "max_back") + (kind == "fractional")
+    buffers = 2 + (indices or action == "max_back") + (kind == "fractional") + aside
     index = np.int64 if big else np.int32
     return backend.kernel(fn, text, [None] * buffers + [index] * len(names) + [np.int64] * longs)
 
@@ -243,6 +259,10 @@ def _launch(
         len(longs),
     )
     buffers = [o.buffer for o in (x, y, where, samples) if o is not None]
+    if schedule.aside:  # and a line between planes that work-items write
+        buffers.append(
+            backend.alloc(global_size[0] * (numel(window.size) * x.dtype.itemsize + 2 * LINE))
+        )
     backend.launch(
         kernel,
         global_size,
@@ -297,7 +317,7 @@ def _back_last(
     flat, kind = _is_flat(g), "long" if where is None else where.dtype.cl
     streamed = not (channels % lanes or y.buffer.address % LINE) and dt.reg == dt.cl
     streamed = streamed and past_cache(backend, numel(y.shape) * dt.itemsize)
-    streamed = streamed and window.apart
+    streamed = streamed and (best or window.apart)  # each element is written once
     sizes = window.sizes(best) | {"channels": channels}
     kernel = _back_last_kernel(
         backend, action, window.kind, dt, lanes, kind, flat, streamed, tuple(sizes)
