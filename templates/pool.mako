@@ -11,7 +11,8 @@ CPU        forward: a work-item per run of output rows. Columns [lo, hi) have wh
            where windows lie side by side (`apart`) there is nothing to add up, and runs of columns go lanes at a time,
            past the cache if they are `streamed`. Largest elements are sent back so if each lies in its window.
            Large results that vectors shorter than a line make are made plane by plane in memory that stays in a cache (`aside`), and go past it from there.
-run        how many columns such windows have, if these are few: averages then add up whole rows of elements, and their columns last.
+run        how many columns such windows have, if these are few: averages then add up whole rows of elements, and their columns last. What is read
+           so is asked for before: rows pause while their windows are made.
            For largest elements, how many columns any windows have; rows with a nan are then made one by one.
 W          the type of positions. flat: every window sends back the same element, the first of x.
 GPU        a lane per element of a plane, which walks through planes: where the element lies is worked out once. Backward, it walks
@@ -25,7 +26,7 @@ ids = f"({IV})({', '.join(map(str, range(L)))})"
 back = action.endswith('back')
 best = action.startswith('max')
 wide_where = 'u_i32' if W == 'int' else 'u_i64'
-LINE = 64  # bytes
+LINE, AHEAD = 64, 4096  # bytes: the second is how far ahead elements are asked for, where windows meet each once
 def positions(at): return at if W == 'int' else f'convert_long{L}({at})'
 def lanes_mask(condition): return f'({condition})' if M == 'int' else f'convert_int{L}({condition})'
 def mask(condition): return f'({condition})' if M == 'int' else f'convert_{M}{L}({condition})'
@@ -132,6 +133,7 @@ else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for 
             I here = (j0 * i1 + j1) * i2 + first;
 % if run and not best:
 % for k in range(run):
+            CLT_PREFETCH(x + here + ${k * L + AHEAD // dt.itemsize});
             total${k} += ${memory.vector_load(f'x + here + {k * L}')};
 % endfor
           }
@@ -179,6 +181,9 @@ else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for 
             const ${IV} places = (int)here + ${f'{ids} * 2 - 1' if edge else f'{ids} * (int)s2'};
 % endif
 % if stride == 2:
+% for k in range(2 if run == 2 else 0):
+            CLT_PREFETCH(x + here + ${k * L + AHEAD // dt.itemsize});
+% endfor
             const ${V} low = ${memory.vector_load('x + here')}, high = ${memory.vector_load(f'x + here + {L}')};
             const ${V} even = (${V})(low.even, high.even), odd = (${V})(low.odd, high.odd);
 % if edge:

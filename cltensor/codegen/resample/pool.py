@@ -193,7 +193,7 @@ def _kernel(
     lanes, stride, apart, streamed, one, where, flat, run, aside = schedule
     fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_int' * (where == 'int')}{'_flat' * flat}{f'_run{run}' if run else ''}{'_aside' * aside}{'_gpu' if gpu else ''}"
     head, memories = _headers(dt, lanes, streamed or aside), _memories(dt, lanes)
-    head += include("all_lanes") * (run > 0 and action == "max")
+    head += include("all_lanes") * (run > 0 and action == "max") + include("ahead") * (run > 0)
     text = render(
         "pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
         I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, last=last, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
