@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import store_past_cache
+from support import launches, store_past_cache
 
 import cltensor as torch
 from cltensor.codegen.conv import depthwise
@@ -126,6 +126,14 @@ def test_what_follows_a_norm_joins_its_pass(
 
     assert len(passes(forward, x.numel())) == 2  # statistics; the norm and what follows
     assert len(passes(both, x.numel())) == 3  # statistics; sums; the gradient
+
+
+def test_numbers_of_groups_take_few_launches(small: None) -> None:
+    x = last(numbers(0, 3, 16, 6, 6))
+    w, b = [numbers(k, 16) for k in (2, 3)]
+    x._storage.buffer()
+    # Statistics, which may be merged from parts; numbers of groups, the means of channels, the norm.
+    assert launches(lambda: F.group_norm(x, 4, w, b)) <= 5
 
 
 def test_norms_of_half_numbers_and_their_statistics(small: None) -> None:

@@ -224,6 +224,22 @@ def norm(weight: bool, bias: bool) -> Kind:
 
 
 @functools.cache
+def group_moments(weight: bool) -> Kind:
+    """Reciprocal deviation of a group [* weight], from its channels' means and variances [, weight]; rows: mean, variance, reciprocal deviation."""
+    deviation = ("var", "var / count"), ("rstd", "({S})(1) / sqrt(var + ({S})(eps))")
+    return Kind(
+        "group_moments" + "_w" * weight,
+        (
+            Stage((("mean", "v0"),), (("mean", "mean / count"),)),
+            Stage((("var", "v1 + (v0 - mean) * (v0 - mean)"),), deviation),
+        ),
+        "rstd" + " * v2" * weight,
+        rows=("mean", "var", "rstd"),
+        epsilon=True,
+    )
+
+
+@functools.cache
 def norm_back(weight: bool, columns: bool = False) -> Kind:
     """The gradient by x, from x, the gradient, mean, rstd [, weight]; columns: those of weight and bias of each element, in parts."""
     after = (("by_mean", "by_mean / count"), ("by_rstd", "by_rstd / count"))

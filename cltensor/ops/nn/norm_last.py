@@ -12,6 +12,7 @@ from math import prod
 from typing import NamedTuple
 
 from ...autograd.mode import unrecorded
+from ...codegen.reduce import row_kinds
 from ...layouts import is_channels_last
 from ...size import Size
 from .. import core, formats
@@ -116,19 +117,19 @@ def _scales(
     """Reciprocal deviations and factors of channels; of groups of several channels also mean, variance, and the mean by channel."""
     var, mean, weight = placed(given, there)
     shape, (samples, channels) = mean.shape, mean.shape[:2]
-    own = []
     with unrecorded():
         if channels != groups:
             parts = (samples, groups, channels // groups)
-            means = mean.view(parts)
-            mean = means.mean(-1, True)
-            var = var.view(parts).mean(-1, True) + (means - mean).square().mean(-1, True)
-            own = [mean, var, mean.expand(parts).reshape(shape)]
-        rstd = (var.view(samples, groups, 1) + eps).rsqrt()
-        scale = rstd.expand(samples, groups, channels // groups)
-        scale = scale.clone() if weight is None else scale * wide(weight).view(groups, -1)
-        scale = scale.reshape(shape)
-        return settled([rstd.view(samples, groups), scale, *own])
+            given = [mean.view(parts), var.view(parts)]
+            if weight is not None:
+                given.append(weight.view(parts[1:]))
+            kind = row_kinds.group_moments(weight is not None)
+            scale, (mean, var, rstd) = rowwise.run(kind, given, (2,), mean.dtype, eps=eps)
+            centre = mean.view(samples, groups, 1).expand(parts).reshape(shape)
+            return settled([rstd, scale.view(shape), mean, var, centre])
+        rstd = (var.view(samples, groups) + eps).rsqrt()
+        scale = rstd.clone() if weight is None else rstd * wide(weight)
+        return settled([rstd, scale.view(shape)])
 
 
 def backward(
@@ -184,7 +185,8 @@ def _slopes(
             weight = wide(weight).view(parts[1:])
             by_hat, by_one, factor = by_hat * weight, by_one * weight, factor * weight
         if parts[2] > 1:
-            by_hat, by_one = by_hat.sum(-1, True), by_one.sum(-1, True)
+            two = rowwise.sums("sums", (by_hat, by_one), ("first", "second"), rstd.dtype, (2,))
+            by_hat, by_one = [v.view(rstd.shape) for v in two]
         count = positions * parts[2]
         slope, shift = -rstd.square() * (by_hat / count), -rstd * (by_one / count)
         found = [factor, slope.expand(parts), shift.expand(parts)]
