@@ -9,7 +9,6 @@ from typing import Any
 from ..autograd import record as graph
 from ..codegen.operand import Operand
 from ..codegen.order import scan as family
-from ..codegen.region import is_gpu
 from ..dtypes import dtype
 from ..runtime import get_backend
 from ..storage import Storage
@@ -40,11 +39,15 @@ def _scanned(
 
 
 def _backwards(x: Tensor, dim: int) -> Tensor:
-    """Running sums from the end: a GPU's lanes read those as they read others, and a scan that is not recorded needs no copies."""
-    plain = x.ndim and not graph.needs_grad(x) and x._storage.__class__ is Storage
-    if plain and is_gpu(get_backend(x.device)):
-        return _run(x, dim, "cumsum", summed(x), back=True)
-    return x if not x.ndim else x.flip(dim).cumsum(dim).flip(dim)
+    """Running sums from the end, in one scan; the gradient's name is that of a flip, which they would end with."""
+    if not x.ndim:
+        return x
+    if x._storage.__class__ is not Storage:
+        return x.flip(dim).cumsum(dim).flip(dim)
+    value = _run(x, dim, "cumsum", summed(x), back=True)
+    if graph.needs_grad(x):
+        graph.record("FlipBackward0", (x,), value, lambda ctx, g: g.cumsum(ctx.dim), {"dim": dim})
+    return value
 
 
 def _cumsum_back(ctx: Any, g: Tensor) -> Tensor:
@@ -170,6 +173,13 @@ def cummin(input: Tensor, dim: int, *, out: Any = None) -> Any:
     return _ranked("cummin", input, dim, out)
 
 
+def _logs_backwards(x: Tensor, dim: int) -> Tensor:
+    """As `_backwards`, of exponentials; a scan that is recorded is one between two flips."""
+    if graph.needs_grad(x) or x._storage.__class__ is not Storage:
+        return x.flip(dim).logcumsumexp(dim).flip(dim)
+    return _run(x, dim, "logcumsumexp", back=True)
+
+
 def _logcumsumexp_back(ctx: Any, g: Tensor) -> Tensor:
     x, result, dim = ctx.self, ctx.result, ctx.dim
     if not x.ndim or not x.numel():
@@ -184,7 +194,7 @@ def _logcumsumexp_back(ctx: Any, g: Tensor) -> Tensor:
 
     def part(share: Tensor) -> Tensor:
         """Sums of positive shares, taken in logarithms."""
-        return ((share.log() - result).flip(dim).logcumsumexp(dim).flip(dim) + x).exp()
+        return (_logs_backwards(share.log() - result, dim) + x).exp()
 
     positive, negative = where(g > 0, g, 0.0), where(g < 0, -g, 0.0)
     grad = part(positive) - part(negative)
@@ -211,7 +221,7 @@ def _complex_part(g: Tensor, x: Tensor, result: Tensor, dim: int) -> Tensor:
     """As for real numbers, but zeros get a finite logarithm: differences of infinite complex numbers are not numbers."""
     zero = g == 0
     logs = where(zero, -1e30, where(zero, 1.0, g).log()) - result
-    return (logs.flip(dim).logcumsumexp(dim).flip(dim) + x).exp()
+    return (_logs_backwards(logs, dim) + x).exp()
 
 
 def _complex_pairs(g: Tensor, x: Tensor, result: Tensor, dim: int) -> Tensor:

@@ -1,10 +1,13 @@
 <%doc>
 Where parts of rows were scanned as rows of their own, each part is given what came before it: ${kind} of float32. A work-item
-takes whole parts; the last of a row is as long as it may be.
+takes whole parts; the last of a row is as long as it may be. `back`: rows begin where they end in memory.
 </%doc>\
 <%namespace name="state" file="/scan/state.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\
-<% names = ['s', 'd'] %>\
+<%
+names = ['s', 'd']
+whole, single = ('to - i - 15', 'to[-i]') if back else ('to + i', 'to[i]')
+%>\
 ${headers}
 ${state.memory('float')}
 ${state.functions('float', 'I', '', False)}\
@@ -26,7 +29,7 @@ ${w.params('p', rank, names)}\
         __global float *to = dst + od + p_d_at;
         I i = begin;
         for (; i + 16 <= end; i += 16)
-            *(__global u16 *)(to + i) = clt_value16(clt_join16(all, clt_lift16(*(__global const u16 *)(to + i), (int16)(0))));
-        for (; i < end; ++i) to[i] = clt_value(clt_join(one, clt_lift(to[i], 0)));
+            *(__global u16 *)(${whole}) = clt_value16(clt_join16(all, clt_lift16(*(__global const u16 *)(${whole}), (int16)(0))));
+        for (; i < end; ++i) ${single} = clt_value(clt_join(one, clt_lift(${single}, 0)));
     }
 }

@@ -4,6 +4,8 @@ end of a piece, and the second launch starts each piece from the states before i
 Rows: a work-item walks whole pieces. Columns (the dim is not the last): a work-item carries ${block} neighbouring rows at once, so
 memory is read in order; float32 and 16-bit floats without gaps by vectors (`wide`).
 float32 sums carry a second float with what rounding lost; 64 elements are summed between two of its steps.
+`back`: rows are walked from where they end in memory; vectors stay in the order of memory, so that the last lane comes first. `same`: the
+operand is one number along a row. `unit`, `filled`: vectors of the operand, of the result.
 </%doc>\
 <%namespace name="state" file="/scan/state.mako"/>\
 <%namespace name="square" file="/square.mako"/>\
@@ -13,10 +15,13 @@ R = dt.reg
 ranked = kind in ('cummax', 'cummin')
 pair = kind == 'cumsum' and R in ('float', 'float2')
 names = ['s', 'd'] + (['x'] if ranked else [])
-def place(i, step='sl'): return i if dense else f'{i} * {step}'
+def place(i, step='sl'): return ('-' * back + i) if dense else f'{i} * {step}'
+sign = '-' if back else '+'
+def vector(p, i): return f'{p} {sign} {i}' + ' - 15' * back # the elements from i on, of a row without gaps
+def nth(k): return 15 - k if back else k # the lane of element k
 short = src_dt.code if src_dt.code in ('f16', 'bf16') else ''
 def load16(p): return f'clt_load_{short}_float16({p})' if short else f'*(__global const u16 *)({p})'
-def store16(p, v): return f'clt_store_{short}_float16({v}, {p})' if short else f'*(__global u16 *)({p}) = {v}'
+def store16(p, v): return f'clt_store_{dt.code}_float16({v}, {p})' if dt.itemsize == 2 else f'*(__global u16 *)({p}) = {v}'
 %>\
 ${headers}
 ${state.memory(R)}
@@ -24,7 +29,7 @@ ${state.functions(R, 'I', '', pair)}\
 % if wide:
 ${state.functions('float16', 'int16', '16', pair)}\
 % endif
-% if wide or unit:
+% if wide or unit or filled:
 typedef float16 u16 __attribute__((aligned(4)));
 % endif
 % if wide and ranked:
@@ -62,7 +67,7 @@ static inline S16 clt_prefix16(const float16 v, const int16 at) {
 % endif
 % endif
 % if pair and not dt.is_complex:
-/* Inclusive prefix of 16 lanes; its last is clt_sum16, to the bit: of fours, which no lane leaves, then of fours before them. */
+/* Inclusive prefix of 16 lanes in the order of elements; its last is clt_sum16, to the bit: of fours, which no lane leaves, then of fours before them. */
 static inline float16 clt_prefix16(float16 v) {
 <%
 lane = '0123456789abcdef'
@@ -70,7 +75,7 @@ steps = [[i - gap if i % 4 >= gap else None for i in range(16)] for gap in (1, 2
 steps += [[i // 4 * 4 - 4 * (gap - 1) - 1 if i // 4 >= gap else None for i in range(16)] for gap in (1, 2)]
 %>
 % for step in steps:
-    v += (float16)(${", ".join("0.0f" if k is None else f"v.s{lane[k]}" for k in step)});
+    v += (float16)(${", ".join("0.0f" if k is None else f"v.s{lane[nth(k)]}" for k in (step[nth(i)] for i in range(16)))});
 % endfor
     return v;
 }
@@ -80,22 +85,25 @@ static inline float clt_sum16(const float16 v) {
     const float2 c = b.even + b.odd;
     return c.x + c.y;
 }
-static inline float16 clt_read16(__global const ${src_dt.cl} *p${'' if unit else ', const I step'}) {
+/* Sixteen elements from i on, of rows that begin at p. */
+static inline float16 clt_read16(__global const ${src_dt.cl} *p, const I i, const I step) {
 % if unit:
-    return ${load16('p')};
+    return ${load16(vector('p', 'i'))};
+% elif same:
+    return (float16)(clt_read(p));
 % else:
     float t[16];
-    for (int j = 0; j < 16; ++j) t[j] = clt_read(p + j * step);
+    for (int j = 0; j < 16; ++j) t[${'15 - j' if back else 'j'}] = clt_read(p + (i + j) * step);
     return vload16(0, t);
 % endif
 }
-static inline void clt_write16(__global ${dt.cl} *p, const float16 v${'' if unit else ', const I step'}) {
-% if unit:
-    ${store16('p', 'v')};
+static inline void clt_write16(__global ${dt.cl} *p, const I i, const float16 v, const I step) {
+% if filled:
+    ${store16(vector('p', 'i'), 'v')};
 % else:
     float t[16];
     vstore16(v, 0, t);
-    for (int j = 0; j < 16; ++j) clt_st_dst(p + j * step, t[j]);
+    for (int j = 0; j < 16; ++j) clt_st_dst(p + (i + j) * step, t[${'15 - j' if back else 'j'}]);
 % endif
 }
 % endif
@@ -153,17 +161,17 @@ __kernel void ${fn}(${state.params(columns, rank)}) {
         I i = 0;
         for (; i + 16 <= length; i += 16) {
 % for k in range(16):
-            const float16 r${k} = ${load16(f'from[{k}] + i')};
+            const float16 r${k} = ${load16(vector(f'from[{k}]', 'i'))};
 % endfor
 ${square.turned('float16', 16, 'r', 'c')}\
 % for k in range(16):
-<% lifted = f"clt_lift16(c{k}, (int16)(0))" %>\
+<% lifted = f"clt_lift16(c{nth(k)}, (int16)(0))" %>\
             state = ${f'i ? clt_join16(state, {lifted}) : {lifted}' if k == 0 else f'clt_join16(state, {lifted})'};
-            const float16 e${k} = clt_value16(state);
+            const float16 e${nth(k)} = clt_value16(state);
 % endfor
 ${square.turned('float16', 16, 'e', 't')}\
 % for k in range(16):
-            ${store16(f'to[{k}] + i', f't{k}')};
+            ${store16(vector(f'to[{k}]', 'i'), f't{k}')};
 % endfor
         }
         float reached[16];
@@ -171,9 +179,9 @@ ${square.turned('float16', 16, 'e', 't')}\
         for (int k = 0; k < 16; ++k) {
             S carry = clt_lift(reached[k], 0);
             for (I j = i; j < length; ++j) {
-                const S x = clt_lift(clt_read(from[k] + j), 0);
+                const S x = clt_lift(clt_read(from[k] ${sign} j), 0);
                 carry = j ? clt_join(carry, x) : x;
-                clt_st_dst(to[k] + j, clt_value(carry));
+                clt_st_dst(to[k] ${sign} j, clt_value(carry));
             }
         }
     }
@@ -204,14 +212,15 @@ ${square.turned('float16', 16, 'e', 't')}\
 % if not totals:
             const float lost = isfinite(carry.v) ? carry.lo : 0;
 % endif
-% for at, read in ((f'i + {16 * k}', f"clt_read16(from + (i + {16 * k}) * sl{'' if unit else ', sl'})") for k in range(vectors)):
+% for at in (f'i + {16 * k}' for k in range(vectors)):
+<% read = f'clt_read16(from, {at}, sl)' %>\
 % if totals:
             whole += clt_sum16(${read});
 % else:
             {
                 const float16 part = whole + clt_prefix16(${read});
-                clt_write16(dst + to + (${at}) * dl, carry.v + (lost + part)${'' if unit else ', dl'});
-                whole = part.sf;
+                clt_write16(dst + to, ${at}, carry.v + (lost + part), dl);
+                whole = part.s${'0' if back else 'f'};
             }
 % endif
 % endfor

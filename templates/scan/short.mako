@@ -3,7 +3,7 @@ Scans of short rows that lie one after the other, on a CPU: ${kind}. A work-item
 a time of whatever rows they are. Each is joined to the one before it, then to the two before those, to four, and so on, as far as they
 are of its row: some of them are in vectors before, of which each step keeps what it was given. So what a row gives does not depend on
 where it lies. `at` are the numbers' places in their rows. ${R}: products of floats are made of doubles, whose range those of a
-short row do not leave in one order and keep in another.
+short row do not leave in one order and keep in another. `back`: numbers are taken from the last one in memory to the first.
 </%doc>\
 <%namespace name="state" file="/scan/state.mako"/>\
 <%
@@ -13,9 +13,11 @@ N, W, L = f'{R}{lanes}', f'{bits}{lanes}', lanes
 parts = ['v', 'at'] if ranked else ['v']
 short = src_dt.code if src_dt.code in ('f16', 'bf16') else ''
 def converted(v, to, of): return v if to == of else f'convert_{to}{L}({v})'
-def load(p): return converted(f'clt_load_{short}_float{L}({p})' if short else f'*(__global const clt_from *)({p})', R, 'float' if short else src_dt.cl)
+lane = '0123456789abcdef'[:L]
+sign, first, order = ('-', f' - {L - 1}', f'.s{lane[::-1]}') if back else ('+', '', '')
+def load(p): return converted((f'clt_load_{short}_float{L}({p}{first})' if short else f'(*(__global const clt_from *)({p}{first}))') + order, R, 'float' if short else src_dt.cl)
 def store(p, v):
-    v = converted(v, dt.reg, R)
+    p, v = p + first, converted(v + order, dt.reg, R)
     return f'clt_store_{short}_float{L}({v}, {p})' if short else f'*(__global clt_to *)({p}) = {v}'
 # Lanes of `near`: `gap` before those of s, the first of them out of the vector before.
 def moved(gap, x): return ', '.join(f's.{x}.s{k - gap:x}' if k >= gap else f'was{gap}.{x}.s{L + k - gap:x}' for k in range(L))
@@ -40,17 +42,17 @@ __kernel void ${fn}(__global const ${src_dt.cl} *src, __global ${dt.cl} *dst\
 , const I length, const I rows, const I os, const I od${', const I ox' if ranked else ''}) {
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0);
     const I end = rows * (part + 1) / parts * length;
-    src += os, dst += od${', indices += ox' if ranked else ''};
+    src += os, dst += od${', indices += ox' if ranked else ''}${'; // of the last numbers' if back else ';'}
     const ${W} ends = (${W})((${bits})length), on = (${W})((${bits})(${L} < length ? ${L} : ${L} % length));
     ${W} at = (${W})(${', '.join(f'{k} % ({bits})length' for k in range(L))});
     S${L} ${', '.join(f'was{gap} = clt_lift{L}(({N})(0), ({W})(0))' for gap in (1, 2, 4, 8, 16, 32, 64))};
     for (I i = rows * part / parts * length; i < end; i += ${L}) {
         const I count = min((I)${L}, end - i);
         ${N} x;
-        if (count == ${L}) x = ${load('src + i')};
+        if (count == ${L}) x = ${load(f'src {sign} i')};
         else {
             R t[${L}];
-            for (I k = 0; k < ${L}; ++k) t[k] = clt_read(src + i + min(k, count - 1));
+            for (I k = 0; k < ${L}; ++k) t[k] = clt_read(src ${sign} (i + min(k, count - 1)));
             x = vload${L}(0, t);
         }
         S${L} s = clt_lift${L}(x, at);
@@ -77,14 +79,14 @@ __kernel void ${fn}(__global const ${src_dt.cl} *src, __global ${dt.cl} *dst\
         }
 % endfor
         if (count == ${L}) {
-            ${store('dst + i', f'clt_value{L}(s)')};
+            ${store(f'dst {sign} i', f'clt_value{L}(s)')};
 % if ranked:
             ${'clt_widen(indices + i, s.at)' if bits == 'int' else '*(__global clt_places *)(indices + i) = s.at'};
 % endif
         } else {
             R t[${L}];
             vstore${L}(clt_value${L}(s), 0, t);
-            for (I k = 0; k < count; ++k) clt_st_dst(dst + i + k, t[k]);
+            for (I k = 0; k < count; ++k) clt_st_dst(dst ${sign} (i + k), t[k]);
 % if ranked:
             ${bits} places[${L}];
             vstore${L}(s.at, 0, places);

@@ -115,9 +115,12 @@ class _Schedule(NamedTuple):
     columns: bool  # neighbouring rows together, step by step
     chunks: int
     unit: bool  # a float of 32 or 16 bits without gaps along the rows
+    same: bool  # an operand that is one number along a row
+    filled: bool  # a result that is as `unit` says
     dense: bool  # any dtype without gaps
     beside: bool  # sixteen rows at a time, a step of each in one vector
     wide: bool  # by vectors
+    apart: bool  # as `wide` but for how the operand lies: a copy costs less than to take it number by number
 
 
 def _schedule(
@@ -131,7 +134,7 @@ def _schedule(
 ) -> _Schedule:
     """Choose by layouts and the device; the walk of `dst` says which rows are neighbours."""
     gpu, ranked, units = is_gpu(backend), len(steps) > 2, backend.info.compute_units
-    columns = dims.sizes[-1] >= 8 and dims.strides[1][-1] < abs(steps[1]) and length > 1
+    columns = dims.sizes[-1] >= 8 and abs(dims.strides[1][-1]) < abs(steps[1]) and length > 1
     columns |= (
         gpu and 1 < length <= _SHORT_OF_LANES
     )  # a group would have nothing to do for most lanes
@@ -153,11 +156,19 @@ def _schedule(
         chunks = max(1, min(-(-4 * units // dims.n), length // GRAIN))
     single = src.dtype is dst.dtype and dst.dtype.reg == "float" and not gpu
     near = [s[-1] for s in dims.strides] if columns else steps  # of what a vector holds
-    wide = single and length < 1 << 31 and (columns or ranked) and all(step == 1 for step in near)
-    dense = not gpu and steps[:2] == [1, 1]
+    wide = (
+        single and length < 1 << 31 and (columns or ranked) and all(step == 1 for step in near[1:])
+    )
+    apart, wide = columns and wide and near[0] != 1, wide and near[0] == 1
+    dense = not gpu and steps[0] == steps[1] and abs(steps[1]) == 1
     beside = dense and single and not (columns or ranked or kind == "cumsum") and chunks == 1
     beside = beside and dims.n >= _BESIDE and length >= _BESIDE
-    return _Schedule(columns, chunks, single and steps[:2] == [1, 1], dense, beside, wide)
+    along = not gpu and not columns
+    same, filled = (
+        along and steps[0] == 0,
+        along and dst.dtype.reg == "float" and abs(steps[1]) == 1,
+    )
+    return _Schedule(columns, chunks, single and dense, same, filled, dense, beside, wide, apart)
 
 
 def _items(dt: dtypes.dtype, many: bool) -> int:
@@ -177,13 +188,18 @@ def _scan(
     if kind == "logcumsumexp" and _splits(backend, lifted):
         _in_pieces(backend, *lifted)
         return
-    if _is_short(backend, kind, *lifted[:2]):
-        _short(backend, kind, lifted)
+    back = steps[1] < 0
+    ahead = [_turned(x, len(shape) - 1) if back else x for x in lifted]
+    if _is_short(backend, kind, *ahead[:2]):
+        _short(backend, kind, ahead, back)
         return
     dims = Dims(shape[:-1], [x.strides[:-1] for x in lifted])
     gpu = is_gpu(backend)
     total = dims.n * length
     plan = _schedule(backend, src, dst, kind, dims, length, steps)
+    if plan.apart and not is_dense(src):
+        _scan(backend, dense(backend, src), dim, kind, dst, indices)
+        return
     columns, chunks, wide = plan.columns, plan.chunks, plan.wide or plan.beside
     key: dict[str, Any] = {
         "kind": kind,
@@ -192,13 +208,14 @@ def _scan(
         "rank": dims.rank,
         "I": index_type(backend, *operands),
         "columns": columns,
-        "headers": _headers(kind, dst.dtype, wide, plan.unit),
+        "headers": _headers(kind, dst.dtype, wide, plan.unit or plan.filled),
     }
     if gpu:
         key |= {"lanes": _LANES, "items": _items(dst.dtype, chunks > 1 and indices is None)}
     else:
-        key |= {"block": _BLOCK, "unit": plan.unit, "dense": plan.dense}
-        key |= {"beside": plan.beside, "wide": wide}
+        key |= {"block": _BLOCK, "unit": plan.unit, "same": plan.same, "dense": plan.dense}
+        key |= {"filled": plan.filled}
+        key |= {"beside": plan.beside, "wide": wide, "back": back}
     template = "scan/lanes" if gpu else "scan/rows"
     tail: list[int] = []
     states = dims.n * chunks
@@ -223,7 +240,7 @@ def _scan(
         offsets += [indices.offset, steps[2]]
     buffers = [x.buffer for x in operands] + [scratch]
     scalars = [length, rows, chunks, *offsets, *tail, *dims.args()]
-    name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_wide' if plan.wide else ''}{'_beside' if plan.beside else ''}"
+    name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_wide' if plan.wide else ''}{'_beside' if plan.beside else ''}{'_back' if back else ''}"
     nbytes = total * (src.dtype.itemsize + dst.dtype.itemsize + (8 if indices is not None else 0))
     if chunks > 1:
         run(
@@ -263,12 +280,13 @@ def _register(kind: str, dt: dtypes.dtype) -> str:
     return "double" if kind == "cumprod" and dt.reg == "float" else dt.reg
 
 
-def _short(backend: Backend, kind: str, lifted: list[Operand]) -> None:
-    """Scan short rows, which are copied together where they do not follow one another."""
+def _short(backend: Backend, kind: str, lifted: list[Operand], back: bool) -> None:
+    """Scan short rows, which are copied together where they do not follow one another; `back`: the last one's end first."""
     src, dst = dense(backend, lifted[0]), lifted[1]
     length, total = dst.shape[-1], math.prod(dst.shape)
     register = _register(kind, dst.dtype)
     operands = [src, *lifted[1:]]
+    first = total - 1 if back else 0
     headers = lane_macros(_LINE)
     if dst.dtype.itemsize == 2:
         headers += include("half")
@@ -277,12 +295,12 @@ def _short(backend: Backend, kind: str, lifted: list[Operand]) -> None:
     run(
         backend,
         "scan/short",
-        f"{kind}_{src.dtype.code}_{dst.dtype.code}_short",
+        f"{kind}_{src.dtype.code}_{dst.dtype.code}_short{'_back' if back else ''}",
         [x.buffer for x in operands],
-        [length, total // length, *(x.offset for x in operands)],
+        [length, total // length, *(x.offset + first for x in operands)],
         min(workers(backend, total), total // length),
         sum(total * x.dtype.itemsize for x in operands),
-        kind=kind, src_dt=src.dtype, dt=dst.dtype, R=register, I="long", lanes=_LINE, headers=headers,
+        kind=kind, src_dt=src.dtype, dt=dst.dtype, R=register, I="long", lanes=_LINE, back=back, headers=headers,
     )  # fmt: skip
 
 
@@ -291,7 +309,7 @@ def _splits(backend: Backend, lifted: list[Operand]) -> bool:
     src, dst = lifted
     if is_gpu(backend) or not src.dtype is dst.dtype is dtypes.float32:
         return False
-    unit = src.strides[-1] == dst.strides[-1] == 1
+    unit = src.strides[-1] == dst.strides[-1] and abs(dst.strides[-1]) == 1
     return unit and src.shape[-1] >= 2 * _PIECES * _BESIDE and math.prod(src.shape[:-1]) < _BESIDE
 
 
@@ -300,13 +318,15 @@ def _in_pieces(backend: Backend, src: Operand, dst: Operand) -> None:
     kind, kept, length = "logcumsumexp", src.shape[:-1], src.shape[-1]
     pieces = _MANY if length >= _LONG else _PIECES
     piece = length // pieces // _BESIDE * _BESIDE
-    whole, last = piece * pieces, len(kept)
+    whole, last, step = piece * pieces, len(kept), dst.strides[-1]
 
     def parts(x: Operand) -> Operand:
-        return x._replace(shape=(*kept, pieces, piece), strides=(*x.strides[:-1], piece, 1))
+        return x._replace(
+            shape=(*kept, pieces, piece), strides=(*x.strides[:-1], piece * step, step)
+        )
 
     def rest(x: Operand) -> Operand:
-        return x._replace(shape=(*kept, length - whole), offset=x.offset + whole)
+        return x._replace(shape=(*kept, length - whole), offset=x.offset + whole * step)
 
     _scan(backend, parts(src), last + 1, kind, parts(dst), None)
     if whole < length:
@@ -325,10 +345,10 @@ def _in_pieces(backend: Backend, src: Operand, dst: Operand) -> None:
     run(
         backend,
         "scan/after",
-        f"{kind}_f32_after_r{dims.rank}",
+        f"{kind}_f32_after_r{dims.rank}{'_back' if step < 0 else ''}",
         [before.buffer, dst.buffer],
         [dims.n, pieces, piece, length, before.offset, dst.offset, *dims.args()],
         min(workers(backend, dims.n * length), dims.n * pieces),
         2 * dims.n * length * dst.dtype.itemsize,
-        kind=kind, src_dt=dst.dtype, dt=dst.dtype, rank=dims.rank, I="long", headers=_headers(kind, dst.dtype, True, True),
+        kind=kind, src_dt=dst.dtype, dt=dst.dtype, rank=dims.rank, back=step < 0, I="long", headers=_headers(kind, dst.dtype, True, True),
     )  # fmt: skip
