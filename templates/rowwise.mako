@@ -23,7 +23,7 @@ wide = not row
 ids = f"({M})({', '.join(map(str, range(L)))})"
 memory = memories[out.code]
 vector = f'w * {L}' if wide else '0'
-exp, raised = f'clt_exp_neg_{S}', f'clt_exp_raised_{S}'
+exp, raised = f'clt_exp_neg_{S}', f"clt_exp_{'brief' if brief else 'raised'}_{S}"
 lower = f'({S})({"5.42101086e-20f" if T == "float" else "5.421010862427522e-20"})'
 log = f'log_{S}' if T == 'float' else 'log'
 rank = reader.reduced_rank

@@ -96,6 +96,28 @@ def test_every_schedule_agrees(schedule: str, dtype: str) -> None:
         )
 
 
+@pytest.mark.parametrize(("dtype", "bits", "least"), [("bfloat16", 8, -133), ("float16", 11, -24)])
+def test_16_bits_are_rounded_as_if_once(dtype: str, bits: int, least: int) -> None:
+    """The exponential is a short one, which may be seen only where the exact result lies next to the middle of two numbers."""
+    wide = np.linspace(-60, 0, 601, dtype=np.float32)[None] * [[1.0], [0.2], [2.0]]
+    for a in (data(33, 1030) * 4, wide, data(40, 17) * 20 + 700):
+        x = on_device(a.astype(np.float32)).to(getattr(ct, dtype))
+        exact = _softmax(x.float().cpu().numpy().astype(np.float64), 1)
+        # Logarithms near 0 are those of sums near 1, which float32 rounds.
+        for found, wanted, lost in (
+            (x.softmax(1), exact, 0),
+            (x.log_softmax(1), np.log(exact), 1e-6),
+        ):
+            place = np.floor(np.log2(np.maximum(np.abs(wanted), 1e-300))) - bits + 1
+            unit = np.maximum(np.exp2(np.maximum(place, least)), lost)
+            off = np.abs(found.float().cpu().numpy() - wanted) / unit
+            assert off.max() <= 0.51, (off.max(), a.shape)
+    bad = on_device(np.float32([[np.nan, 1, 2], [-np.inf, 0, 0], [np.inf, 0, 1], [-np.inf] * 3]))
+    found = bad.to(getattr(ct, dtype)).softmax(1).float().cpu().numpy()
+    assert np.isnan(found[[0, 2, 3]]).all()
+    np.testing.assert_array_equal(found[1], [0, 0.5, 0.5])
+
+
 def test_extreme_inputs() -> None:
     x = ct.tensor([[1000.0, 0.0, -1000.0], [-float("inf"), 0.0, 0.0]])
     close(x.softmax(1), [[1, 0, 0], [0, 0.5, 0.5]])

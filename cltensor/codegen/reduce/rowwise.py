@@ -322,12 +322,14 @@ def _kernel(
     ahead = FURTHER if not reader.row else None
     if kind.stages and reader.row:
         ahead = AHEAD
+    # What is rounded to 16 bits at once needs no more of an exponential.
+    brief = kind.heavy and bool(kind.store) and compute.reg == "float" and out.itemsize == 2
     head = (
         include("stream") * bool(streams)
         + include("ahead") * bool(ahead or reader.turned is not None)
         + include("limits") * (reader.turned is not None)
         + reader.headers(compute)
-        + include(*kind.headers(compute))
+        + include(*kind.headers(compute), *["elementary/exp_brief"] * brief)
     )
     scalar = Reader(source, cut, row=reader.row, lanes=1, outputs=[out]) if kind.pick else None
     unroll = 2 if reader.row and reader.lanes > 1 and not kind.heavy else 1
@@ -335,7 +337,7 @@ def _kernel(
         "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, block=BLOCK, dt=compute,
         out=out, compute=_computed(kind, reader, compute), mask=SIGNED[compute.reg],
         memories=reader.memories, headers=head, parameters=parameters, dense_out=along == 1, convert=convert, wide_vectors=WIDE_VECTORS,
-        scratch=scratch, streams=streams, PEELED=PEELED, ahead=ahead, turn=turn, storage=STORAGE, LINE=LINE,
+        scratch=scratch, streams=streams, PEELED=PEELED, brief=brief, ahead=ahead, turn=turn, storage=STORAGE, LINE=LINE,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
