@@ -11,6 +11,8 @@ the second stage then says that it was not `near`.
 col: vectors across neighbouring rows. A GPU's schedules are rowwise_gpu.mako's.
 `reader.turned`: an operand whose rows lie across memory, neighbours side by side: a work-item turns some rows when it comes to the
 first of them, by squares, and finds them in memory of its own.
+`overlap`: a row's last elements, fewer than a vector has, are taken with those before them, which count once, where there are so many:
+parts of vectors take many instructions.
 Sums are taken in blocks, which keeps long ones accurate; those over rows too, `height` rows each, in lines of `pitch` numbers.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
@@ -100,19 +102,22 @@ static inline void clt_note(__global long *status, const long value) {
 ${' ' * indent}${item}
 % endfor
 </%def>\
-## One vector of elements at `at`; `m` lanes of it count. Accumulates for a stage, or stores.
-<%def name="element(stage, at, m, u=0)">\
+## One vector of elements at `at`; `m` lanes of it count, or, with `late`, are there, and so many of the last ones count. Accumulates for a
+## stage, or stores.
+<%def name="element(stage, at, m, u=0, late='')">\
 <%
 statements, _ = reader.element('at', m, compute, vector)
-masked = row and m != str(L) and L > 1
+masked = row and (m != str(L) or late) and L > 1
+whole = m == str(L) and not late
 place = "q0 + zb + at * z_r" if row and not dense_out else "q0 + zb + at" if row else "q0 + zb + at * z_r" + (f" + w * {L}" + ("" if dense_out else " * z_k") if wide else "")
 def put(value):
     if L == 1: return memory.scalar_store(place, value)
-    if streams and m == str(L): return f"CLT_STREAM({value}, (__global {memory.reg} *)({place}))"
+    if streams and whole: return f"CLT_STREAM({value}, (__global {memory.reg} *)({place}))"
     if dense_out: return f"store_{out.code}({place}, {value}, {m})"
     return f"scatter_{out.code}({place}, {'z_r' if row else 'z_k'}, {value}, {m})"
 waiting = "*(__global u_kept *)(kb + at)"
 def got():
+    if late and not scratch: return 'ending'
     if scratch: return waiting
     if L == 1: return memory.scalar_load(place)
     return f"load_{out.code}({place}, {m})" if dense_out else f"gather_{out.code}({place}, {'z_r' if row else 'z_k'}, {m})"
@@ -120,21 +125,21 @@ def only(name, value): return f"(ok ? {value} : ({S})({least(name)}))" if masked
 %>\
         {
         const long at = ${at};
-% if ahead and m == str(L) and (stage is asking if row else stage):
+% if ahead and whole and (stage is asking if row else stage):
 % for k in vectors:
         CLT_PREFETCH(b${k} + ${'at' if row else f'at * r{k}_{rank - 1} + w * {L}'} + ahead${k});
 % endfor
 % endif
-% if ahead and rank > 1 and row and first_read and stage is first_read is not asking and m == str(L):
+% if ahead and rank > 1 and row and first_read and stage is first_read is not asking and whole:
 % for k in vectors:
         CLT_PREFETCH(b${k} + at + r${k}_${rank - 2});
 % endfor
 % endif
-% if ahead and rank > 1 and row and stage is None and kind.store and not streams and m == str(L):
+% if ahead and rank > 1 and row and stage is None and kind.store and not streams and whole:
         CLT_PREFETCH_TO_WRITE(q0 + zb + at + zr_${rank - 2});
 % endif
 % if masked:
-        const ${M} ok = ${ids} < (${M})(${m});
+        const ${M} ok = ${f'{ids} >= ({M})({L} - {late})' if late else f'{ids} < ({M})({m})'};
 % endif
 % if stage is None and kind.keep:
         const ${S} kept = ${got()};
@@ -265,6 +270,17 @@ ${outer_begin()}\
     ${' '.join(f'{name} = ' + ''.join(f'part_{name}{u} = ' for u in us) + f'({S})(0);' for name in own(stage))}
 % endif
 % if row and L > 1:
+<%
+overlapped = overlap and not (stage is None and streams)
+ending = overlapped and stage is None and kind.keep and not scratch # what is kept there is written before it is read
+%>\
+% if ending:
+    ${S} ending;
+    if (${inner} >= ${L}) {
+      const long at = ${inner} - ${L};
+      ending = ${f"load_{out.code}(q0 + zb + at, {L})" if dense_out else f"gather_{out.code}(q0 + zb + at * z_r, z_r, {L})"};
+    }
+% endif
 % if not stage and streams == PEELED:
     if ((size_t)(q0 + zb) % ${L * out.itemsize}) {
       const long before = ${L} - (size_t)(q0 + zb) / ${out.itemsize} % ${L};
@@ -284,10 +300,24 @@ ${element(stage, f'j + {u * L}' if u else 'j', str(L), u)}\
 ${flush(stage, us)}\
 % endif
     }
+% if overlapped:
+% if len(us) > 1:
+    for (; j + ${L} <= ${inner}; j += ${L})
+${element(stage, 'j', str(L))}\
+% endif
+    if (j < ${inner}) {
+      const int m = (int)(${inner} - j);
+      if (${inner} >= ${L})
+${element(stage, f'{inner} - {L}', str(L), 0, 'm')}\
+      else
+${element(stage, 'j', 'm')}\
+    }
+% else:
     for (; j < ${inner}; j += ${L}) {
       const int m = (int)${less(inner + ' - j', f'{L}')};
 ${element(stage, 'j', 'm')}\
     }
+% endif
 % else:
     while (j < ${inner}) {
       const long stop = ${less(inner, f'j + {block}')};

@@ -304,6 +304,7 @@ def _kernel(
     streams: int,
 ) -> Any:
     along = cut.reduced_strides[-1][-1] if reader.row else cut.kept_strides[-1][-1]
+    overlap = backend.info.native_lanes < LANES
     key = (
         backend.device,
         kind,
@@ -313,6 +314,7 @@ def _kernel(
         reader.values,
         along == 1,
         streams,
+        overlap,
     )
     kernel = _kernels.get(key)
     if kernel is not None:
@@ -337,7 +339,7 @@ def _kernel(
         "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, block=BLOCK, dt=compute,
         out=out, compute=_computed(kind, reader, compute), mask=SIGNED[compute.reg],
         memories=reader.memories, headers=head, parameters=parameters, dense_out=along == 1, convert=convert, wide_vectors=WIDE_VECTORS,
-        scratch=scratch, streams=streams, PEELED=PEELED, brief=brief, ahead=ahead, turn=turn, storage=STORAGE, LINE=LINE,
+        scratch=scratch, streams=streams, PEELED=PEELED, brief=brief, overlap=overlap, ahead=ahead, turn=turn, storage=STORAGE, LINE=LINE,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
