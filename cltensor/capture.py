@@ -23,7 +23,9 @@ from .amp.state import STATE as AUTOCAST
 from .autograd.mode import GRAD
 from .capture_state import Before, HostState
 from .codegen import checks
+from .dtypes import int64
 from .lazy import UNKNOWN_READS, Expr
+from .lazy.launch import wrap_int
 from .memory_format import contiguous_format
 from .ops import core
 from .ops.random.generator import Generator
@@ -102,7 +104,8 @@ class _Watch:
             return generator._seed, generator._offset - count
         key, first = id(generator), generator._offset - count
         _, start = self._starts.setdefault(key, (generator, first))
-        seed, counter = Counter(generator._seed), Counter(first)
+        # Kernels have them as int64, and half of all seeds lie beyond.
+        seed, counter = (Counter(wrap_int(v, int64)) for v in (generator._seed, first))
         seed.read = lambda: generator._seed
         counter.read = lambda: self._base[key] + first - start
         return seed, counter
