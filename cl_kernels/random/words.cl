@@ -1,5 +1,5 @@
 /* Words of Philox4x32-10 (see philox.cl) drawn ahead of who reads them: those of CLT_DRAWN elements from one on that is the first of
-   its block, `block`. A block is a chain of instructions that wait for each other, so as many go side by side as registers hold.
+   its block, `block`. A block is a chain of instructions that wait for each other, so as many go side by side as registers hold: of 16, eight.
    What is read of words are all of their bits, or both halves apart, the upper ones CLT_DRAWN further on; or they have 32 bits,
    and half as many blocks do: of such alone kernels draw twice as many at once. No function goes round twice, which takes a quarter longer.
    Functions apart, as a kernel has them in several places. */
@@ -12,8 +12,8 @@
 #define CLT_DRAWN_HALF (CLT_DRAWN / 32)
 #define CLT_DRAWN_APART static __attribute__((noinline, min_vector_width(512)))
 #else
-#define CLT_DRAWN_ABREAST 2
-#define CLT_DRAWN_HALF 2
+#define CLT_DRAWN_ABREAST 1
+#define CLT_DRAWN_HALF 1
 #define CLT_DRAWN_APART static __attribute__((noinline))
 #endif
 typedef CLT_PHILOX_TYPE(long) clt_drawn_words __attribute__((aligned(8)));
