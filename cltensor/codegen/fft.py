@@ -29,6 +29,7 @@ CPU_LONGEST = 4096  # a block of lines of it is 1 MiB of scratch: it stays in th
 # Elements of a line from which on two passes are better, where lines leave vectors half empty.
 WORTH_SPLITTING = 2048
 COLUMNS = (16, 8)  # that a line of adjacent numbers is taken for
+NARROWEST = 8  # lanes of a CPU's vectors
 FAR = 8  # indices of neighbouring lines whose places are asked for ahead of being written
 GPU_GROUP = 128
 GPU_BYTES = 32768
@@ -162,21 +163,28 @@ def _divisor(n: int, longest: int) -> int:
 
 
 class Schedule(NamedTuple):
-    """How a device runs passes over values of one dtype."""
+    """How a device runs passes over values of one dtype.
+
+    Lines are lanes of vectors that are registers: butterflies of eight numbers then stay there. Lines that lie side by side are
+    `abreast`, more of them, because memory gives longer runs in less time.
+    """
 
     gpu: bool
     lanes: int
     longest: int
     words: int
+    abreast: int
 
 
 def schedule(backend: Backend, dt: dtype) -> Schedule:
     """Choose lanes and the longest line of a single pass."""
-    part = dt.itemsize // 2
+    part, info = dt.itemsize // 2, backend.info
     if not is_gpu(backend):
-        return Schedule(False, max(2, backend.info.lanes * 4 // part), CPU_LONGEST, 0)
-    words = min(backend.info.local_mem, GPU_BYTES) // part
-    return Schedule(True, 1, words // 4, words)
+        abreast = max(2, info.lanes * 4 // part)
+        lanes = min(max(NARROWEST, info.native_lanes * 4 // part), abreast)
+        return Schedule(False, lanes, CPU_LONGEST, 0, abreast)
+    words = min(info.local_mem, GPU_BYTES) // part
+    return Schedule(True, 1, words // 4, words, 1)
 
 
 def reach(backend: Backend, dt: dtype) -> int:
@@ -306,8 +314,10 @@ def _pass(
         return
     lines = dims.n * cols
     walk, rank = _padded(dims)
-    kernel = _kernel(backend, dt, plan, rank)
-    width = plan.lanes
+    side_by_side = cols > 1 or abs(src.step) > 1 or abs(dst.step) > 1
+    lanes = plan.abreast if side_by_side and lines > plan.lanes else plan.lanes
+    kernel = _kernel(backend, dt, plan, lanes, rank)
+    width = lanes
     if plan.gpu:
         width = 1
         while width < 16 and 8 * width * n <= plan.words and width < lines:
@@ -332,22 +342,12 @@ def _pass(
         dst.buffer,
         roots,
         turns,
-        _steps(backend, dt, full, n, plan.lanes) if turned else roots,
+        _steps(backend, dt, full, n, lanes) if turned else roots,
         job.window.buffer if job.window else roots,
         backend.alloc(scratch),
         int(job.window is not None),
-        *(
-            n,
-            _radices(n),
-            lines,
-            cols,
-            run,
-            width,
-            full,
-            order.nout,
-            int(order.herm),
-            int(order.halved),
-        ),
+        *(n, _radices(n), lines, cols, run, width, full, order.nout),
+        *(int(order.herm), int(order.halved)),
         *(int(not job.complex_in), int(not job.complex_out), int(turned)),
         # Which way neighbouring lanes of a GPU go: across lines or along them.
         int((cols > 1 and read.column == 1) or abs(src.step) > 1),
@@ -541,10 +541,10 @@ def _line_kernel(
 
 
 @functools.cache
-def _kernel(backend: Backend, dt: dtype, plan: Schedule, rank: int) -> Any:
+def _kernel(backend: Backend, dt: dtype, plan: Schedule, lanes: int, rank: int) -> Any:
     """Build the one kernel of a dtype: what is read and written, and how, are arguments."""
     real = dt.to_real()
-    name = f"fft_{real.code}_r{rank}{'_gpu' if plan.gpu else ''}"
+    name = f"fft_{real.code}_v{lanes}_r{rank}{'_gpu' if plan.gpu else ''}"
     text = render(
         "fft",
         fn=name,
@@ -552,7 +552,7 @@ def _kernel(backend: Backend, dt: dtype, plan: Schedule, rank: int) -> Any:
         far=FAR,
         T=real.cl,
         itemsize=real.itemsize,
-        lanes=plan.lanes,
+        lanes=lanes,
         gpu=plan.gpu,
         group=GPU_GROUP,
         words=plan.words,

@@ -155,13 +155,17 @@ def test_names_of_nodes() -> None:
     assert ct.fft.irfft(x).grad_fn.name() == "FftC2RBackward0"
 
 
-@pytest.mark.parametrize("schedule", ["cpu", "gpu"])
-def test_schedules(schedule: str, dev: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Either schedule in one pass, in two and in more, along a dim and across it."""
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(family.Schedule(False, 16, 1024, 0, 16), id="cpu"),
+        pytest.param(family.Schedule(False, 8, 1024, 0, 16), id="cpu of short vectors"),
+        pytest.param(family.Schedule(True, 1, 1024, 4096, 1), id="gpu"),
+    ],
+)
+def test_schedules(plan: family.Schedule, dev: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each schedule in one pass, in two and in more, along a dim and across it."""
     backend = get_backend(dev)
-    gpu = schedule == "gpu"
-    words = 4096 if gpu else 0
-    plan = family.Schedule(gpu, 1 if gpu else 16, 1024, words)
     for longest, lengths in ((plan.longest, (31, 64, 105, 1024)), (8, (24, 60)), (4, (64, 96))):
         monkeypatch.setattr(family, "schedule", lambda *_, n=longest: plan._replace(longest=n))
         for n in lengths:
@@ -219,11 +223,16 @@ def test_lines_of_reals_know_nothing_of_each_other(n: int) -> None:
     assert error(back, x[sound]) < 5e-7
 
 
-@pytest.mark.parametrize("kind", ["complex64", "complex128"])
+@pytest.mark.parametrize(
+    ("kind", "lanes"), [("complex64", 16), ("complex64", 8), ("complex128", 8)]
+)
 def test_lines_of_adjacent_numbers(
-    kind: str, poisoned: None, monkeypatch: pytest.MonkeyPatch
+    kind: str, lanes: int, poisoned: None, dev: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines taken for columns, one or two in a vector, wherever they lie and however few; nothing beside them is met."""
+    plan = family.schedule(get_backend(dev), getattr(dtypes, kind))
+    if not plan.gpu:
+        monkeypatch.setattr(family, "schedule", lambda *_: plan._replace(lanes=lanes))
     tol = 5e-7 if kind == "complex64" else 1e-15
     cases = [(128, 5, False), (256, 3, True), (400, 2, False)]
     for n, lines, streams in cases[: 3 if kind == "complex64" else 1]:

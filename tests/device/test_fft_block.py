@@ -31,7 +31,7 @@ def names(dev: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         launched.append(kernel.name)
         return launch(self, kernel, *args)
 
-    plan = family.Schedule(True, 1, 2048, 8192)
+    plan = family.Schedule(True, 1, 2048, 8192, 1)
     monkeypatch.setattr(family, "schedule", lambda *_: plan)
     monkeypatch.setattr(type(backend), "launch", listed)
     return launched
