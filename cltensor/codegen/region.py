@@ -27,9 +27,8 @@ STORAGE = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "clt_b16"}
 GRAIN = 8192
 PACE = 3500  # elements that a CPU's thread moves in a microsecond
 LINE = 64  # bytes of a cache line
-STREAM = (
-    11 << 20
-)  # bytes of results from which on they go past the cache, where they would not stay
+# Bytes of results from which on they go past the cache, where they would not stay.
+STREAM = 11 << 20
 STREAM_ALIGN = 128  # bytes to which such results are aligned, and their rows to the widest vector
 GPU_GROUP = 64
 _GPU_LANES = 1 << 18

@@ -170,9 +170,7 @@ class Replayed:
         call = self._calls.get(found)
         if call is not None:
             for storage in pending:
-                if (
-                    storage.value.__class__ is not Buffer
-                ):  # as it is where a later operand's kernel has made it
+                if storage.value.__class__ is not Buffer:  # or a later operand's kernel has made it
                     lazy.note_read(storage)
             return call.play(given, first.device)
         return self._work_out(found, given, OfSource(*self._arguments(operands, settings)))
