@@ -223,12 +223,12 @@ class Backend:
             self.queued = True
 
     def note_use(self, buffers: Iterable[Buffer]) -> bool:
-        """Note that the team's next order uses these buffers; say whether numpy can see one, so that it has to be waited for."""
+        """Note that the team's next order uses these buffers; say whether the host can see one, so that it has to be waited for."""
         self.seq = seq = self.seq + 1
         seen = False
         for buffer in buffers:
             buffer.seq = seq
-            seen = seen or buffer.exported
+            seen = seen or buffer.exported or buffer.told
         return seen
 
     def launch_again(

@@ -72,6 +72,7 @@ class Buffer:
         "exported",
         "nbytes",
         "seq",
+        "told",
     )
 
     def __init__(self, backend: Backend, nbytes: int, block: Block, pooled: bool) -> None:
@@ -81,6 +82,7 @@ class Buffer:
         self.address = block.address
         self.seq = block.seq  # the last launch that used the memory
         self.exported = not pooled
+        self.told = False  # somebody knows the address, and may look there at any time
         self._exporters = 0 if pooled else 1
         self._block = block
 

@@ -54,13 +54,8 @@ if TYPE_CHECKING:
 PATIENCE = 1 << 14  # turns a helper waits awake for work: 0.2 to 0.8 ms
 # Bytes that a launch moves, and a quarter of its operations, from which on the caller goes on meanwhile: some 30 us.
 LATER = 1 << 19
-CODE = {
-    "team_run": 4,
-    "team_post": 4,
-    "team_wait": 3,
-    "team_help": 3,
-    "team_probe": 3,
-}  # arguments of team.cl's kernels
+# The kernels of team.cl, and how many arguments each has.
+CODE = {"team_run": 4, "team_post": 4, "team_wait": 3, "team_help": 3, "team_probe": 3}
 _ALIGN = 128  # of local arrays
 _MOST_ARGS = 96  # LAUNCH_ARGS in team.cl
 _CLOSED = 1 << 62
@@ -116,9 +111,8 @@ class Team:
         self._wait = prototype(machine_code("team_wait").address)
         self._help = prototype(machine_code("team_help").address)
         self.posted = 0  # orders
-        self._kept: deque[tuple[int, Any]] = (
-            deque()
-        )  # the number of an order, and whose memory it reads
+        # The number of an order, and whose memory it reads.
+        self._kept: deque[tuple[int, Any]] = deque()
         self._progress = memoryview(self._memory).cast("B").cast("q")  # type: ignore[arg-type]
         self._waiting = _words(8)  # what team_wait gets
         self._waiting[0:3] = [*self.base, self._waiting.ctypes.data + 8 * 3]
