@@ -113,8 +113,8 @@ class Storage:
         buffer, backend = self.for_write(), self.backend
         if backend.info.host_shared:
             buffer.told = True  # for good: nobody says when the address is forgotten
-        if buffer.seq > backend.finished and backend.info.host_shared:
-            backend.finish()
+            if buffer.seq > backend.finished:
+                backend.finish()
         return buffer.address
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Storage:

@@ -19,9 +19,8 @@ MAX_NODES = 64
 MAX_LEAVES = 24
 MAX_HELD = 1 << 30
 LIGHT = 4  # so many light nodes are computed again by every reduction of them
-BESIDE = (
-    1 / 16
-)  # of a result's memory, what numbers of its rows or columns may take that are read with elements
+# Of a result's memory, what numbers of its rows or columns may take that are read with elements.
+BESIDE = 1 / 16
 MAX_RECOMPUTE = 4  # a broadcast expression of so many light nodes is recomputed per element
 
 UNKNOWN_READS = 1 << 40  # `reads` of a storage whose pending readers nobody counted

@@ -75,6 +75,8 @@ def left(backend: Backend) -> int:
 
 def test_a_large_launch_is_left_to_do_and_a_small_one_is_not(backend: Backend) -> None:
     x, small = torch.rand(1 << 20), torch.rand(16)
+    for _ in range(3):  # a call that is noted to be played again is waited for
+        x.cumsum(0), small.cumsum(0)
     torch.opencl.synchronize()
     made = x.cumsum(0)
     assert left(backend) >= 1
@@ -91,8 +93,11 @@ def test_a_large_launch_is_left_to_do_and_a_small_one_is_not(backend: Backend) -
 
 def test_a_small_launch_behind_one_that_is_left_is_left_too(backend: Backend) -> None:
     x = torch.rand(1 << 20)
+    for _ in range(3):
+        x.cumsum(0)[-3:].cumsum(0)
     torch.opencl.synchronize()
     last = x.cumsum(0)[-3:].cumsum(0)
+    assert left(backend) == 2
     wanted = np.cumsum(np.cumsum(x.numpy())[-3:])
     np.testing.assert_allclose(last.numpy(), wanted, rtol=1e-3)
 
@@ -133,9 +138,8 @@ def test_memory_that_dies_is_given_out_again_in_order(later: None, backend: Back
         wanted = slow(x).numpy()
     for k in range(20):
         made = slow(x)
-        other = torch.tensor(
-            np.full((ROWS, ROWS), k, np.float32)
-        )  # written by the host where something died
+        # Written by the host where something died.
+        other = torch.tensor(np.full((ROWS, ROWS), k, np.float32))
         np.testing.assert_array_equal(made.numpy(), wanted)
         assert other[-1, -1].item() == k
         del made, other

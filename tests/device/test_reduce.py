@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from types import SimpleNamespace
 from typing import Any
@@ -215,19 +214,18 @@ def test_columns_do_not_depend_on_how_long_the_rows_are(columns: int) -> None:
         np.testing.assert_allclose(found, [fn(c, 0).item() for c in one], 1e-5, 1e-6)
 
 
-# Rows that end within a vector and that do not; of samples, whose rows are a work-item's each; in one part and in several.
 def test_columns_of_several_rows_are_no_long_run() -> None:
     backend: Any = SimpleNamespace(info=SimpleNamespace(compute_units=2))
 
     def parts(*kept: int) -> int:
-        steps = ((1,) * len(kept),)
-        cut = Split(kept, (3136,), steps, ((64,),), (False,), math.prod(kept), 3136)
+        cut = Split(kept, (3136,), ((1,) * len(kept),), ((64,),), (False,), 1024, 3136)
         return family._plan_cpu(backend, cut, False, 16, 64, None, False, 16)[2]
 
     assert parts(16, 64) == 1  # a row of outputs for each work-item
     assert parts(1024) > 1
 
 
+# Rows that end within a vector and that do not; of samples, whose rows are a work-item's each; in one part and in several.
 @pytest.mark.parametrize(
     ("shape", "dim", "parts"),
     [((150, 60), 0, None), ((3, 140, 112), 1, 3), ((140, 2, 48), 0, 3)],
