@@ -1,4 +1,4 @@
-"""The `--device`, `--units` and `--as-gpu` options, the `dev` fixture, and what several folders ask of each of their tests.
+"""The `--device`, `--units`, `--as-gpu` and `--schedules` options, the `dev` fixture, and what several folders ask of each of their tests.
 
 What precedes the import is in the root conftest.
 """
@@ -32,6 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="let opencl:0 call itself a GPU of NVIDIA's size with memory of its own, whatever it is",
     )
+    parser.addoption(
+        "--schedules",
+        choices=("own", "elsewhere", "all"),
+        default="own",
+        help="run tests of what the CPU is given, of what it is not (other devices' kernels run there, too), or all; elsewhere than on cpu all are run",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -55,11 +61,23 @@ def pytest_configure(config: pytest.Config) -> None:
         Backend.__init__ = as_gpu  # type: ignore[method-assign]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = config.getoption("--schedules")
+    if config.getoption("--device") == "cpu" and wanted != "all":
+        left_out = [x for x in items if _is_elsewhere(x) != (wanted == "elsewhere")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [x for x in items if _is_elsewhere(x) == (wanted == "elsewhere")]
     if os.environ.get("CLTENSOR_TEST_MODULE", "cltensor") != "cltensor":
         for item in items:
             if item.get_closest_marker("ours"):
                 item.add_marker(pytest.mark.skip(reason="of this library's own, not of torch's"))
+
+
+def _is_elsewhere(item: pytest.Item) -> bool:
+    """Say whether a test runs kernels that the CPU is not given: those of "gpu..." among its parameters, and what is marked so."""
+    given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    named = any(isinstance(x, str) and x.split("-")[0] == "gpu" for x in given)
+    return named or item.get_closest_marker("elsewhere") is not None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -178,6 +178,7 @@ LANES = [
 ]
 
 
+@pytest.mark.elsewhere
 @pytest.mark.parametrize("case", LANES, ids=str)
 def test_tiles_of_lanes(case: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     length, keys, width, depth, kind, local = case
@@ -411,6 +412,7 @@ def test_weights_too_small_to_be_normal_are_zeros(queries: int) -> None:
     assert (k.detach() * 1e-39).any()  # the mode is as before
 
 
+@pytest.mark.elsewhere
 @pytest.mark.parametrize("of", ["tiles", "twin"])
 def test_products_of_tiles(
     of: str, dev: Any, poisoned: None, monkeypatch: pytest.MonkeyPatch

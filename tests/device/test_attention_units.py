@@ -22,6 +22,8 @@ from .test_gemm_mma import stored, with_units
 
 __all__ = ["with_units"]
 
+pytestmark = pytest.mark.elsewhere
+
 TOLERANCE = {dtypes.bfloat16: 2.0**-7, dtypes.float16: 2.0**-10}
 
 

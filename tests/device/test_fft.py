@@ -160,7 +160,9 @@ def test_names_of_nodes() -> None:
     [
         pytest.param(family.Schedule(False, 16, 1024, 0, 16), id="cpu"),
         pytest.param(family.Schedule(False, 8, 1024, 0, 16), id="cpu of short vectors"),
-        pytest.param(family.Schedule(True, 1, 1024, 4096, 1), id="gpu"),
+        pytest.param(
+            family.Schedule(True, 1, 1024, 4096, 1), id="gpu", marks=pytest.mark.elsewhere
+        ),
     ],
 )
 def test_schedules(plan: family.Schedule, dev: Any, monkeypatch: pytest.MonkeyPatch) -> None:

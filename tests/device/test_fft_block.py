@@ -16,6 +16,9 @@ from cltensor.codegen.region import from_host
 from cltensor.runtime import get_backend
 
 rng = np.random.default_rng(8)
+
+pytestmark = pytest.mark.elsewhere
+
 TOLERANCE = {"f": 5e-7, "d": 1e-15}
 LENGTHS = [16, 27, 49, 60, 100, 256, 343, 500, 1000, 1024, 2048]
 

@@ -15,7 +15,7 @@ from cltensor.runtime.processor import facts
 
 from .test_gemm import check, get, put
 
-pytestmark = pytest.mark.usefixtures("divided", "poisoned")
+pytestmark = [pytest.mark.usefixtures("divided", "poisoned"), pytest.mark.elsewhere]
 
 
 @pytest.fixture(params=["tiles", "twin"])

@@ -13,6 +13,8 @@ from cltensor.codegen.products import gemm, gemm_lanes, gemm_sliced, gemm_tiny, 
 
 from .test_gemm import check, get, layouts, put, rand
 
+pytestmark = pytest.mark.elsewhere
+
 UNITS = 132  # so that tiles are few beside them
 
 

@@ -20,6 +20,8 @@ from cltensor.runtime import STATS
 
 from .test_gemm import check, get, put
 
+pytestmark = pytest.mark.elsewhere
+
 TOLERANCE = {
     dtypes.bfloat16: 2.0**-8,
     dtypes.float16: 2.0**-11,

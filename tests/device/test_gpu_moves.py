@@ -14,6 +14,8 @@ import cltensor.nn.functional as F
 from cltensor.codegen.move.copies import copy_strided
 from cltensor.codegen.operand import Operand
 
+pytestmark = pytest.mark.elsewhere
+
 PAIRS = [(130, 70), (64, 64), (66, 258), (3, 70, 130)]
 
 
