@@ -1,4 +1,4 @@
-"""The `--device`, `--units`, `--as-gpu` and `--schedules` options, the `dev` fixture, and what several folders ask of each of their tests.
+"""The `--device`, `--units`, `--as-gpu`, `--later` and `--schedules` options, the `dev` fixture, and what several folders ask of each of their tests.
 
 What precedes the import is in the root conftest.
 """
@@ -33,6 +33,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="let opencl:0 call itself a GPU of NVIDIA's size with memory of its own, whatever it is",
     )
     parser.addoption(
+        "--later",
+        action="store_true",
+        help="leave every launch to the team that may be left to it, however short",
+    )
+    parser.addoption(
         "--schedules",
         choices=("own", "elsewhere", "all"),
         default="own",
@@ -48,6 +53,10 @@ def pytest_configure(config: pytest.Config) -> None:
         backend.describe = lambda *args, **kwargs: dataclasses.replace(
             describe(*args, **kwargs), compute_units=units
         )
+    if config.getoption("--later"):
+        from cltensor.runtime import team
+
+        team.LATER = -1
     if config.getoption("--as-gpu"):
         from cltensor.runtime.backend import Backend
 

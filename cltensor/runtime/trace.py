@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..symbols import WORKING, Work, is_symbol, plain
+from . import team
 from .memory import Arena, Buffer
 from .observe import OBSERVERS
 from .recording import Counter, Recorder, Slot, Step
 from .stats import STATS
-from .team import LATER, Playlist
 
 if TYPE_CHECKING:
     from .backend import Backend
+    from .team import Playlist
 
 
 class Numbers(NamedTuple):
@@ -102,11 +103,11 @@ class Trace(Recorder):
         return self._places.get(id(buffer))
 
     def _prepare(self) -> None:
-        steps, team = self._steps, self.backend.team
+        steps, threads = self._steps, self.backend.team
         self._launches = sum(step.kernel is not None for step in steps)
         told: list[Any] = []
-        if team is not None and all(s.kernel is None or s.kernel.function for s in steps):
-            self._playlist = team.playlist([step.command() for step in steps])
+        if threads is not None and all(s.kernel is None or s.kernel.function for s in steps):
+            self._playlist = threads.playlist([step.command() for step in steps])
             told = self._playlist.symbols
         for number, step in enumerate(steps):
             for i, a in enumerate(step.args):
@@ -120,7 +121,7 @@ class Trace(Recorder):
         for step, i, _ in self._changing:  # the memory of this call is not for the plays
             step.args[i] = None
         work = sum(plain([s.nbytes for s in steps])) + sum(plain([s.flops for s in steps])) / 4
-        self._is_long = work > LATER
+        self._is_long = work > team.LATER
         self._still = [a for s in steps for a in s.args if a.__class__ is Buffer]
         self._numbers = self._work.function((tuple(self._sizes), tuple(told), self.results))
         self._described = tuple(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import cltensor as torch
 from cltensor.ops import replay
-from cltensor.runtime import Backend, device, get_backend, team, trace
+from cltensor.runtime import Backend, device, get_backend, team
 
 ROWS = 300  # a square of so many rows takes several groups, and its product a while
 
@@ -48,7 +48,6 @@ class _every(pytest.MonkeyPatch):
 
     def __enter__(self) -> _every:
         self.setattr(team, "LATER", self._size)
-        self.setattr(trace, "LATER", self._size)
         replay.forget()
         return self
 
