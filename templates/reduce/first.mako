@@ -2,6 +2,7 @@
 Where the extreme element of nred is first, for nout outputs: the CPU's schedule along the reduced dims.
 A work-item owns outputs. One pass takes the extreme of every block with plain vectors and remembers the first block that holds
 the best; then that block alone is searched for the element. A block with a NaN ends the pass.
+What lies FURTHER bytes ahead is asked for meanwhile.
 Lanes that a partial load does not fill repeat its first element, which changes neither the extreme nor where it is first.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
@@ -11,7 +12,7 @@ L, U = lanes, unroll
 step, floating = U * L, state.dt.category == 2
 def wide(t, n): return t if n == 1 else f"{t}{n}"
 def better(a, b): return f"({a} {state.sign} {b} ? {a} : {b})"
-def odder(a, b): return f"({a} != {a} ? {a} : {b})"
+def either(a, b): return f"({a} | {b})"
 def most(a, b): return f"({a} > {b} ? {a} : {b})"
 def least(a, b): return f"({a} < {b} ? {a} : {b})"
 def fold(name, kind, join):
@@ -25,7 +26,7 @@ def fold(name, kind, join):
 mask = "int" if L == 1 else state.mask
 R, M = wide(state.base, L), wide(mask, L)
 largest, top = fold("top0", state.base, better)
-odd_lanes, odd = fold("odd", state.base, odder)
+odd_lanes, odd = fold("odd", mask, either)
 hit_lanes, hits = fold("w", state.base, most)
 lane_steps, lane = fold("at", mask, least)
 %>\
@@ -61,19 +62,34 @@ ${r.lines(reader.reduced_bases('row'), 6)}\
         ${R} top${u} = (${R})(${state.identity()});
 % endfor
 % if floating:
-        ${R} odd = (${R})(0);
+        ${M} odd = (${M})(0);
 % endif
 % if step > 1:
         for (; j + ${step} <= stop; j += ${step}) {
+          ${R} ${', '.join(f'x{u}' for u in range(U))};
 % for u in range(U):
           {
-${load(f'j + {u * L}', str(L), 12)}\
-            top${u} = ${better('v0', f'top{u}')};
-% if floating:
-            odd = ${odder('v0', 'odd')};
+% for k, (dt, cls) in enumerate(reader.program.leaves):
+% if cls == 'v':
+            CLT_PREFETCH(b${k} + j + ${u * L + FURTHER // dt.itemsize});
 % endif
+% endfor
+${load(f'j + {u * L}', str(L), 12)}\
+            x${u} = v0;
           }
 % endfor
+% for u in range(U):
+          top${u} = ${better(f'x{u}', f'top{u}')};
+% endfor
+% if floating:
+## Of two numbers one comparison says whether either is NaN.
+% for u in range(0, U - 1, 2):
+          odd |= (x${u} != x${u}) | (x${u + 1} != x${u + 1});
+% endfor
+% if U % 2:
+          odd |= x${U - 1} != x${U - 1};
+% endif
+% endif
         }
 % endif
         for (; j < stop; j += ${L}) {
@@ -83,7 +99,7 @@ ${load(f'j + {u * L}', str(L), 12)}\
 ${load('j', 'm' if L > 1 else '1', 10)}\
           top0 = ${better('v0', 'top0')};
 % if floating:
-          odd = ${odder('v0', 'odd')};
+          odd |= v0 != v0;
 % endif
         }
 % for u in range(1, U):
@@ -92,7 +108,7 @@ ${load('j', 'm' if L > 1 else '1', 10)}\
 ${r.lines(largest, 8)}\
 % if floating:
 ${r.lines(odd_lanes, 8)}\
-        nan = ${odd} != ${odd};
+        nan = ${odd} != 0;
 % endif
         if (nan | (${top} ${state.sign} s_s)) { s_s = ${top}; found = start + from - col; length = stop - from; }
       }

@@ -432,6 +432,18 @@ def test_nan_wins_and_first_of_equals_is_found() -> None:
     assert lowest.argmax().item() == 0 and lowest.max(0)[1].item() == 0
 
 
+def test_a_nan_is_found_wherever_it_is() -> None:
+    """In each vector of a step, in what no step fills, and before another one."""
+    places = [*range(0, 144, 7), 1023, 1024, 1100, 2047, 2048, 2300, 2498, 2499]
+    a = data(len(places), 2500)
+    a[:, 1500] = 9
+    a[np.arange(len(places)), places] = np.nan
+    x = _tensor(a)
+    assert x.argmax(1).tolist() == x.argmin(1).tolist() == places
+    a[:, 2499] = np.nan
+    assert _tensor(a).argmax(1).tolist() == places
+
+
 @pytest.mark.parametrize("rows", [3, 8, 37])
 def test_logsumexp_across_memory_of_what_is_not_finite(rows: int) -> None:
     """Several elements of each column at once: an infinite largest one is the result, unless something is NaN."""

@@ -45,6 +45,8 @@ SHORT = (8, 64, 24)
 NARROW, NARROW_LEAST = 28, 1 << 17
 # Numbers of a row from which its lanes are joined beside those of others, and from which alone; four times as many where that asks for NaN.
 ABREAST_LEAST, ABREAST = 10, 64
+# Bytes that memory is told ahead where extremes are looked for: across pages the processor does not foresee what is read.
+FURTHER = 1 << 13
 _NUMPY = {"uchar": np.uint8, "char": np.int8, "ushort": np.uint16, "short": np.int16, "uint": np.uint32, "int": np.int32, "ulong": np.uint64, "long": np.int64, "float": np.float32, "double": np.float64, "float2": np.complex64, "double2": np.complex128}  # fmt: skip
 
 _kernels: dict[tuple, Any] = {}
@@ -450,7 +452,7 @@ def _kernel(
     classes = "".join(c for _, c in reader.program.leaves)
     name = f"{state.name}__{ops}{codes}__{'gpu_' if lanes else ''}{'pairs_' if state.paired else ''}{schedule}{f'{lanes.across}x{lanes.along}' if lanes else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'_rest' * rest}{'_abreast' * abreast}{'p' if partial else ''}{'j' if joining is not None else ''}"
     first = schedule == "row" and state.needs_index
-    ahead = schedule == "col" and state.ahead and not lanes
+    ahead = ((schedule == "col" and state.ahead) or first) and not lanes
     headers = (
         SHOW * (joining is not None)
         + include("ahead") * ahead
@@ -470,7 +472,7 @@ def _kernel(
         text = render(
             "reduce/first" if first else "reduce/reduce", **common, schedule=schedule, lanes=reader.lanes, unroll=unroll,
             block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), ahead=ahead, short=SHORT, narrow=narrow,
-            rest=rest, abreast=abreast,
+            rest=rest, abreast=abreast, FURTHER=FURTHER,
         )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
