@@ -13,6 +13,8 @@ col: vectors across neighbouring rows. A GPU's schedules are rowwise_gpu.mako's.
 first of them, by squares, and finds them in memory of its own.
 `overlap`: a row's last elements, fewer than a vector has, are taken with those before them, which count once, where there are so many:
 parts of vectors take many instructions.
+`abreast`: of short rows so many go through a stage before the next one begins, so that what one waits for is time for others;
+what is left of each is then a lane of a vector, A_<name>, and what a stage assigns once per row is made of all of them at once.
 Sums are taken in blocks, which keeps long ones accurate; those over rows too, `height` rows each, in lines of `pitch` numbers.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
@@ -32,7 +34,7 @@ rank = reader.reduced_rank
 inner = f'm{rank - 1}'
 names = kind.names()
 asking = kind.stages[-1] if kind.heavy else None
-guessing = bool(kind.near) and row
+guessing = bool(kind.near) and row and not abreast
 first_read = kind.stages[guessing] if kind.stages else None
 at_run = f' + run * {inner}' if rank > 1 else ''
 first_run = len(kind.rows + kind.each + kind.pick) + bool(kind.pick)
@@ -43,6 +45,12 @@ if turned is not None:
     size = reader.types[turned].itemsize
     many, n = min(16, 32 // size), 16 // size
 def spell(t): return t.format(S=S, M=M, exp=exp, raised=raised, lower=lower, log=log)
+def more(text, part, only):
+    "A sum and one element more, `text`: an exponential is added in the instruction that ends it."
+    if brief or not text.startswith('{raised}('): return f'{only(spell(text))} + {part}'
+    def added(sum): return spell(text.replace('{raised}(', f'clt_exp_added_{S}({sum}, '))
+    alone = added(f'({S})(0)')
+    return added(part) if only(alone) == alone else f'{only(alone)} + {part}'
 # min() is a call on some drivers
 def less(a, b): return f'({a} < {b} ? {a} : {b})'
 def own(stage): return [name for name, _ in stage.runs or stage.sums]
@@ -121,21 +129,21 @@ def got():
     if scratch: return waiting
     if L == 1: return memory.scalar_load(place)
     return f"load_{out.code}({place}, {m})" if dense_out else f"gather_{out.code}({place}, {'z_r' if row else 'z_k'}, {m})"
-def only(name, value): return f"(ok ? {value} : ({S})({least(name)}))" if masked else value
+def only(value, name=''): return f"(ok ? {value} : ({S})({least(name)}))" if masked else value
 %>\
         {
         const long at = ${at};
-% if ahead and whole and (stage is asking if row else stage):
+% if whole and (stage is asking if row else stage):
 % for k in vectors:
         CLT_PREFETCH(b${k} + ${'at' if row else f'at * r{k}_{rank - 1} + w * {L}'} + ahead${k});
 % endfor
 % endif
-% if ahead and rank > 1 and row and first_read and stage is first_read is not asking and whole:
+% if rank > 1 and row and first_read and stage is first_read is not asking and whole:
 % for k in vectors:
         CLT_PREFETCH(b${k} + at + r${k}_${rank - 2});
 % endfor
 % endif
-% if ahead and rank > 1 and row and stage is None and kind.store and not streams and whole:
+% if rank > 1 and row and stage is None and kind.store and not streams and whole:
         CLT_PREFETCH_TO_WRITE(q0 + zb + at + zr_${rank - 2});
 % endif
 % if masked:
@@ -154,7 +162,7 @@ ${lines(statements, 8)}\
 % endif
 % if stage is None:
 % for k, text in enumerate(kind.columns):
-        *(__global u_kept *)(cb${k} + at) += ${only('', spell(text))};
+        *(__global u_kept *)(cb${k} + at) += ${only(spell(text))};
 % endfor
         ${put(spell(kind.store) if dt.reg == out.reg and L > 1 else convert(spell(kind.store), dt, out, L))};
 % else:
@@ -163,7 +171,7 @@ ${lines(statements, 8)}\
         ${waiting + ' = kept' if scratch else put('kept')};
 % endif
 % for name, value in stage.runs or stage.sums:
-        part_${name}${u} = ${join(name, only(name, spell(value)), f'part_{name}{u}')};
+        part_${name}${u} = ${join(name, only(spell(value), name), f'part_{name}{u}') if name == 'top' else more(value, f'part_{name}{u}', only)};
 % endfor
 % endif
         }
@@ -176,7 +184,7 @@ ${lines(statements, 8)}\
 % endif
 ${lines(reader.reduced_bases('run' if rank > 1 else '0'), 6)}\
 % if scratch:
-    __global ${T} *kb = spare + get_global_id(0) * (nred + ${L})${at_run};
+    __global ${T} *kb = spare + ${f'(get_global_id(0) * {abreast} + k)' if abreast else 'get_global_id(0)'} * (nred + ${L})${at_run};
 % endif
 % for k in range(len(kind.columns)):
     __global ${T} *cb${k} = row${first_column + k} + o / height * pitch${at_run};
@@ -200,6 +208,14 @@ ${lines(reader.reduced_bases('run' if rank > 1 else '0'), 6)}\
 us = range(U if stage else 1)
 if stage and own(stage) == ['top'] and row and L > 1: us = range(4)  # nothing but the last extreme would be waited for
 %>\
+% if abreast:
+% for name in held(stage):
+    const ${S} ${name} = (${S})(A_${name}[k]);
+% endfor
+% if stage and own(stage):
+    ${S} ${', '.join(own(stage))};
+% endif
+% endif
 % if stage and not wide:
 % for name, _ in stage.sums if stage.runs else ():
     ${name} = (${S})(0);
@@ -338,9 +354,15 @@ ${run_end(stage)}\
 % if not stage.runs:
 ${folded(stage, us)}\
 % endif
+% if abreast:
+% for name in own(stage):
+    A_${name}[k] = ${name}.s0;
+% endfor
+% else:
 % for name, value in stage.after:
     ${name} = ${spell(value)};
 % endfor
+% endif
 % endif
 % endif
 </%def>\
@@ -434,14 +456,17 @@ ${lines(statements, 12)}\
       }
 </%def>\
 <%def name="finish()">\
-% if wide:
+% if wide or abreast:
 % if kind.rows or kind.pick:
-    for (int k = 0; k < width; k++) {
+    for (int k = 0; k < ${'live' if abreast else 'width'}; k++) {
 % for k, name in enumerate(kind.rows):
       row${k}[o + k] = ((${T} *)A_${name})[k];
 % endfor
+% if abreast and kind.pick:
+${lines(reader.kept_bases('o + k'), 6)}\
+% endif
 % if kind.pick:
-${pick('o + k', {name: f'((const {T} *)A_{name})[k]' for name in names}, 'k')}\
+${pick('o + k', {name: f'((const {T} *)A_{name})[k]' for name in names}, '0' if abreast else 'k')}\
 % endif
     }
 % endif
@@ -466,7 +491,6 @@ __kernel void ${fn}(${', '.join(parameters)}) {
   status += slot + 4 * get_global_id(0);
 % endif
   const long lo = get_global_id(0) * chunk, hi = ${less('lo + chunk', 'nout')};
-% if ahead:
 % for k in vectors:
 % if row:
   const long ahead${k} = nred >= ${ahead[0]} && nred <= ${ahead[1]} ? s${k}_${reader.kept_rank - 1} : 0;
@@ -474,7 +498,6 @@ __kernel void ${fn}(${', '.join(parameters)}) {
   const long ahead${k} = r${k}_${rank - 1} >= ${ahead[0]} ? r${k}_${rank - 1} * ${ahead[1]} : 0;
 % endif
 % endfor
-% endif
 % if wide:
 % for name in names:
   ${S} A_${name}[${wide_vectors}];
@@ -488,6 +511,34 @@ __kernel void ${fn}(${', '.join(parameters)}) {
   __global clt_of_row *const turned = aside + get_global_id(0) * at_once * across;
   long begun = lo, ended = lo;
 % endif
+% if abreast:
+% for name in names:
+  ${T} A_${name}[${abreast}] __attribute__((aligned(${abreast * dt.itemsize})));
+% endfor
+  for (int k = 0; k < ${abreast}; k++) ${' = '.join(f'A_{name}[k]' for name in names)} = 0;
+  for (long o = lo; o < hi; o += ${abreast}) {
+    const int live = (int)${less(f'{abreast}L', 'hi - o')};
+% for stage in (*kind.stages, None) if kind.store else kind.stages:
+    for (int k = 0; k < live; k++) {
+${lines(reader.kept_bases('o + k'), 6)}\
+${lines(result_row('o + k', '0', reader.kept_rank), 6)}\
+${walk(stage)}\
+    }
+% if stage and stage.after:
+    {
+% for name in dict.fromkeys(held(stage) + stage.names()):
+      ${S} ${name} = *(${S} *)A_${name};
+% endfor
+% for name, value in stage.after:
+      ${name} = ${spell(value)};
+      *(${S} *)A_${name} = ${name};
+% endfor
+    }
+% endif
+% endfor
+${finish()}\
+  }
+% else:
   for (long o = lo; o < hi;) {
 % if row:
 ${lines(reader.kept_bases('o'), 4)}\
@@ -538,4 +589,5 @@ ${walk(None)}\
 ${finish()}\
     o += ${'width' if wide else '1'};
   }
+% endif
 }

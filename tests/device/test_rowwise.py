@@ -408,6 +408,50 @@ def test_second_derivatives(name: str) -> None:
     assert ct.autograd.gradgradcheck(fn, (x, w, b))
 
 
+@pytest.mark.parametrize("rows", [2, 16, 23, 300])
+def test_short_rows_go_through_each_stage_together(rows: int) -> None:
+    """Rows of a vector or two: values, and the bits that a row has beside others."""
+    for width in (6, 13, 16, 32):
+        a = data(rows, width) * 4
+        x, w, t = on_device(a), on_device(data(width, seed=1)), np.arange(rows) % width
+        t[rows // 2] = -100
+        wide = a.astype(np.float64)
+        logs = wide - np.log(np.exp(wide).sum(1, keepdims=True))
+        each = -logs[np.arange(rows), np.maximum(t, 0)] * (t >= 0)
+        square = np.sqrt((wide**2).mean(1, keepdims=True) + 1e-5)
+
+        def found(x: Any, w: Any, t: np.ndarray, width: int = width) -> list:
+            return [
+                x.softmax(1),
+                x.log_softmax(1),
+                F.cross_entropy(x, on_device(t), reduction="none"),
+                F.layer_norm(x, (width,), w, w),
+                F.rms_norm(x, (width,), eps=1e-5),
+            ]
+
+        scale = w.numpy(force=True)
+        wanted = [np.exp(logs), logs, each, _normed(a, (1,)) * scale + scale, wide / square]
+        whole = found(x, w, t)
+        for one, want in zip(whole, wanted, strict=True):
+            close(one, want, 2e-5)
+        if rows > 3:
+            part = found(on_device(a[2:]), w, t[2:])
+            assert all(ct.equal(one[2:], other) for one, other in zip(whole, part, strict=True))
+
+
+def test_logarithm_of_a_sum_of_exponentials() -> None:
+    """Of one large term and many small ones, and of one term alone, whose logarithm is 0."""
+    a = np.zeros((40, 200), np.float32)
+    a[:, 1:] = -np.linspace(0, 100, 40, dtype=np.float32)[:, None]
+    a[1::3, 1:] -= data(13, 199).__abs__()
+    want = np.log(np.exp(a.astype(np.float64)).sum(1))
+    loss = F.cross_entropy(on_device(a), ct.zeros(40, dtype=ct.int64), reduction="none")
+    for found in (loss, on_device(a).logsumexp(1)):
+        off = np.abs(found.numpy(force=True).astype(np.float64) - want)
+        assert (off <= 1e-6 * np.maximum(want, 1)).all()
+    assert loss[-1].item() == 0
+
+
 def test_exponential_of_the_row_kernels() -> None:
     a = np.concatenate([-np.linspace(0, 104, 4001), [-1e30]]).astype(np.float32)
     found = (

@@ -283,14 +283,24 @@ class Reader:
         return out + self._pointers("h", lambda k: f"p{k} + o{k}", "s", names)
 
     def reduced_bases(self, position: str, index: str = "long") -> list[str]:
-        """Point b0.. at a run along the innermost reduced dim, `position` counting its rows."""
+        """Point b0.. at a run along the innermost reduced dim, `position` counting its rows; what is one number for a run is read."""
         rank, cast = self.reduced_rank, "" if index == "long" else f"({index})"
         out = [f"{index} rq = {position};"] if rank > 1 else []
         for d in range(rank - 2, 0, -1):
             out.append(f"const {index} y{d} = rq % {cast}m{d}; rq /= {cast}m{d};")
         if rank > 1:
             out.append(f"const {index} y0 = rq;")
-        return out + self._pointers("b", lambda k: f"h{k}", "r", [f"y{d}" for d in range(rank - 1)])
+        out += self._pointers("b", lambda k: f"h{k}", "r", [f"y{d}" for d in range(rank - 1)])
+        for k, (dt, cls) in enumerate(self.program.leaves):
+            if self._held(cls):
+                place = f"p{k} + o{k}" if cls == "c" else f"b{k}"
+                number = self._fetch(dt, cls, place, "0", str(self.lanes))
+                out.append(f"const {lanes_of(dt.reg, self.lanes)} once{k} = {number};")
+        return out
+
+    def _held(self, cls: str) -> bool:
+        """Whether an operand that is one number for a run is read once: the compiler does not know that stores leave it as it is."""
+        return self.row and self.lanes > 1 and cls in "cs"
 
     def _pointers(self, name: str, base: Any, stride: str, positions: list[str]) -> list[str]:
         out = []
@@ -311,6 +321,9 @@ class Reader:
         for k, (dt, cls) in enumerate(self.program.leaves):
             reduced = f"r{k}_{self.reduced_rank - 1}"
             step = reduced if self.row else f"s{k}_{self.kept_rank - 1}"
+            if self._held(cls):
+                out.append(f"const {lanes_of(dt.reg, self.lanes)} a{k} = once{k};")
+                continue
             if cls == "c":
                 pointer = f"p{k} + o{k}"
             elif k in self.still:

@@ -46,6 +46,8 @@ AHEAD = (512, 1 << 16)
 TURNED, TURNED_BYTES, TURNED_LEAST = 64, 1 << 19, 1 << 19
 # Elements of a run from which on results go past the cache where runs do not begin with a line.
 STREAM_PEELED = 256
+# Vectors of a row up to which as many rows as a vector has lanes go through each stage together.
+ABREAST = 2
 # How a result is stored: through the cache, or past it, by lines that runs begin with or not.
 PLAIN, WHOLE, PEELED = 0, 1, 2
 # Elements from which on a step is too long for the processor to foresee, and by how many steps ahead it is told.
@@ -194,6 +196,7 @@ def _plan(
         gpu=gpu,
     )
     along = (*cut.kept_strides[-1], *cut.reduced_strides[-1])
+    abreast = row and not gpu and turned is None and _abreast(kind, cut, reader)
     if gpu:
         divided = _divided(backend, kind, reader, cut, compute)
         if kind.keep and not divided.held and out is not compute:
@@ -203,7 +206,7 @@ def _plan(
         return _Plan(
             *fresh, shapes, kernel, cut, reader, along, 0, divided.groups * group, group, 0
         )
-    kernel = _kernel(backend, kind, reader, source, cut, compute, out, scratch, past)
+    kernel = _kernel(backend, kind, reader, source, cut, compute, out, scratch, past, abreast)
     worked = n if kind.stages or kind.store else cut.nout
     at_once = aside = 0
     if turned is not None:
@@ -219,6 +222,7 @@ def _plan(
         shapes += ((-(-cut.nout // height), pitch),) * len(kind.columns)
     items = -(-cut.nout // chunk)
     spare = items * (cut.nred + reader.lanes) * compute.itemsize if scratch else 0
+    spare *= reader.lanes if abreast else 1
     if turned is not None:
         aside = items * at_once * pitch * size
     return _Plan(*fresh, shapes, kernel, cut, reader, along, spare, items, 1, chunk, height, aside, at_once)  # fmt: skip
@@ -255,6 +259,13 @@ def _numbers(kind: Kind, compute: dtype) -> tuple[dtype, ...]:
     target = (dtypes.int32,) * bool(kind.pick)
     rows = (compute,) * len(kind.rows + kind.each + kind.pick) + target
     return rows + (compute,) * (len(kind.runs) + len(kind.columns))
+
+
+def _abreast(kind: Kind, cut: Split, reader: Reader) -> bool:
+    """Whether several short rows go through each stage together."""
+    if not kind.stages or kind.runs or kind.columns or reader.lanes == 1:
+        return False
+    return cut.nout > 1 and cut.nred <= ABREAST * reader.lanes
 
 
 def _streams(backend: Backend, place: Buffer | None) -> bool:
@@ -302,6 +313,7 @@ def _kernel(
     out: dtype,
     scratch: bool,
     streams: int,
+    abreast: bool,
 ) -> Any:
     along = cut.reduced_strides[-1][-1] if reader.row else cut.kept_strides[-1][-1]
     overlap = backend.info.native_lanes < LANES
@@ -315,20 +327,19 @@ def _kernel(
         along == 1,
         streams,
         overlap,
+        abreast,
     )
     kernel = _kernels.get(key)
     if kernel is not None:
         return kernel
     parameters, types = _signature(kind, reader, compute, out, scratch)
-    name = f"{_named(kind, reader, out, 'row' if reader.row else 'col')}{('', '_streamed', '_peeled_streamed')[streams]}{'_turned' if reader.turned is not None else ''}"
-    ahead = FURTHER if not reader.row else None
-    if kind.stages and reader.row:
-        ahead = AHEAD
+    name = f"{_named(kind, reader, out, 'row' if reader.row else 'col')}{('', '_streamed', '_peeled_streamed')[streams]}{'_turned' if reader.turned is not None else ''}{'_abreast' * abreast}"
+    ahead = AHEAD if reader.row else FURTHER
     # What is rounded to 16 bits at once needs no more of an exponential.
     brief = kind.heavy and bool(kind.store) and compute.reg == "float" and out.itemsize == 2
     head = (
         include("stream") * bool(streams)
-        + include("ahead") * bool(ahead or reader.turned is not None)
+        + include("ahead")
         + include("limits") * (reader.turned is not None)
         + reader.headers(compute)
         + include(*kind.headers(compute), *["elementary/exp_brief"] * brief)
@@ -339,7 +350,7 @@ def _kernel(
         "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, block=BLOCK, dt=compute,
         out=out, compute=_computed(kind, reader, compute), mask=SIGNED[compute.reg],
         memories=reader.memories, headers=head, parameters=parameters, dense_out=along == 1, convert=convert, wide_vectors=WIDE_VECTORS,
-        scratch=scratch, streams=streams, PEELED=PEELED, brief=brief, overlap=overlap, ahead=ahead, turn=turn, storage=STORAGE, LINE=LINE,
+        scratch=scratch, streams=streams, PEELED=PEELED, brief=brief, overlap=overlap, ahead=ahead, abreast=reader.lanes if abreast else 0, turn=turn, storage=STORAGE, LINE=LINE,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
