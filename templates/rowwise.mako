@@ -14,7 +14,8 @@ first of them, by squares, and finds them in memory of its own.
 `overlap`: a row's last elements, fewer than a vector has, are taken with those before them, which count once, where there are so many:
 parts of vectors take many instructions.
 `abreast`: of short rows so many go through a stage before the next one begins, so that what one waits for is time for others;
-what is left of each is then a lane of a vector, A_<name>, and what a stage assigns once per row is made of all of them at once.
+what is left of each is then a lane of a vector, A_<name>, and what a stage assigns once per row is made of all of them at once. The next
+ones are asked for meanwhile.
 Sums are taken in blocks, which keeps long ones accurate; those over rows too, `height` rows each, in lines of `pitch` numbers.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
@@ -492,7 +493,9 @@ __kernel void ${fn}(${', '.join(parameters)}) {
 % endif
   const long lo = get_global_id(0) * chunk, hi = ${less('lo + chunk', 'nout')};
 % for k in vectors:
-% if row:
+% if abreast:
+  const long ahead${k} = s${k}_${reader.kept_rank - 1} * ${abreast};
+% elif row:
   const long ahead${k} = nred >= ${ahead[0]} && nred <= ${ahead[1]} ? s${k}_${reader.kept_rank - 1} : 0;
 % else:
   const long ahead${k} = r${k}_${rank - 1} >= ${ahead[0]} ? r${k}_${rank - 1} * ${ahead[1]} : 0;

@@ -46,8 +46,8 @@ AHEAD = (512, 1 << 16)
 TURNED, TURNED_BYTES, TURNED_LEAST = 64, 1 << 19, 1 << 19
 # Elements of a run from which on results go past the cache where runs do not begin with a line.
 STREAM_PEELED = 256
-# Vectors of a row up to which as many rows as a vector has lanes go through each stage together.
-ABREAST = 2
+# Vectors of a row up to which as many rows as a vector has lanes go through each stage together, and of those with exponentials.
+ABREAST, ABREAST_HEAVY = 8, 16
 # How a result is stored: through the cache, or past it, by lines that runs begin with or not.
 PLAIN, WHOLE, PEELED = 0, 1, 2
 # Elements from which on a step is too long for the processor to foresee, and by how many steps ahead it is told.
@@ -265,7 +265,8 @@ def _abreast(kind: Kind, cut: Split, reader: Reader) -> bool:
     """Whether several short rows go through each stage together."""
     if not kind.stages or kind.runs or kind.columns or reader.lanes == 1:
         return False
-    return cut.nout > 1 and cut.nred <= ABREAST * reader.lanes
+    vectors = ABREAST_HEAVY if kind.heavy else ABREAST
+    return cut.nout > 1 and cut.nred <= vectors * reader.lanes
 
 
 def _streams(backend: Backend, place: Buffer | None) -> bool:
