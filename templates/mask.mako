@@ -5,11 +5,15 @@ counts first and writes that to places[0]. GPU schedule: an inclusive
 scan of the mask gave every element its place, and a lane moves its element.
 action select: out[place] = src[p]; nonzero: out[d][place] = coordinate d of p, `many` in a row; scatter: dst[p] = values[place].
 No branch asks a CPU's predictor what a mask holds: every element is written at the next place, and stays if it is kept. The chunk's own
-count ends the walk, so nothing is written behind its last place. AVX-512 selects a vector at a time. `words`: the mask's bytes are dense, and eight zeros are passed over at once.
+count ends the walk, so nothing is written behind its last place. `words`: the mask's bytes are dense. Then eight of them are made bits of one
+number, `kept`, by which a table says which elements go to the front (`packed`: with x86's shuffles; AVX-512 has an instruction for it), and
+where few are kept, eight zeros are passed over at once.
 </%doc>\
 <%!
 # By the type of an element: of x86's instruction the name, its type of a number, lanes, and its type of a mask.
 PACKS = {'uint': ('si', 'int', 16, 'ushort'), 'ulong': ('di', 'long', 8, 'uchar')}
+few = 256
+FRONT = ', '.join(str(k) for bits in range(256) for k in sorted(range(8), key=lambda k: not bits >> k & 1))
 %>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
@@ -22,14 +26,50 @@ typedef ${T} T;
 <%
 words = not gpu and mask.itemsize == 1 and units[0]
 packs = words and T in PACKS and all(units) and action == 'select'
+packed = words and T != 'clt_b16' and all(units) and action == 'select'
+eights = packed or words and action == 'nonzero'
 vectors = not gpu and (action == 'count' or alone) and units[0] and mask.category < 3 and mask.cl == mask.reg
 lanes = min(16, 64 // mask.itemsize)
 %>\
+% if packs or eights:
+// A call into their library, on some drivers.
+#define clt_count popcount
+#ifdef __has_builtin
+#if __has_builtin(__builtin_popcount)
+#undef clt_count
+#define clt_count __builtin_popcount
+#endif
+#endif
+% endif
 % if packs:
 ${pack_helpers()}
 % endif
 % if words:
 typedef ulong W __attribute__((aligned(1)));
+% endif
+% if eights:
+__constant uchar clt_front[2048] __attribute__((aligned(8))) = {${FRONT}};
+#if defined(__SSE2__) && defined(__has_builtin)
+#if __has_builtin(__builtin_ia32_pmovmskb128)
+#define CLT_BITS
+typedef char B16 __attribute__((vector_size(16)));
+#endif
+#endif
+static inline uint clt_bits(const ulong w) {
+#ifdef CLT_BITS
+    const ulong2 eight = (ulong2)(w, 0);
+    return (uchar)~__builtin_ia32_pmovmskb128(__builtin_astype(eight, B16) == (B16){});
+#else
+    const ulong ones = (((w & 0x7f7f7f7f7f7f7f7fUL) + 0x7f7f7f7f7f7f7f7fUL | w) & 0x8080808080808080UL) >> 7;
+    return (uint)(ones * 0x0102040810204080UL >> 56);
+#endif
+}
+#define clt_first(kept) (*(__constant const uchar8 *)(clt_front + 8 * (kept)))
+% endif
+% if packed:
+${shuffle_helpers()}
+% elif eights:
+typedef long8 E8 __attribute__((aligned(8)));
 % endif
 % if vectors:
 typedef ${mask.cl}${lanes} __attribute__((aligned(${mask.itemsize}))) U;
@@ -68,18 +108,79 @@ typedef ${number} Q __attribute__((vector_size(64), aligned(${64 // lanes})));
 <%def name="pack_run()">
 <% kind, number, lanes, bits = PACKS[T] %>\
 #ifdef CLT_PACK
-        for (; p_start + 16 <= p_run && place + 16 <= end; p_start += 16) {
+        for (; many_kept && p_start + 16 <= p_run && place + 16 <= end; p_start += 16) {
             const uint kept = (ushort)__builtin_ia32_cvtb2mask128(*(__global const U16 *)(mask + om + p_m_at + p_start) != (M16){});
 % for k in range(0, 16, lanes):
             {
                 const ${bits} some = (${bits})(kept >> ${k});
                 const P v = *(__global const Q *)(src + os + p_s_at + p_start + ${k});
                 *(__global Q *)(out + place) = __builtin_ia32_compress${kind}512_mask(v, (P){}, some);
-                place += popcount((uint)some);
+                place += clt_count((uint)some);
             }
 % endfor
         }
 #endif
+</%def>\
+## Moves the kept ones of eight elements to the front of them, where the processor has a shuffle for it.
+<%def name="shuffle_helpers()">
+#if defined(__AVX2__) && defined(__has_builtin)
+#if __has_builtin(__builtin_ia32_permvarsi256) && __has_builtin(__builtin_ia32_pshufb128)
+#define CLT_SHUFFLES
+% if T in ('uint', 'ulong'):
+typedef int S8 __attribute__((vector_size(32)));
+typedef int X8 __attribute__((vector_size(32), aligned(4)));
+% else:
+typedef char S16 __attribute__((vector_size(16)));
+% endif
+typedef ${T}8 E8 __attribute__((aligned(${ {'uchar': 1, 'ushort': 2, 'uint': 4, 'ulong': 8}[T]})));
+static inline void clt_pack(__global ${T} *to, __global const ${T} *of, const uint kept) {
+% if T == 'uint':
+    const int8 places = convert_int8(clt_first(kept));
+    *(__global X8 *)to = __builtin_ia32_permvarsi256(*(__global const X8 *)of, __builtin_astype(places, S8));
+% elif T == 'ulong':
+    // Two of four elements each: those of the low four are the first of so many as `kept` has there.
+    const uint low = kept & 15, high = kept >> 4;
+    const int4 a = convert_int4(clt_first(low).lo), b = convert_int4(clt_first(high).lo);
+    const int8 pa = (int8)(2 * a.x, 2 * a.x + 1, 2 * a.y, 2 * a.y + 1, 2 * a.z, 2 * a.z + 1, 2 * a.w, 2 * a.w + 1);
+    const int8 pb = (int8)(2 * b.x, 2 * b.x + 1, 2 * b.y, 2 * b.y + 1, 2 * b.z, 2 * b.z + 1, 2 * b.w, 2 * b.w + 1);
+    const S8 first = __builtin_ia32_permvarsi256(*(__global const X8 *)of, __builtin_astype(pa, S8));
+    const S8 second = __builtin_ia32_permvarsi256(*(__global const X8 *)(of + 4), __builtin_astype(pb, S8));
+    *(__global X8 *)to = first;
+    *(__global X8 *)(to + clt_count(low)) = second;
+% elif T == 'ushort':
+    const ushort8 places = convert_ushort8(clt_first(kept)) * (ushort8)(0x0202) + (ushort8)(0x0100);
+    const ushort8 v = *(__global const E8 *)of;
+    *(__global E8 *)to = __builtin_astype(__builtin_ia32_pshufb128(__builtin_astype(v, S16), __builtin_astype(places, S16)), ushort8);
+% else:
+    const uchar8 v = *(__global const E8 *)of, places = clt_first(kept);
+    const uchar16 both = (uchar16)(v, v), twice = (uchar16)(places, places);
+    *(__global E8 *)to = __builtin_astype(__builtin_ia32_pshufb128(__builtin_astype(both, S16), __builtin_astype(twice, S16)), uchar16).lo;
+% endif
+}
+#endif
+#endif
+</%def>\
+## Eight elements at a time as long as what is written stays before `end`.
+<%def name="eight_run()">
+% if packed:
+#ifdef CLT_SHUFFLES
+% endif
+        for (; many_kept && p_start + 8 <= p_run && place + 8 <= end; p_start += 8) {
+            __global const uchar *const eight = (__global const uchar *)mask + om + p_m_at + p_start;
+            const uint kept = clt_bits(*(__global const W *)eight);
+% if packed:
+            clt_pack(out + place, src + os + p_s_at + p_start, kept);
+% else:
+            const long8 first = convert_long8(clt_first(kept)) + (long8)(p_at${rank - 1} + p_start);
+% for d in range(rank):
+            *(__global E8 *)(out + ${f'{d} * many + ' if d else ''}place) = ${'first' if d == rank - 1 else f'(long8)(p_at{d})'};
+% endfor
+% endif
+            place += clt_count(kept);
+        }
+% if packed:
+#endif
+% endif
 </%def>\
 <%def name="count_run(one, at)">
         I p_j = 0;
@@ -107,6 +208,9 @@ typedef ${number} Q __attribute__((vector_size(64), aligned(${64 // lanes})));
         I p_start = 0;
 % if packs:
         ${pack_run()}
+% endif
+% if eights:
+        ${eight_run()}
 % endif
         for (I p_j = p_start; p_j < p_run && place < end;) {
 % if words:
@@ -186,6 +290,10 @@ def at(x): return f"p_{x}_at + p_j" + ('' if units[names.index(x)] else f" * p_{
         status[0] = 1; status[1] = (long)limit; status[2] = 0; status[3] = (long)first;
         return;
     }
+% endif
+% if packs or eights:
+    // Else most of the mask is zeros, and what lies between the few that are kept need not be read.
+    const int many_kept = end - place > size / ${few};
 % endif
 <%
 run = capture(count_run, one, at) if action == 'count' else capture(keep_run, one, at, names, words, packs)
