@@ -1,15 +1,14 @@
 <%doc>
 Rows made anew from rows that one index sends to them: dst[r] = base[r] + the rows src[i] for which index[i] is r, in the order of i. CPU.
 Without `base` rows begin as zeros; `unit` is 0 where one element of src is repeated along each of its rows.
-A work-item owns a range of dst's rows: it first lists who is sent to each of them (`lists`: for each row who is first, and for each i who is next),
-then makes them one after the other. So each row is written once and read nowhere, past the cache if `streamed`; what it is made of
-is asked for `ahead` rows before.
+A work-item owns a range of dst's rows: it counts who is sent to each of them, and puts them in `order`, row by row (`ends`: for each row where its
+own end there, and one place more for who is not sent to this range), then makes the rows one after the other. So each row is written once and read
+nowhere, past the cache if `streamed`; rows of src are asked for `ahead` of their turn.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
-<%namespace name="r" file="combine.mako"/>\
 <%
 def read(place): return f"*(__global const u_row *)({place})"
-many = (16, 4, 1)
+many = (4, 1)
 %>\
 ${headers}
 ${w.prelude()}
@@ -30,18 +29,19 @@ __kernel void ${fn}(__global R *restrict dst\
 % endif
 , const I os, const I src_row, const I oi0, const I index_step) {
   const I part = get_global_id(0), parts = get_global_size(0), top = rows * part / parts, bottom = rows * (part + 1) / parts;
-  const I t0_size = rows, t0_step = 1;
-  __global int *restrict heads = lists, *restrict next = lists + rows + part * n;
+  const I t0_size = rows, t0_step = 1, mine = bottom - top;
+  __global int *restrict order = lists, *restrict ends = lists + n + top + part;
   status += slot + 4 * part;
-  for (I r = top; r < bottom; r++) heads[r] = -1;
-  int bad = 0;
-  for (I i = n - 1; i >= 0; i--) {
+  for (I r = 0; r <= mine; r++) ends[r] = 0;
+  int bad = 0, before = 0;
+  // Who is not sent here is counted all the same: where indices are random, no processor foretells a branch.
+  for (I i = 0; i < n; i++) {
     const I w_i0 = i * index_step;
     I at = 0;
     ${w.lookup_all(1, 'w', 'at', wrap, 'bad')}
-    if (at < top || at >= bottom) continue;
-    next[i] = heads[at];
-    heads[at] = (int)i;
+    before += at < top;
+    at -= top;
+    ++ends[at >= 0 && at < mine ? at : mine];
   }
   if (bad) {
     for (I i = 0; i < n; i++) {
@@ -51,22 +51,36 @@ __kernel void ${fn}(__global R *restrict dst\
     }
     return;
   }
-  for (I r = top; r < bottom; r++) {
-    __global R *d = dst + r * width;
-% if base:
-    __global const R *b = base + ob + r * width;
-% endif
-    const int first = heads[r];
+  int end = before;
+  for (I r = 0; r < mine; r++) {
+    const int count = ends[r];
+    ends[r] = end;
+    end += count;
+  }
+  for (I i = 0; i < n; i++) {
+    const I w_i0 = i * index_step;
+    I at = 0;
+    ${w.lookup_all(1, 'w', 'at', wrap, 'bad')}
+    at -= top;
+    if (at >= 0 && at < mine) order[ends[at]++] = (int)i;
+  }
 % if unit:
-    const int soon = r + ${ahead} < bottom ? heads[r + ${ahead}] : -1;
-    if (soon >= 0) {
-      __global const R *s = src + os + soon * src_row;
+  int asked = before;
+% endif
+  int from = before;
+  for (I r = 0; r < mine; r++) {
+    const int to = ends[r];
+    __global R *d = dst + (top + r) * width;
+% if base:
+    __global const R *b = base + ob + (top + r) * width;
+    if (r + 1 < mine) {
+      for (I j = 0; j < near; j += ${64 // size}) CLT_PREFETCH(b + width + j);
+    }
+% endif
+% if unit:
+    for (const int stop = min(end, to + ${ahead}); asked < stop; asked++) {
+      __global const R *s = src + os + order[asked] * src_row;
       for (I j = 0; j < near; j += ${64 // size}) CLT_PREFETCH(s + j);
-      const int second = next[soon];
-      if (second >= 0) {
-        s = src + os + second * src_row;
-        for (I j = 0; j < near; j += ${64 // size}) CLT_PREFETCH(s + j);
-      }
     }
 % endif
     I j = 0;
@@ -75,8 +89,8 @@ __kernel void ${fn}(__global R *restrict dst\
 % for u in range(at_once):
       V v${u} = ${read(f'b + j + {u * L}') if base else '(V)(0)'};
 % endfor
-      for (int i = first; i >= 0; i = next[i]) {
-        __global const R *s = src + os + i * src_row;
+      for (int k = from; k < to; k++) {
+        __global const R *s = src + os + order[k] * src_row;
 % for u in range(at_once):
         v${u} += ${read(f's + j + {u * L}') if unit else '(V)(*s)'};
 % endfor
@@ -88,8 +102,9 @@ __kernel void ${fn}(__global R *restrict dst\
 % endfor
     for (; j < width; j++) {
       R v = ${'b[j]' if base else '0'};
-      for (int i = first; i >= 0; i = next[i]) v += src[os + i * src_row${' + j' if unit else ''}];
+      for (int k = from; k < to; k++) v += src[os + order[k] * src_row${' + j' if unit else ''}];
       d[j] = v;
     }
+    from = to;
   }
 }

@@ -1,6 +1,6 @@
 """Rows made anew from the rows that an index sends to them: index_add, and the gradients of rows looked up. On a GPU ordered.py does it.
 
-A copy that is then added to is written twice and read twice. Here each row is written once, by who has listed what goes there.
+A copy that is then added to is written twice and read twice. Here each row is written once, by who has put in order what goes there.
 Owns when that pays, and the launch; what an op means is for scatter.py and lookup.py. Knows operands and backends, nothing of tensors.
 """
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 NARROW = 256  # bytes of a row from which on asking for each who is sent there costs little
 LEAST = 1 << 21  # bytes of a result; a smaller one is written and read again in the caches
 CROWDED = 8  # rows of a source for each of the result, from which on the result stays in a cache and they are better read in order
-# Rows between asking for what one is made of and making it, and how many bytes of each.
-AHEAD, NEAR = 4, 1024
+# Rows of a source between asking for one and adding it, and how many bytes of each.
+AHEAD, NEAR = 8, 1024
 SHARES = 2  # ranges of rows for each core: indices may prefer some
 
 
@@ -58,10 +58,10 @@ def collect(
     lanes = min(16, LINE // size)
     unit = int(any(src.strides[1:]))
     streamed = width % lanes == 0 and past_cache(backend, rows * width * size)
-    # Each work-item reads all indices, and has a list of its own: less of them than there is to write.
+    # Each work-item reads all indices: less of them than there is to write.
     items = min(SHARES * backend.info.compute_units, workers(backend, rows * width))
     items = min(items, max(1, rows * width // n))
-    lists = backend.alloc(4 * (rows + items * n))
+    lists = backend.alloc(4 * (n + rows + items))
     name = f"index_add_{dt.code}_{index.dtype.code}_collect{'' if base else '_of_zeros'}{'' if unit else '_flat'}"
     with checking(backend, describe) as status:
         run(

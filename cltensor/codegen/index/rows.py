@@ -170,6 +170,7 @@ def _along(
             dt=None if action == "get" else dt,
             I="long",
             line=_LINE // size,
+            headers=include("ahead"),
             action=action,
             index=index.dtype.cl,
             wrap=wrap,
@@ -233,6 +234,6 @@ def anew(
             base=base is not None,
             scalar=not source,
             streamed=streamed,
-            headers=include("stream") if streamed else "",
+            headers=include("ahead") * bool(base) + include("stream") * streamed,
         )
     return result
