@@ -437,12 +437,36 @@ def test_indices_of_each_element(be: Any, n: int) -> None:
             flush_checks(be)
 
 
+@pytest.mark.parametrize("value", [-1, 100])
+def test_a_bad_index_along_rows_is_told_wherever_it_is(be: Any, value: int) -> None:
+    """Blocks of indices are looked at together, and the next row is asked for meanwhile."""
+    x, s = kt.sample((3, 100), torch.float32), kt.sample((3, 70), torch.float32, 1)
+    o, error = kt.put(be, x), f"index {value} is out of bounds for dimension 1 with size 100"
+    for place in ((0, 0), (1, 63), (1, 64), (2, 69)):
+        i = kt.integers(0, 100, (3, 70))
+        kt.same(kt.get(be, ix.gather(be, o, 1, kt.put(be, i))), x.gather(1, i))
+        i[place] = value
+        at, add = kt.put(be, i), kt.put(be, s)
+        calls = [lambda at=at: ix.gather(be, o, 1, at)]
+        if be.info.kind == "cpu":
+            calls += [lambda at=at, v=v, how=how: scatter.scattered(be, o.dtype, x.shape, o, at, v, how)
+                      for v, how in ((add, "add"), (0.5, None))]  # fmt: skip
+        for call in calls:
+            with pytest.raises(RuntimeError, match=error):
+                call()
+                flush_checks(be)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float16", "float64", "complex64"])
 def test_nonzero_of_every_width(be: Any, dtype: str) -> None:
     """Vectors count in numbers as narrow as their elements, which overflow after so many; lanes do not."""
     x = torch.ones(2, 70_000 if be.info.kind == "cpu" else 7_000).to(getattr(torch, dtype))
     x[0, ::7] = 0
     kt.same(kt.get(be, mask.nonzero(be, kt.put(be, x))), x.nonzero())
+    if dtype == "int8":  # eight are made bits of one number, whatever they are
+        x = torch.as_tensor(np.random.default_rng(0).integers(-128, 128, x.shape)).to(torch.int8)
+        x *= kt.sample(x.shape, torch.float32) > 0
+        kt.same(kt.get(be, mask.nonzero(be, kt.put(be, x))), x.nonzero())
 
 
 def test_nonzero_of_a_number(dev: Any) -> None:
@@ -454,7 +478,7 @@ def test_nonzero_of_a_number(dev: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "launches"), [(0.0, 1), (0.02, 1), (0.5, 1), (1.0, 1), (0.02, 2), (0.5, 2)]
+    ("kept", "launches"), [(0.0, 1), (0.002, 1), (0.02, 1), (0.5, 1), (1.0, 1), (0.02, 2), (0.5, 2)]
 )
 def test_masks_of_every_density(
     be: Any, kept: float, launches: int, monkeypatch: pytest.MonkeyPatch
@@ -471,7 +495,7 @@ def test_masks_of_every_density(
             s = kt.sample(m.numel(), torch.float32, 2)
             operand = kt.put(be, m)
             kt.same(kt.get(be, mask.nonzero(be, operand)), m.nonzero())
-            for y in (x, x.contiguous(), x.double(), x.half()):
+            for y in (x, x.contiguous(), x.double(), x.half(), x.to(torch.int8)):
                 found = mask.masked_select(be, kt.put(be, y), operand)
                 kt.same(kt.get(be, found), y.masked_select(m))
             o, s = kt.put(be, x), s[: int(m.sum())]
