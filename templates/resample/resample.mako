@@ -20,11 +20,11 @@ single = {a: kinds[a] in ('same', 'one') for a in axes}
 plain = rows and not direct and single['d'] and single['h'] and dt.code not in ('f16', 'bf16')
 L = 16 if dt.itemsize <= 4 else 8
 heavy = weighted['d'] or weighted['h']
+counted = not (single['d'] and single['h'])
 pairs = wide and not single['w'] and taps % 2 == 0 and dt.code == 'f32'
 of_plane = 'src + os + number / channels * sn + number % channels * sc'
-beside = 2 if unit or flat else 1  # vectors of a row that are added up together
+beside = (4 if listed and direct else 2) if unit or flat else 1  # vectors of a row that are added up together
 ahead = unit and not plain
-picks = wide and dt.code == 'f32' and (unit or not plain)
 
 def read(p):
     return f'(int)*({p})' if bytes else f'clt_ld_e({p})'
@@ -55,13 +55,6 @@ typedef int${L} N;
 typedef N u_N __attribute__((aligned(4)));
 typedef ulong u_pair __attribute__((aligned(4))); /* two neighbours by one load */
 % endif
-% if picks:
-#if defined(__AVX512F__) && defined(__has_builtin)
-#if __has_builtin(__builtin_ia32_permvarsf512) && __has_builtin(__builtin_ia32_vpermi2varps512)
-#define CLT_PICK
-#endif
-#endif
-% endif
 ${headers}
 <%def name="setup(a, o)">\
 % if kinds[a] == 'same':
@@ -80,15 +73,38 @@ ${headers}
             for (int k${a} = 0; k${a} < ${a}_n; ++k${a}) {
 % endif
 </%def>\
+## What output row q reads of the input, in a list from `first` on: where rows begin, and their weights.
+<%def name="listed_row(first)">\
+        int reads = 0;
+        ${over('d')}
+        ${over('h')}
+            from[${first} + reads] = plane + ${at('d', 'kd')} * sd + ${at('h', 'kh')} * sh;
+% if heavy:
+            by[${first} + reads] = ${upper_weight()};
+% endif
+            ++reads;
+        }}
+</%def>\
 ## The sums of what a row reads in the rows of the input: of one element, or of vectors beside each other, for which a weight is read once.
 <%def name="upper_sum(j, vectors)">\
-<% kind = 'V' if vectors else 'R' %>\
+<%
+kind = 'V' if vectors else 'R'
+step = j if unit else f'{j} * sw'
+%>\
             ${kind} ${', '.join(f'sum{u} = 0' for u in range(max(vectors, 1)))};
+% if listed:
+            for (int k = 0; k < reads; ++k) {{
+                __global const ${dt.cl} *p = from[k] + ${step};
+% if heavy:
+                const R factor = by[k];
+% endif
+% else:
             ${over('d')}
             ${over('h')}
-                __global const ${dt.cl} *p = plane + ${at('d', 'kd')} * sd + ${at('h', 'kh')} * sh + ${j}${'' if unit else ' * sw'};
+                __global const ${dt.cl} *p = plane + ${at('d', 'kd')} * sd + ${at('h', 'kh')} * sh + ${step};
 % if heavy:
                 const R factor = ${upper_weight()};
+% endif
 % endif
 % for u in range(max(vectors, 1)):
 <%
@@ -133,6 +149,93 @@ CLT_STREAM(${sum}, (__global V *)(${place}));\
 <%def name="add_tap(tap, read)">\
 { const V v = ${f"weight{tap} * " if weighted['w'] else ''}${read}; value += on${tap} ? v : (V)(0); }\
 </%def>\
+<%def name="bases()">\
+const I end_base = nw - CLT_PICK, first_low = w_start[ow], first_high = w_start[ow + 8];
+            const I low = first_low < end_base ? first_low : end_base, high = first_high < end_base ? first_high : end_base;\
+</%def>\
+## Rows whose vectors each read within a window: its sums stay in registers, and nothing of them is stored on the way.
+<%def name="by_windows()">\
+#ifdef CLT_PICK
+<% places = 'CLT_BASES(low, high)' %>\
+    int near = nw >= CLT_PICK && mw >= 16;
+    for (I ow = 0; near && ow < mw; ow += 16) {
+        ow = min(ow, mw - 16);
+        ${bases()}
+        const N last = *(__global const u_N *)(w_start + ow)${'' if single['w'] else ' + *(__global const u_N *)(w_size + ow) - (N)(1)'} - CLT_BASES(low, high);
+        near = CLT_REACH(last) < CLT_PICK;
+    }
+    for (I start = begin; near && start < end; start += ${batch}) {
+        const I stop = min(start + ${batch}, end);
+        __global const float *from[${batch * listed}];
+% if heavy:
+        float by[${batch * listed}];
+% endif
+% if counted:
+        int many[${batch}];
+% endif
+        for (I q = start; q < stop; ++q) {
+            ${setup('d', 'od')}
+            ${setup('h', 'oh')}
+            ${listed_row(f'(q - start) * {listed}')}
+% if counted:
+            many[q - start] = reads;
+% endif
+% if not streamed:
+            for (I j = 0; j < mw; j += 16) CLT_PREFETCH_TO_WRITE(out + q * mw + j);
+% endif
+            ${next_row()}
+        }
+        for (I ow = 0; ow < mw; ow += 16) {
+            ow = min(ow, mw - 16);
+            ${bases()}
+            const N pick = *(__global const u_N *)(w_start + ow) - CLT_BASES(low, high);
+% if not single['w']:
+            const N count = *(__global const u_N *)(w_size + ow);
+% for tap in range(taps):
+            const N on${tap} = count > (N)(${tap});
+% if weighted['w']:
+            const V weight${tap} = *(__global const u_V *)(w_weight + ${tap} * mw + ow);
+% endif
+% endfor
+% endif
+            __global ${dt.cl} *restrict to = out + start * mw;
+            for (I q = start; q < stop; ++q, to += mw) {
+% if counted or heavy:
+                V sum = (V)(0);
+                __global const float *const *const rows = from + (q - start) * ${listed};
+% if heavy:
+                const float *const by_row = by + (q - start) * ${listed};
+% endif
+<%def name="add_row(k)">{ const V v = CLT_WINDOW(rows[${k}], low, high); sum += ${f'by_row[{k}] * v' if heavy else 'v'}; }</%def>\
+% if counted:
+                if (many[q - start] < ${listed})
+                    for (int k = 0; k < many[q - start]; ++k) ${add_row('k')}
+                else {
+% else:
+                {
+% endif
+% for k in range(listed):
+                    ${add_row(k)}
+% endfor
+                }
+% else:
+                const V sum = CLT_WINDOW(from[q - start], low, high);
+% endif
+% if single['w']:
+                const V value = clt_picked(sum, pick);
+% else:
+                V value = (V)(0);
+% for tap in range(taps):
+                ${add_tap(tap, f'clt_picked(sum, pick + {tap})')}
+% endfor
+% endif
+                ${put()}
+            }
+        }
+    }
+    if (near) return;
+#endif
+</%def>\
 % if rows:
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % endif
@@ -170,6 +273,12 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
     const I begin = total / parts * part + min(part, (I)(total % parts)), end = begin + total / parts + (part < total % parts);
     I oh = begin % mh, od = begin / mh % md, number = begin / mh / md;
     __global const ${dt.cl} *plane = ${of_plane};
+% if picks and listed and unit:
+${by_windows()}\
+% endif
+% if ahead:
+    const I further = ${batch} * nh / mh;
+% endif
 % if not plain:
 % if not direct:
     __global R *restrict own = scratch + part * ${batch} * (nw + ${spare});
@@ -190,8 +299,15 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
         __global const ${dt.cl} *restrict row = plane + d_first * sd + h_first * sh;
 % else:
         I j = 0;
+% if listed:
+        __global const ${dt.cl} *from[${listed}];
+% if heavy:
+        R by[${listed}];
+% endif
+${listed_row(0)}\
+% endif
 % if ahead:
-        __global const ${dt.cl} *later = plane + (h_first + ${batch} * nh / mh) * sh;
+        __global const ${dt.cl} *later = plane + (h_first + further) * sh;
         for (I fresh = nh > mh ? 0 : nh; fresh < nh; fresh += mh, later += sh)
             for (I at = 0; at < nw; at += ${64 // dt.itemsize}) CLT_PREFETCH(later + at);
 % endif
@@ -229,22 +345,22 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
 % endfor
 % if picks:
 #ifdef CLT_PICK
-        const N pick = *(__global const u_N *)at - (N)(at[0]);
-        if (pick.sF < 16) {
+        const I low = at[0], high = at[8];
+        const N pick = *(__global const u_N *)at - CLT_BASES(low, high);
+        const int reach = CLT_REACH(pick);
+% for far in (False, True):
+        if (reach < ${2 if far else 1} * CLT_PICK) {
             <%self:each_row>
-                    __global const R *near = row + at[0];
 % for tap in range(taps):
-                    ${add_tap(tap, f'__builtin_astype(__builtin_ia32_permvarsf512(*(__global const u_V *)(near + {tap}), pick), V)')}
-% endfor
-            </%self:each_row>
-        } else if (pick.sF < 32) {
-            <%self:each_row>
-                    __global const R *near = row + at[0];
-% for tap in range(taps):
-                    ${add_tap(tap, f'__builtin_astype(__builtin_ia32_vpermi2varps512(*(__global const u_V *)(near + {tap}), pick, *(__global const u_V *)(near + {tap + 16})), V)')}
+<%
+window = f'CLT_WINDOW(row + {tap}, low, high)'
+next = f'CLT_WINDOW(row + {tap} + CLT_PICK, low, high)'
+%>\
+                    ${add_tap(tap, f'clt_picked_far({window}, {next}, pick)' if far else f'clt_picked({window}, pick)')}
 % endfor
             </%self:each_row>
         } else
+% endfor
 #endif
 % endif
         {
@@ -277,14 +393,6 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
             ow = min(ow, mw - ${L});
             __global const int *at = w_start + ow;
             V value;
-% if picks:
-#ifdef CLT_PICK
-            const I from = min((I)at[0], (I)(nw - ${L}));
-            const N pick = *(__global const u_N *)at - (N)((int)from);
-            if (from >= 0 && pick.sF < 16) value = __builtin_ia32_permvarsf512(*(__global const u_V *)(row + from), pick);
-            else
-#endif
-% endif
             value = (V)(${', '.join(f'row[at[{k}]{step}]' for k in range(L))});
             ${put()}
         }

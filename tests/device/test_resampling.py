@@ -146,7 +146,7 @@ def test_interpolation_schedules_agree(turned: bool, monkeypatch: pytest.MonkeyP
             np.testing.assert_allclose(found[0], other, rtol=1e-5, atol=1e-5)
 
 
-_SIZES = [(6, 41), (65, 19), (30, 61), (28, 56), (17, 40)]
+_SIZES = [(6, 41), (65, 19), (30, 61), (28, 56), (17, 40), (50, 57)]
 
 
 # The modes differ in their weights, the sizes in how rows are divided: all sizes in one mode, of doubles one.

@@ -28,6 +28,7 @@ RADIUS = {"antialias_linear": 1, "antialias_cubic": 2, "antialias_lanczos": 3}
 _KEPT = 128
 _FEW = 8  # taps that are worth a vector each
 _BATCH = 8  # rows that are added up before they are walked along
+_LISTED = 16  # rows read by one, of which there is a list
 _LANES = 64
 _BEYOND = 32  # elements beyond a row that may be read
 
@@ -66,15 +67,18 @@ class Axis(NamedTuple):
     def _counted(self) -> int:
         """The same where a few positions are read: their first is worked out here as on the device, or more exactly and with some leeway."""
         o = np.arange(self.no)
+        at_edge = np.zeros(self.no, bool)  # of two positions, the second counts nothing
         if self.kind == "nearest":  # one product, which is rounded here as there
             product = np.float32(self.scale) * o.astype(np.float32)
             places = [product, (self.scale * o).astype(np.float32)]
         else:
             place = self.scale * o if self.aligned else self.scale * (o + 0.5) - 0.5
+            leeway = 1e-3 + 1e-6 * self.ni
+            if self.kind == "linear":
+                at_edge = place < -leeway
             if self.kind != "cubic":
                 place = np.maximum(place, 0)
             place = place + 0.5 * (self.kind == "exact")
-            leeway = 1e-3 + 1e-6 * self.ni
             places = [place - leeway, place + leeway]
         low, high = (
             np.minimum(np.floor(f(*places)), self.ni - 1) for f in (np.minimum, np.maximum)
@@ -82,7 +86,7 @@ class Axis(NamedTuple):
         before = self.kind == "cubic"
         first, last = (
             np.clip(at - before + more, 0, self.ni - 1).astype(np.int64)
-            for at, more in ((low, 0), (high, self.taps - 1))
+            for at, more in ((low, 0), (high, np.where(at_edge, 0, self.taps - 1)))
         )
         steps = np.bincount(first, minlength=self.ni + 1)
         steps -= np.bincount(last + 1, minlength=self.ni + 1)
@@ -268,6 +272,9 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     lanes = 16 if dt.itemsize <= 4 else 8
     streamed = (wide or direct) and last.no % lanes == 0 and past_cache(backend, n * dt.itemsize)
     unit, flat = strides[-1] == 1, strides[-1] == 0
+    several = [t.taps if t.kind in ("many", "sum") else 1 for t in tables[:2]]
+    listed = math.prod(several) if rows else 0
+    picks = wide and dt is dtypes.float32 and (unit or not plain)
     name = f"resample_{dt.code}_{'_'.join(kinds)}{'_unit' * unit}{'_flat' * flat}{f'_{last.taps}' * wide}"
     run(
         backend,
@@ -283,7 +290,9 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
         unit=unit,
         flat=flat,
         streamed=streamed,
-        headers=include("stream") * streamed + include("ahead") * rows,
+        headers=include("stream") * streamed + include("ahead") * rows + include("pick") * picks,
+        picks=picks,
+        listed=listed if listed <= _LISTED else 0,
         bytes=integral,
         rows=rows,
         direct=direct,
