@@ -499,7 +499,6 @@ ${single('c', 'o + c')}\
       for (I a0 = 0; a0 < o0; ++a0) for (I a1 = 0; a1 < o1; ++a1) {
         ${span(0, 'a0')}
         ${span(1, 'a1')}
-% if apart:
         I c = 0;
 % if L > 1:
         const T each = (T)(divide ? divide : (long)(c0 * c1 * k2));
@@ -528,17 +527,6 @@ ${single('c', 'o + c')}\
           }
         }
       }
-% else:
-        for (I a2 = 0; a2 < o2; ++a2) {
-          ${span(2, 'a2')}
-          const T by = ${divisor()}, v = ${sent('g + (a0 * o1 + a1) * o2 + a2')} / by;
-          for (I j0 = b0; j0 < e0; ++j0) for (I j1 = b1; j1 < e1; ++j1) for (I j2 = b2; j2 < e2; ++j2) {
-            const I here = (j0 * i1 + j1) * i2 + j2;
-            ${memory.scalar_store('r + here', memory.scalar_load('r + here') + ' + v')};
-          }
-        }
-      }
-% endif
 % endif
 % if aside:
       __global ${dt.cl} *out = y + plane * isize;

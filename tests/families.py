@@ -72,6 +72,7 @@ TEMPLATES = {
     "conv2d winograd": "conv/winograd conv/winograd_filters conv/winograd_weight conv/winograd_taps",
     "max_pool2d": "pool",
     "max_pool2d channels last": "pool_last",
+    "avg_pool2d that meet": "pool_shares",
     "interpolate": "resample/resample resample/axis resample/turn",
     "interpolate bytes": "resample/bytes",
     "grid_sample": "resample/grid",
@@ -477,6 +478,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         ),
         "avg_pool2d": lambda: grads(lambda x: F.avg_pool2d(x, 2), r(1, 2, 7, 6)),
         "avg_pool2d wide": lambda: grads(lambda x: F.avg_pool2d(x, (1, 5)), r(1, 2, 3, 11)),
+        "avg_pool2d that meet": lambda: (
+            *grads(lambda x: F.avg_pool2d(x, 3, 2, 1), r(1, 2, 7, 19)), *grads(lambda x: F.avg_pool2d(x, 3, 1, 1), r(1, 2, 4, 9)),
+        ),
         "adaptive pooling": lambda: grads(lambda x: F.adaptive_avg_pool2d(x, 3), r(1, 2, 7, 5)),
         "adaptive max pooling": lambda: grads(lambda x: F.adaptive_max_pool2d(x, 3), r(1, 2, 7, 5)),
         "global max pooling": lambda: grads(lambda x: F.adaptive_max_pool2d(x, 1), r(1, 2, 7, 5)),

@@ -108,6 +108,43 @@ def test_average_and_gradient(case: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("k", "s", "p", "dtype"),
+    [
+        *((*sizes, "float32") for sizes in ((3, 1, 1), (3, 2, 1), (5, 2, 0), (2, 3, 1), (4, 3, 2))),
+        *((3, 2, 1, dtype) for dtype in ("float64", "float16")),
+    ],
+)
+def test_averages_that_meet_send_back_the_sum_of_their_shares(
+    k: int, s: int, p: int, dtype: str
+) -> None:
+    """By vectors and where rows are short; windows with more and less padding, and gradients that are one number."""
+    tol = 4e-3 if dtype == "float16" else 1e-6
+    for rows, columns in ((11, 53), (6, 36), (23, 7)):
+        x = ct.tensor(data(2, 3, rows, columns, dtype=dtype), requires_grad=True)
+        for include, divisor, ceil in ((True, None, True), (False, None, True), (True, 7, False)):
+            y = F.avg_pool2d(x, k, s, p, ceil, include, divisor)
+            g, wants = data(*y.shape, seed=1, dtype=dtype), []
+            for sent in (g.astype(np.float64), np.ones(g.shape)):
+                want = np.zeros(x.shape)
+                for o in itertools.product(*map(range, y.shape[2:])):
+                    ends = [
+                        [(max(i * s - p, -p * padded), min(i * s - p + k, n + p * padded)) for i, n in zip(o, x.shape[2:])]
+                        for padded in (0, 1)
+                    ]  # fmt: skip
+                    sizes = [[b - a for a, b in e] for e in ends]
+                    by = divisor or sizes[include][0] * sizes[include][1]
+                    (a, b), (c, d) = ends[0]
+                    want[..., a:b, c:d] += sent[(..., *o, None, None)] / by
+                wants.append(want)
+            grads = [
+                ct.autograd.grad(y, [x], given, retain_graph=True)[0]
+                for given in (ct.tensor(g), ct.ones((), dtype=x.dtype).expand(y.shape))
+            ]
+            for found, want in zip(grads, wants, strict=True):
+                close(found, want, tol)
+
+
+@pytest.mark.parametrize(
     ("plane", "dtype"),
     [
         *((plane, "float32") for plane in ((7, 7), (3, 3), (1, 35), (16, 16))),

@@ -28,6 +28,7 @@ TAPS = (2, 3)  # columns of windows for whose largest elements there are kernels
 # Bytes of a plane up to which it is made in a cache of its own, and goes past the cache from there.
 ASIDE = 1 << 16
 RUN = 8  # columns of windows side by side up to which their number is known to the compiler
+_BATCH = 8  # rows whose sums are made before what they send is
 _ONES, _ZEROS = (1, 1, 1), (0, 0, 0)
 _MASKS = {"float": "int", "int": "int", "double": "long", "long": "long"}
 _LOWEST = {
@@ -352,6 +353,54 @@ def _back_last_kernel(
     return backend.kernel(fn, text, types)
 
 
+def _shares(backend: Backend, window: Window, g: Operand, y: Operand) -> None:
+    """Run pool_shares.mako: what averages of windows that meet send back."""
+    dt, sizes = g.dtype, window.sizes(best=False)
+    beside = min(window.out[2], window.size[2] // min(window.stride[2], 2))
+    lanes = _lanes(backend, dt, window, beside)
+    regular = window.kind == "regular" and lanes > 1
+    stride = window.stride[2] if regular and window.stride[2] <= 2 else 0
+    touched = numel(g.shape) + numel(y.shape)
+    rows = numel(y.shape) // window.size[2]
+    chunk = -(-rows // min(rows, workers(backend, touched)))
+    items = -(-rows // chunk)
+    room = window.out[2] + 2 * max(window.kernel[2] - 1, 0) + lanes
+    sums = items * (_BATCH * room + window.out[2] + 3 * window.size[2])
+    big = max(numel(window.size), numel(window.out), *sizes.values()) >= 2**31
+    kernel = _shares_kernel(backend, window.kind, dt, lanes, stride, _is_flat(g), big, tuple(sizes))
+    backend.launch(
+        kernel,
+        (items,),
+        (1,),
+        [
+            g.buffer,
+            y.buffer,
+            backend.alloc(sums * (8 if dt.reg == "double" else 4)),
+            *sizes.values(),
+            rows,
+            g.offset,
+            chunk,
+            window.divisor,
+        ],
+        touched * dt.itemsize,
+    )
+
+
+@functools.cache
+def _shares_kernel(
+    backend: Backend, kind: str, dt: dtype, lanes: int, stride: int, flat: bool, big: bool, names: tuple[str, ...]
+) -> Any:  # fmt: skip
+    """Build one kernel of pool_shares.mako."""
+    backend.require(dt)
+    fn = f"pool_shares_{kind}_{dt.code}_{lanes}_{stride}{'_flat' * flat}"
+    text = render(
+        "pool_shares", fn=fn, geometry=kind, dt=dt, T=dt.reg, L=lanes, I="long" if big else "int", best=False, stride=stride, flat=flat,
+        names=names, batch=_BATCH, headers=_headers(dt, lanes, False), memory=Memory(dt, lanes), memories=_memories(dt, lanes),
+    )  # fmt: skip
+    types = [None] * 3 + [np.int64 if big else np.int32] * len(names) + [np.int64] * 4
+    return backend.kernel(fn, text, types)
+
+
 def _input_shape(g: Operand, window: Window) -> tuple[int, ...]:
     return (*g.shape[: -window.rank], *window.size[-window.rank :])
 
@@ -382,5 +431,8 @@ def average_back(backend: Backend, g: Operand, window: Window, *, last: bool = F
     if last:
         return _back_last(backend, "avg_back", window, g, None)
     y = empty(backend, g.dtype, _input_shape(g, window))
-    _launch(backend, "avg_back", window, _sent(backend, g), y)
+    if is_gpu(backend) or window.apart:
+        _launch(backend, "avg_back", window, _sent(backend, g), y)
+    elif numel(y.shape):
+        _shares(backend, window, _sent(backend, g), y)
     return y
