@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 FEW = 8  # places along a dim that make no tile
 TALL = 2  # lines of a destination's row that are written at once
+CLOSE = 512  # bytes from one such row to the next up to which, by registers of less than a line, it is one: neighbours are written together
 PHASED = 4  # lines of a row that begins anywhere from which on they go past the cache
 FETCHED = 1 << 21  # bytes of a destination that no core's own cache holds
 _SHARED = 1 << 19  # bytes from which on a copy is more than one thread's work
@@ -189,7 +190,9 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
     )
     if vector:
         lines = max(1, na * size // LINE)
-        tile_a = (TALL if lines >= 2 * TALL else lines) * LINE // size
+        close = dims.strides[0][b] * size <= CLOSE
+        tall = 1 if close and large and not wide else TALL
+        tile_a = (tall if lines >= 2 * tall else lines) * LINE // size
         tile_b = LINE // size * backend.tuned.get("copy.vectors", 64)
     steps = [k for count, k in zip(outer.sizes, outer.strides[0], strict=True) if count > 1]
     places = [dst.buffer.address, *(size * k for k in (dst.offset, dims.strides[0][b], *steps))]
