@@ -53,8 +53,7 @@ value = f"({R})({memory.scalar_load('x')})" if flat else load('x + from')
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
 ${lane_memory.helpers(memories, L, ())}\
-typedef ${I} I;
-typedef ${T} T;
+${windows.types()}\
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void ${fn}(__global const ${dt.cl} *x, __global ${dt.cl} *y\
 % if best:

@@ -21,8 +21,7 @@ def sent(at): return f"({V})({memory.scalar_load('x')})" if flat else load(at)
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
 ${lane_memory.helpers(memories, L, ())}\
-typedef ${I} I;
-typedef ${T} T;
+${windows.types()}\
 typedef ${V} V;
 typedef uint8 __attribute__((aligned(${dt.itemsize}))) clt_part;
 typedef ${V} clt_sums __attribute__((aligned(${8 if T == 'double' else 4})));
@@ -92,7 +91,7 @@ ${rows_counted()}\
       </%self:each_window>
       for (I c = again ? o2 : 0; c < o2; c += ${L}) {
 % if L > 1:
-        c = min(c, o2 - ${L});
+        c = clt_least(c, o2 - ${L});
 % endif
         V total = (V)(0);
         if (alike || divide) {
@@ -127,7 +126,7 @@ ${rows_counted()}\
       const I whole = i2 / ${stride};
       if (whole >= ${L}) {
         for (I m = 0; m < whole; m += ${L}) {
-          m = min(m, whole - ${L});
+          m = clt_least(m, whole - ${L});
 % for r in range(stride):
           V v${r} = (V)(0);
           for (I t = ${'0' if stride == 1 else f'(p2 + {r}) % 2'}; t < k2; t += ${stride}) v${r} += *(__global const clt_sums *)(u + m + (p2 + ${r} - t) / ${stride});
