@@ -34,6 +34,7 @@
     return y * as_##F(as_##I(z) << 23);                                                             \
   }                                                                                                 \
   static inline F clt_exp_neg_##F(F x) { return clt_exp_raised_##F(x) * (F)(5.42101086e-20f); }     \
+  static inline F exp_neg_##F(F x) { return clt_exp_neg_##F(x); }                                   \
   static inline F clt_exp_added_##F(F sum, F x) {                                                   \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                \
     x = x < (F)(-104.0f) ? (F)(-104.0f) : x;                                                        \
@@ -78,6 +79,7 @@ CLT_EXP(float16, int16)
     return y * as_##F((as_##I(z) << 52) + (I)(0x43f0000000000000UL));                               \
   }                                                                                                 \
   static inline F clt_exp_neg_##F(F x) { return clt_exp_raised_##F(x) * (F)(5.421010862427522e-20); }\
+  static inline F exp_neg_##F(F x) { return clt_exp_neg_##F(x); }                                   \
   static inline F clt_exp_added_##F(F sum, F x) {                                                   \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                \
     F z;                                                                                            \

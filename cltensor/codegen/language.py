@@ -78,7 +78,8 @@ library(
     "cmul cdiv clog csqrt cpow csin ccos ctan csinh ccosh ctanh crecip clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt",
 )
 library("complex_lanes", "cabs carg cexp cpolar csgn", cost=30)
-library("elementary/exp", "exp", vector=True, cost=6)
+# exp_neg: of what is not positive.
+library("elementary/exp", "exp exp_neg", vector=True, cost=6)
 library("elementary/exp2", "exp2", single=True)
 library("elementary/expm1", "expm1", single=True)
 library("elementary/sinh", "sinh cosh", single=True)

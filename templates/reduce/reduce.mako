@@ -4,7 +4,7 @@ row      a work-item owns outputs and runs vectors along the innermost reduced d
          Of pairs, real and imaginary parts, two lanes are left at the end. Of short rows, lanes are joined for several at once (`abreast`).
 col      a work-item owns runs of outputs, vectors lie along the innermost kept dim, and reduced dims are looped over.
          Of rows of `narrow` vectors the states stay in registers; `rest` numbers of one more may follow.
-merge    parts of outputs become outputs, sequentially.
+merge    parts of outputs become outputs, sequentially; lines of outputs as vectors where `abreast`.
 A GPU's schedules are reduce/gpu.mako's. Where outputs are few, each is cut into `parts` whose states are stored, part-major, and merged by a second launch.
 Positions of extremes along the reduced dims on a CPU are reduce/first.mako's.
 </%doc>\
@@ -62,6 +62,9 @@ ${r.lines(state.flush(acc, L), 4)}\
 % endfor
 % endif
 </%def>\
+% if schedule == 'merge' and abreast:
+typedef ${state.base}16 clt_line __attribute__((aligned(${state.dt.itemsize})));
+% endif
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void ${fn}(${', '.join(parameters)}) {
 % for line in reader.scalars() if reader else ():
@@ -378,13 +381,29 @@ ${r.store('s_', L, f'o + w * {L}', 'm', 'rlo')}\
   for (long begin = olo; begin < ohi; begin += ${line}) {
     const int width = (int)min(ohi - begin, (long)${line});
 % for field, kind, _ in state.fields:
-    ${kind} A_${field}[${line}];
+    ${kind} A_${field}[${line}] __attribute__((aligned(64)));
 % endfor
     for (int k = 0; k < width; k++) {
 % for k, (field, _, _) in enumerate(state.fields):
       A_${field}[k] = p${k}[begin + k];
 % endfor
     }
+% if abreast:
+    if (width == ${line}) {
+% for k, (field, kind, _) in enumerate(state.fields):
+      ${kind}${line} s0_${field} = *(__global const clt_line *)(p${k} + begin);
+% endfor
+      for (long part = 1; part < parts; part++) {
+% for k, (field, kind, _) in enumerate(state.fields):
+        const ${kind}${line} s1_${field} = *(__global const clt_line *)(p${k} + part * nout + begin);
+% endfor
+${r.lines(state.merge('s0_', 's0_', 's1_', line), 8)}\
+      }
+% for field, kind, _ in state.fields:
+      *(${kind}${line} *)A_${field} = s0_${field};
+% endfor
+    } else
+% endif
     for (long part = 1; part < parts; part++)
       for (int k = 0; k < width; k++) {
 % for k, (field, kind, _) in enumerate(state.fields):

@@ -515,7 +515,9 @@ def _merge(
         types += [None] * (len(state.fields) + len(outputs))
         name = f"{kind}__{compute.code}_{'_'.join(dict.fromkeys(dt.code for _, dt in outputs))}__merge{f'_gpu{lanes.across}x{lanes.along}' if lanes else ''}"
         used = [compute, *(dt for _, dt in outputs)]
-        head = lane_macros(1, compute.reg in ("double", "double2"))
+        # A line of outputs is a vector, if there are such functions of vectors.
+        abreast = lanes is None and compute.reg == "float" and not state.needs_index
+        head = lane_macros(16 if abreast else 1, compute.reg in ("double", "double2"))
         head += include("half") if any(d.code in ("f16", "bf16") for d in used) else ""
         head += include("complex") if any(d.is_complex for d in used) else ""
         head += include(*state.headers)
@@ -530,7 +532,7 @@ def _merge(
         else:
             text = render(
                 "reduce/reduce", **common, schedule="merge", lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, ahead=False,
-                narrow=0, rest=False, abreast=False,
+                narrow=0, rest=False, abreast=abreast, FURTHER=0,
             )  # fmt: skip
         kernel = _kernels[key] = backend.kernel(name, text, types)
     # A line of outputs at a time on a CPU.

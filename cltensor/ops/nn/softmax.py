@@ -43,7 +43,7 @@ def log_softmax_back(ctx: Any, g: Tensor) -> Tensor:
     return rowwise.run(family.LOG_SOFTMAX_BACK, (y, g), (dim,), y.dtype)[0]
 
 
-_SCALED = Row("softmax_scaled", {"f": "exp(x - y) * z"}, args=("input", "top", "factor"), public=False)  # fmt: skip
+_SCALED = Row("softmax_scaled", {"f": "exp_neg(x - y) * z"}, args=("input", "top", "factor"), public=False)  # fmt: skip
 _LOWERED = Row("softmax_lowered", {"f": "(x - y) - z"}, args=("input", "top", "log"), public=False)
 
 
