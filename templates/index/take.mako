@@ -1,7 +1,7 @@
 <%doc>
 Copies the rows of src that an index operand chooses: dst[i] = src[index[i]], rows of at least ${L} dense elements. CPU.
 A work-item owns a range of dst's rows, and asks for the first `near` elements of one `ahead` rows before it copies them,
-if `ahead` is not 0. The last vector of a row overlaps the one before where the width asks for it.
+if `ahead` is not 0. `streamed`: whole aligned vectors go past the cache. The last vector of a row overlaps the one before where the width asks for it.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 ${w.prelude()}
@@ -27,7 +27,14 @@ __kernel void ${fn}(__global ${T} *restrict dst, __global const ${T} *restrict s
     __global const ${T} *s = src + from;
     __global ${T} *d = dst + od + i * dst_step;
     I j = 0;
+% if streamed:
+    for (; j < width; j += ${L}) {
+      const ${T}${L} v = *(__global const V *)(s + j);
+      CLT_STREAM(v, (__global ${T}${L} *)(d + j));
+    }
+% else:
     for (; j + ${L} <= width; j += ${L}) *(__global V *)(d + j) = *(__global const V *)(s + j);
     if (j < width) *(__global V *)(d + width - ${L}) = *(__global const V *)(s + width - ${L});
+% endif
   }
 }

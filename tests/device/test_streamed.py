@@ -65,6 +65,8 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "in turn": lambda x: torch.stack([x, x * 2, x + 1], -1),
     "padded": lambda x: torch.nn.functional.pad(x, (1, 2, 1, 0), value=3),
     "bytes padded around": lambda x: torch.nn.functional.pad((x > 0).half(), (1, 3), "circular"),
+    "rows chosen": lambda x: x[torch.tensor([0, -1, 0])],
+    "rows of bytes chosen": lambda x: (x > 0)[torch.tensor([-1, 0])],
     "bytes in turn": lambda x: torch.stack([x > 0, x > 1], -1),
 }
 
@@ -97,6 +99,9 @@ def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
     assert streamed(lambda: x.softmax(1))
     assert not streamed(lambda: wide.softmax(1))  # it reads its exponentials back
     assert streamed(lambda: odd.flip(1))
+    rows = torch.tensor([5, 63, 0, 5])
+    assert streamed(lambda: x[rows])
+    assert not streamed(lambda: odd[rows])
     assert streamed(lambda: torch.stack([x, fresh], 2))
     assert not streamed(lambda: odd.log_softmax(1))
     assert not streamed(lambda: fresh.add_(1))  # its lines are read

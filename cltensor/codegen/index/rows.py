@@ -58,11 +58,13 @@ def take(
         places = [k * size // 4 for k in places]
         size, lanes, storage_type, name = 4, 16, "uint", f"take_b4_{index.dtype.code}_rows"
     dst_offset, src_offset, step, dst_step, width = places
+    aligned = not any(k % lanes for k in (width, dst_offset, dst_step))
+    streamed = aligned and past_cache(backend, n * width * size)
     with checking(backend, describe) as status:
         run(
             backend,
             "index/take",
-            name,
+            name + "_streamed" * streamed,
             [dst.buffer, src.buffer, index.buffer, status.buffer],
             [
                 *(status.offset, n, width, dst_offset, src_offset, index.offset, count, step),
@@ -73,8 +75,9 @@ def take(
             T=storage_type,
             L=lanes,
             size=size,
-            headers=include("ahead"),
+            headers=include("ahead") + include("stream") * streamed,
             ahead=_AHEAD if count * width * size > _CACHE else 0,
+            streamed=streamed,
             I="long",
             index=index.dtype.cl,
             wrap=wrap,
