@@ -5,8 +5,8 @@ rows: the CPU schedule. A work-item takes whole rows of the output, ${batch} at 
 elements at a time, into a row of its own in `scratch`, then walks along those rows: what was just stored would not be there to be read
 yet. Where most is read, the rows of the next ${batch} are asked for meanwhile: memory foresees nothing of reads that pause. With few taps (`wide`) the elements of the output are made 16 at a time, too, and the same ones of all rows, for which the tables are
 read once; what lies beyond a row's end is then read, which is why there is room for it, and not added; on AVX-512 what 16 of them read
-lies in one or two vectors, of which they are picked. `flat`: a row of the source is one element repeated. `streamed`: the output is stored
-past the cache; else its lines are asked for meanwhile. `direct`: rows are 'same', so sums are rows of the output. not rows: each output element by itself.
+lies in one or two vectors, of which they are picked. `flat`: a row of the source is one element repeated, and so are sums of such, of which no row is stored (`level`).
+`streamed`: the output is stored past the cache; else its lines are asked for meanwhile. `direct`: rows are 'same', so sums are rows of the output. not rows: each output element by itself.
 gpu: a lane has a place of a plane, whose reads are found once, and walks through planes; a group has `across` places of several planes.
 bytes: 8-bit images with fixed-point weights, rounded after each axis.
 </%doc>\
@@ -21,7 +21,7 @@ plain = rows and not direct and single['d'] and single['h'] and dt.code not in (
 L = 16 if dt.itemsize <= 4 else 8
 heavy = weighted['d'] or weighted['h']
 counted = not (single['d'] and single['h'])
-pairs = wide and not single['w'] and taps % 2 == 0 and dt.code == 'f32'
+pairs = wide and not single['w'] and taps % 2 == 0 and dt.code == 'f32' and not flat
 of_plane = 'src + os + number / channels * sn + number % channels * sc'
 beside = (4 if listed and direct else 2) if unit or flat else 1  # vectors of a row that are added up together
 ahead = unit and not plain
@@ -136,10 +136,14 @@ CLT_STREAM(${sum}, (__global V *)(${place}));\
 *(__global u_V *)(${place}) = ${sum};\
 % endif
 </%def>\
-## The body for each row of the batch, a value of 16 elements from ow on.
+## The body for each row of the batch, a value of 16 elements from ow on. `level`: all that is read of a row is one number.
 <%def name="each_row()">\
                 for (I q = start; q < stop; ++q) {
+% if level:
+                    const V all = (V)(levels[q - start]);
+% else:
                     __global const R *restrict row = own + (q - start) * (nw + ${spare});
+% endif
                     __global ${dt.cl} *restrict to = out + q * mw;
                     V value = (V)(0);
                     ${caller.body()}
@@ -240,7 +244,7 @@ const I end_base = nw - CLT_PICK, first_low = w_start[ow], first_high = w_start[
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % endif
 __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *restrict out\
-% if rows and not plain and not direct:
+% if rows and not plain and not direct and not level:
 , __global R *restrict scratch\
 % endif
 % for a in axes:
@@ -280,13 +284,18 @@ ${by_windows()}\
     const I further = ${batch} * nh / mh;
 % endif
 % if not plain:
-% if not direct:
+% if not direct and not level:
     __global R *restrict own = scratch + part * ${batch} * (nw + ${spare});
 % endif
     for (I start = begin; start < end; start += ${batch}) {
     const I stop = min(start + ${batch}, end);
+% if level:
+    R levels[${batch}];
+% endif
     for (I q = start; q < stop; ++q) {
+% if not level:
         __global R *restrict row = ${'out + q * mw' if direct else f'own + (q - start) * (nw + {spare})'};
+% endif
 % if wide and not single['w'] and not streamed:
         for (I j = 0; j < mw; j += ${64 // dt.itemsize}) CLT_PREFETCH_TO_WRITE(out + q * mw + j);
 % endif
@@ -311,6 +320,10 @@ ${listed_row(0)}\
         for (I fresh = nh > mh ? 0 : nh; fresh < nh; fresh += mh, later += sh)
             for (I at = 0; at < nw; at += ${64 // dt.itemsize}) CLT_PREFETCH(later + at);
 % endif
+% if level:
+        ${upper_sum('j', 0)}
+        levels[q - start] = sum0;
+% else:
 % if dt.code not in ('f16', 'bf16'):
 % if beside > 1:
         for (; j + ${beside * L} <= nw; j += ${beside * L}) {
@@ -330,6 +343,7 @@ ${listed_row(0)}\
             ${upper_sum('j', 0)}
             row[j] = sum0;
         }
+% endif
         ${next_row()}
     }
 % if wide and not single['w']:
@@ -373,7 +387,7 @@ next = f'CLT_WINDOW(row + {tap} + CLT_PICK, low, high)'
 % endfor
 % endif
 % for tap in range(taps):
-            ${add_tap(tap, f'tap{tap}' if pairs else f"(V)({', '.join(f'row[at[{k}] + {tap}]' for k in range(L))})")}
+            ${add_tap(tap, f'tap{tap}' if pairs else 'all' if level else f"(V)({', '.join(f'row[at[{k}] + {tap}]' for k in range(L))})")}
 % endfor
             </%self:each_row>
         }
@@ -381,30 +395,35 @@ next = f'CLT_WINDOW(row + {tap} + CLT_PICK, low, high)'
 % endif
 % if not direct:
     for (I q = start; q < stop; ++q) {
+% if not level:
         __global const R *restrict row = own + (q - start) * (nw + ${spare});
+% endif
 % endif
 % endif
 % if not direct:
         __global ${dt.cl} *restrict to = out + q * mw;
-<% step = '' if unit or not plain else ' * sw' %>\
+<%
+step = '' if unit or not plain else ' * sw'
+across_row = f"row[{at('w', 'kw')}{step}]"
+%>\
         I ow = ${f'mw >= {L} ? mw : 0' if wide and not single['w'] else 0};
 % if wide and single['w']:
         if (mw >= ${L}) for (; ow < mw; ow += ${L}) {
             ow = min(ow, mw - ${L});
             __global const int *at = w_start + ow;
             V value;
-            value = (V)(${', '.join(f'row[at[{k}]{step}]' for k in range(L))});
+            value = (V)(${'levels[q - start]' if level else ', '.join(f'row[at[{k}]{step}]' for k in range(L))});
             ${put()}
         }
 % endif
         for (; ow < mw; ++ow) {
             ${setup('w', 'ow')}
 % if single['w']:
-            const R value = row[w_first${step}];
+            const R value = ${'levels[q - start]' if level else f'row[w_first{step}]'};
 % else:
             R value = 0;
             ${over('w')}
-                value += ${f"{weight('w', 'ow', 'kw')} * " if weighted['w'] else ''}row[${at('w', 'kw')}${step}];
+                value += ${f"{weight('w', 'ow', 'kw')} * " if weighted['w'] else ''}${'levels[q - start]' if level else across_row};
             }
 % endif
 % if plain:

@@ -263,7 +263,8 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
         sizes.append(across)
     last = tables[2]
     wide = rows and not half and (last.kind == "one" or (not plain and last.taps > 0))
-    if rows and not plain and not direct:
+    level = rows and not plain and not direct and not strides[-1]
+    if rows and not plain and not direct and not level:
         item = table_dt.itemsize
         room = items * _BATCH * (last.ni + last.taps) + _BEYOND
         buffers.append(backend.alloc(room * item))
@@ -274,7 +275,7 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     unit, flat = strides[-1] == 1, strides[-1] == 0
     several = [t.taps if t.kind in ("many", "sum") else 1 for t in tables[:2]]
     listed = math.prod(several) if rows else 0
-    picks = wide and dt is dtypes.float32 and (unit or not plain)
+    picks = wide and dt is dtypes.float32 and not flat and (unit or not plain)
     name = f"resample_{dt.code}_{'_'.join(kinds)}{'_unit' * unit}{'_flat' * flat}{f'_{last.taps}' * wide}"
     run(
         backend,
@@ -292,6 +293,7 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
         streamed=streamed,
         headers=include("stream") * streamed + include("ahead") * rows + include("pick") * picks,
         picks=picks,
+        level=level,
         listed=listed if listed <= _LISTED else 0,
         bytes=integral,
         rows=rows,
