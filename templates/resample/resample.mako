@@ -3,10 +3,13 @@ Weighted sums over three axes (depth, height, width) of each of `planes` planes:
 An axis is 'same' (no table), or reads from start[o]: 'one' position, 'many' (size[o], weighted) or the 'sum' of many.
 rows: the CPU schedule. A work-item takes whole rows of the output, ${batch} at a time: it adds up the input rows that a row depends on, 16
 elements at a time, into a row of its own in `scratch`, then walks along those rows: what was just stored would not be there to be read
-yet. Where most is read, the rows of the next ${batch} are asked for meanwhile: memory foresees nothing of reads that pause. With few taps (`wide`) the elements of the output are made 16 at a time, too, and the same ones of all rows, for which the tables are
-read once; what lies beyond a row's end is then read, which is why there is room for it, and not added; on AVX-512 what 16 of them read
-lies in one or two vectors, of which they are picked. `flat`: a row of the source is one element repeated, and so are sums of such, of which no row is stored (`level`).
-`streamed`: the output is stored past the cache; else its lines are asked for meanwhile. `direct`: rows are 'same', so sums are rows of the output. not rows: each output element by itself.
+yet. Where most is read, the rows of the next ${batch} are asked for meanwhile: memory foresees nothing of reads that pause. With few taps
+(`wide`) the elements of the output are made 16 at a time, too, and the same ones of all rows, for which the tables are read once; what lies
+beyond a row's end is then read, which is why there is room for it, and not added. What 16 of them read mostly lies in one or two registers, of
+which it is picked (cl_kernels/pick.cl); where all of it lies in one, as when images are enlarged, nothing is stored on the way (by_windows).
+`listed`: the most rows that one depends on, if they are few. `flat`: a row of the source is one element repeated, and so are sums of such, of
+which no row is stored (`level`). `streamed`: the output is stored past the cache; else its lines are asked for meanwhile. `direct`: rows are
+'same', so sums are rows of the output. not rows: each output element by itself.
 gpu: a lane has a place of a plane, whose reads are found once, and walks through planes; a group has `across` places of several planes.
 bytes: 8-bit images with fixed-point weights, rounded after each axis.
 </%doc>\
