@@ -78,7 +78,7 @@ __kernel void ${fn}(__global int *start\
 % endif
         const long lo = clamp(first, 0L, (long)ni - 1), hi = clamp(first + ${fixed - 1}, 0L, (long)ni - 1);
         start[o] = (int)lo;
-        size[o] = (int)(hi - lo) + 1${'' if cubic else ' - (hi > lo && t == 0)'}; /* what counts nothing is not read */
+        size[o] = (int)(hi - lo) + 1;
         for (int k = 0; k < ${fixed}; ++k) weight[k * no + o] = 0;
         for (int k = 0; k < ${fixed}; ++k) weight[(clamp(first + k, lo, hi) - lo) * no + o] += w[k];
 % endif

@@ -67,18 +67,15 @@ class Axis(NamedTuple):
     def _counted(self) -> int:
         """The same where a few positions are read: their first is worked out here as on the device, or more exactly and with some leeway."""
         o = np.arange(self.no)
-        at_edge = np.zeros(self.no, bool)  # of two positions, the second counts nothing
         if self.kind == "nearest":  # one product, which is rounded here as there
             product = np.float32(self.scale) * o.astype(np.float32)
             places = [product, (self.scale * o).astype(np.float32)]
         else:
             place = self.scale * o if self.aligned else self.scale * (o + 0.5) - 0.5
-            leeway = 1e-3 + 1e-6 * self.ni
-            if self.kind == "linear":
-                at_edge = place < -leeway
             if self.kind != "cubic":
                 place = np.maximum(place, 0)
             place = place + 0.5 * (self.kind == "exact")
+            leeway = 1e-3 + 1e-6 * self.ni
             places = [place - leeway, place + leeway]
         low, high = (
             np.minimum(np.floor(f(*places)), self.ni - 1) for f in (np.minimum, np.maximum)
@@ -86,7 +83,7 @@ class Axis(NamedTuple):
         before = self.kind == "cubic"
         first, last = (
             np.clip(at - before + more, 0, self.ni - 1).astype(np.int64)
-            for at, more in ((low, 0), (high, np.where(at_edge, 0, self.taps - 1)))
+            for at, more in ((low, 0), (high, self.taps - 1))
         )
         steps = np.bincount(first, minlength=self.ni + 1)
         steps -= np.bincount(last + 1, minlength=self.ni + 1)
