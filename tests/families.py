@@ -46,7 +46,7 @@ TEMPLATES = {
     "index_add in order": "index/order index/added",
     "rows with their indices": "index/row_claims",
     "index_select rows": "index/take",
-    "gather rows": "index/along index/anew index/row_runs",
+    "gather rows": "index/along index/blocks index/anew index/row_runs",
     "mask": "mask",
     "mask counted ahead": "mask",
     "unique": "sort/runs",
