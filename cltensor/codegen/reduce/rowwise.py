@@ -334,7 +334,7 @@ def _kernel(
     if kernel is not None:
         return kernel
     parameters, types = _signature(kind, reader, compute, out, scratch)
-    name = f"{_named(kind, reader, out, 'row' if reader.row else 'col')}{('', '_streamed', '_peeled_streamed')[streams]}{'_turned' if reader.turned is not None else ''}{'_abreast' * abreast}"
+    name = f"{_named(kind, reader, out, 'row' if reader.row else 'col')}{'_abreast' * abreast}{('', '_streamed', '_peeled_streamed')[streams]}{'_turned' if reader.turned is not None else ''}"
     ahead = AHEAD if reader.row else FURTHER
     # What is rounded to 16 bits at once needs no more of an exponential.
     brief = kind.heavy and bool(kind.store) and compute.reg == "float" and out.itemsize == 2
