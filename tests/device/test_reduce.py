@@ -432,18 +432,6 @@ def test_nan_wins_and_first_of_equals_is_found() -> None:
     assert lowest.argmax().item() == 0 and lowest.max(0)[1].item() == 0
 
 
-def test_a_nan_is_found_wherever_it_is() -> None:
-    """In each vector of a step, in what no step fills, and before another one."""
-    places = [*range(0, 144, 7), 1023, 1024, 1100, 2047, 2048, 2300, 2498, 2499]
-    a = data(len(places), 2500)
-    a[:, 1500] = 9
-    a[np.arange(len(places)), places] = np.nan
-    x = _tensor(a)
-    assert x.argmax(1).tolist() == x.argmin(1).tolist() == places
-    a[:, 2499] = np.nan
-    assert _tensor(a).argmax(1).tolist() == places
-
-
 @pytest.mark.parametrize("rows", [3, 8, 37])
 def test_logsumexp_across_memory_of_what_is_not_finite(rows: int) -> None:
     """Several elements of each column at once: an infinite largest one is the result, unless something is NaN."""
@@ -610,26 +598,3 @@ def test_complex_numbers_are_added_as_pairs_of_real_ones(dtype: str) -> None:
     found, expected = ct.tensor(a).sum(2).cpu().numpy(), a.sum(2)
     for of in (np.real, np.imag):
         np.testing.assert_allclose(of(found), of(expected), rtol=1e-3, atol=1e-3)
-
-
-def test_parts_are_joined_a_line_of_outputs_at_a_time(on_a_cpu: None) -> None:
-    """An output has the same bits in a whole line and in what is left of one."""
-    a = data(640, 1000) * 3
-    wide = a.astype(np.float64)
-    top, total, value = (("top", ct.float32),), (("value", ct.float32),), (("var", ct.float32),)
-    for kind, outputs, want in (
-        ("sum", total, wide.sum(0)),
-        ("logsumexp", total, np.log(np.exp(wide).sum(0))),
-        ("logsumexp", top, a.max(0)),
-        ("var", value, wide.var(0) * 640),
-    ):
-        found = []
-        for x in (ct.tensor(a), ct.tensor(a[:, 3:-5].copy())):
-            backend, source = get_backend(x.device), of_operands(core.kernel_operand(x))
-            scale = 1.0 if kind == "var" else None
-            (op,) = family.reduce(
-                backend, kind, source, (0,), ct.float32, outputs, schedule="col", parts=5, scale=scale
-            )  # fmt: skip
-            found.append(core.result(op, x.device))
-        close(found[0], want, 2e-5)
-        assert ct.equal(found[0][3:-5], found[1])

@@ -1,0 +1,47 @@
+"""Reductions on a CPU: where extremes are beside NaNs, and parts of outputs that are joined."""
+
+from __future__ import annotations
+
+import numpy as np
+from support import close, data
+
+import cltensor as ct
+from cltensor.codegen.reduce import reduction as family
+from cltensor.codegen.reduce.prologue import of_operands
+from cltensor.ops import core
+from cltensor.runtime import get_backend
+
+
+def test_a_nan_is_found_wherever_it_is() -> None:
+    """In each vector of a step, in what no step fills, and before another one."""
+    places = [*range(0, 144, 7), 1023, 1024, 1100, 2047, 2048, 2300, 2498, 2499]
+    a = data(len(places), 2500)
+    a[:, 1500] = 9
+    a[np.arange(len(places)), places] = np.nan
+    x = ct.tensor(a)
+    assert x.argmax(1).tolist() == x.argmin(1).tolist() == places
+    a[:, 2499] = np.nan
+    assert ct.tensor(a).argmax(1).tolist() == places
+
+
+def test_parts_are_joined_a_line_of_outputs_at_a_time(on_a_cpu: None) -> None:
+    """An output has the same bits in a whole line and in what is left of one."""
+    a = data(640, 1000) * 3
+    wide = a.astype(np.float64)
+    top, total, value = (("top", ct.float32),), (("value", ct.float32),), (("var", ct.float32),)
+    for kind, outputs, want in (
+        ("sum", total, wide.sum(0)),
+        ("logsumexp", total, np.log(np.exp(wide).sum(0))),
+        ("logsumexp", top, a.max(0)),
+        ("var", value, wide.var(0) * 640),
+    ):
+        found = []
+        for x in (ct.tensor(a), ct.tensor(a[:, 3:-5].copy())):
+            backend, source = get_backend(x.device), of_operands(core.kernel_operand(x))
+            scale = 1.0 if kind == "var" else None
+            (op,) = family.reduce(
+                backend, kind, source, (0,), ct.float32, outputs, schedule="col", parts=5, scale=scale
+            )  # fmt: skip
+            found.append(core.result(op, x.device))
+        close(found[0], want, 2e-5)
+        assert ct.equal(found[0][3:-5], found[1])
