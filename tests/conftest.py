@@ -73,9 +73,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     wanted = config.getoption("--schedules")
     if config.getoption("--device") == "cpu" and wanted != "all":
-        left_out = [x for x in items if _is_elsewhere(x) != (wanted == "elsewhere")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [x for x in items if _is_elsewhere(x) == (wanted == "elsewhere")]
+        parts: dict[str, list[pytest.Item]] = {"own": [], "elsewhere": []}
+        for item in items:
+            parts["elsewhere" if _is_elsewhere(item) else "own"].append(item)
+        items[:] = parts.pop(wanted)
+        for left_out in parts.values():
+            config.hook.pytest_deselected(items=left_out)
     if os.environ.get("CLTENSOR_TEST_MODULE", "cltensor") != "cltensor":
         for item in items:
             if item.get_closest_marker("ours"):

@@ -532,7 +532,7 @@ def _merge(
         else:
             text = render(
                 "reduce/reduce", **common, schedule="merge", lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, ahead=False,
-                narrow=0, rest=False, abreast=abreast, FURTHER=0,
+                narrow=0, rest=False, abreast=abreast,
             )  # fmt: skip
         kernel = _kernels[key] = backend.kernel(name, text, types)
     # A line of outputs at a time on a CPU.
