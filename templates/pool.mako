@@ -47,23 +47,20 @@ typedef uint16 __attribute__((aligned(${dt.itemsize}))) clt_unaligned_line;
 <%def name="types()">\
 typedef ${I} I;
 typedef ${T} T;
-/* min() and max() are calls of PoCL's library, around which no vector stays in a register. */
-static inline I clt_least(const I a, const I b) { return b < a ? b : a; }
-static inline I clt_most(const I a, const I b) { return a < b ? b : a; }
 </%def>\
 ## The input positions of window ${o} along dim d: from b to e; c is how many a mean counts.
 <%def name="span(d, o)">\
 % if geometry == 'adaptive':
 const I b${d} = (I)((long)${o} * i${d} / o${d}), e${d} = (I)(((long)(${o} + 1) * i${d} + o${d} - 1) / o${d});
 % elif geometry == 'fractional':
-const I b${d} = ${o} == o${d} - 1 ? i${d} - k${d} : (I)((${o} + u${d}) * each${d}) - (I)(u${d} * each${d}), e${d} = b${d} + clt_most(k${d}, 0);
+const I b${d} = ${o} == o${d} - 1 ? i${d} - k${d} : (I)((${o} + u${d}) * each${d}) - (I)(u${d} * each${d}), e${d} = b${d} + max(k${d}, (I)0);
 % elif best:
 I b${d} = ${o} * s${d} - p${d};
-const I e${d} = clt_least(b${d} + (k${d} - 1) * w${d} + 1, i${d});
+const I e${d} = min(b${d} + (k${d} - 1) * w${d} + 1, i${d});
 b${d} += b${d} < 0 ? (-b${d} + w${d} - 1) / w${d} * w${d} : 0;
 % else:
-const I from${d} = ${o} * s${d} - p${d}, to${d} = from${d} + k${d}, b${d} = clt_most(from${d}, 0), e${d} = clt_least(to${d}, i${d});
-const I c${d} = clt_most(clt_least(to${d}, i${d} + q${d}) - clt_most(from${d}, -q${d}), 0);
+const I from${d} = ${o} * s${d} - p${d}, to${d} = from${d} + k${d}, b${d} = max(from${d}, (I)0), e${d} = min(to${d}, i${d});
+const I c${d} = max(min(to${d}, i${d} + q${d}) - max(from${d}, -q${d}), (I)0);
 % endif
 </%def>\
 ## The windows that can hold input position ${i} along dim d: from f to l, both included.
@@ -72,7 +69,7 @@ const I c${d} = clt_most(clt_least(to${d}, i${d} + q${d}) - clt_most(from${d}, -
 const I f${d} = (I)((long)${i} * o${d} / i${d}), l${d} = (I)(((long)(${i} + 1) * o${d} + i${d} - 1) / i${d}) - 1;
 % else:
 const I h${d} = ${i} + p${d} - ${f'(k{d} - 1) * w{d}' if best else f'(k{d} - 1)'};
-const I f${d} = h${d} > 0 ? (h${d} + s${d} - 1) / s${d} : 0, l${d} = clt_least((${i} + p${d}) / s${d}, o${d} - 1);
+const I f${d} = h${d} > 0 ? (h${d} + s${d} - 1) / s${d} : 0, l${d} = min((${i} + p${d}) / s${d}, o${d} - 1);
 % endif
 </%def>\
 <%def name="step(d)">${f'j{d} += w{d}' if best and geometry == 'regular' else f'++j{d}'}</%def>\
@@ -240,7 +237,7 @@ yes = '-1' if n > 1 else '1'
           ${V} top${L} = ${memory.vector_load('x')}, more = ${memory.vector_load(f'x + min({L}, n - {L})')};
           ${IV} top${L}_at = ${ids}, more_at = ${ids} + min(${L}, n - ${L});
           for (int j = ${2 * L}; j < n; j += ${2 * L}) {
-% for name, first in (('top' + str(L), 'clt_least(j, n - ' + str(L) + ')'), ('more', f'clt_least(j + {L}, n - {L})')):
+% for name, first in (('top' + str(L), 'min(j, n - ' + str(L) + ')'), ('more', f'min(j + {L}, n - {L})')):
             {
               const int at = ${first};
               const ${V} v = ${memory.vector_load('x + at')};
@@ -391,7 +388,7 @@ ${drawn()}\
       for (I c = 0; c < o2; ++c) {
         ${span(2, 'c')}
         for (I ch = 0; ch < channels; ch += ${L}) {
-          ch = clt_least(ch, channels - ${L});
+          ch = min(ch, channels - ${L});
 ${across('(o + c) * channels')}\
         }
       }
@@ -407,19 +404,19 @@ ${vector_of_few(edge=True)}\
       }
 % endif
       for (; c < hi; c += ${L}) {
-        c = clt_least(c, hi - ${L});
+        c = min(c, hi - ${L});
 ${vector_of_few()}\
       }
       if (CLT_ANY_${IV}(nan)) alone = o2;
       for (c = 0; c < alone; ++c)
 ${single('c', 'o + c')}\
-      for (c = clt_most(hi, alone); c < o2; ++c)
+      for (c = max(hi, alone); c < o2; ++c)
 ${single('c', 'o + c')}\
 % elif L > 1:
       for (I c = 0; c < lo; ++c)
 ${single('c', 'o + c')}\
       for (I c = lo; c < hi; c += ${L}) {
-        c = clt_least(c, hi - ${L});
+        c = min(c, hi - ${L});
 ${vector()}\
       }
       for (I c = hi; c < o2; ++c)
@@ -480,7 +477,7 @@ ${single('c', 'o + c')}\
 % if best and apart:
       __global const int *at = where + plane * osize;
       for (I a0 = 0; a0 < o0; ++a0) for (I a1 = 0; a1 < o1; ++a1) for (I c = 0; c < o2; c += ${L}) {
-        c = clt_least(c, o2 - ${L});
+        c = min(c, o2 - ${L});
         const I o = (a0 * o1 + a1) * o2 + c;
         const ${V} v = ${sent_vector('g + o')} + (${V})(0);
         const ${IV} from = *(__global const u_i32 *)(at + o);
@@ -509,7 +506,7 @@ ${single('c', 'o + c')}\
 % if L > 1:
         const T each = (T)(divide ? divide : (long)(c0 * c1 * k2));
         for (const I whole = i2 / ${run}; c < whole; c += ${L}) {
-          c = clt_least(c, whole - ${L});
+          c = min(c, whole - ${L});
           const ${V} v = ${sent_vector('g + (a0 * o1 + a1) * o2 + c')} / (${V})(each) + (${V})(0);
 % for k in range(run):
           const ${V} run${k} = v.s${''.join(f'{(k * L + j) // run:x}' for j in range(L))};

@@ -91,7 +91,7 @@ ${rows_counted()}\
       </%self:each_window>
       for (I c = again ? o2 : 0; c < o2; c += ${L}) {
 % if L > 1:
-        c = clt_least(c, o2 - ${L});
+        c = min(c, o2 - ${L});
 % endif
         V total = (V)(0);
         if (alike || divide) {
@@ -126,7 +126,7 @@ ${rows_counted()}\
       const I whole = i2 / ${stride};
       if (whole >= ${L}) {
         for (I m = 0; m < whole; m += ${L}) {
-          m = clt_least(m, whole - ${L});
+          m = min(m, whole - ${L});
 % for r in range(stride):
           V v${r} = (V)(0);
           for (I t = ${'0' if stride == 1 else f'(p2 + {r}) % 2'}; t < k2; t += ${stride}) v${r} += *(__global const clt_sums *)(u + m + (p2 + ${r} - t) / ${stride});

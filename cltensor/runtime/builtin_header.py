@@ -14,6 +14,27 @@ _PIECE = re.compile(
     r"|^[a-z][^#;{}]*?__ovld[^#;{}]*?(?P<name>\w+)\s*\([^;]*\)\s*;\n",
     re.MULTILINE | re.DOTALL,
 )
+# What PoCL has as calls although it is an instruction or two: a call takes the registers, keeps a loop from being unrolled, and has
+# lie in memory what else need not. By name: the types returned for which there is a body, and that, of x, y and the type T.
+_INTEGERS, _FLOATS, _FLOAT = r"u?(?:char|short|int|long)\d*", r"(?:float|double)\d*", "float|double"
+_BODIES = {
+    "min": (_INTEGERS, "__builtin_elementwise_min(x, (T)y)"),
+    "max": (_INTEGERS, "__builtin_elementwise_max(x, (T)y)"),
+    "fmin": (_FLOATS, "__builtin_elementwise_min(x, (T)y)"),
+    "fmax": (_FLOATS, "__builtin_elementwise_max(x, (T)y)"),
+    "fabs": (_FLOATS, "__builtin_elementwise_abs(x)"),
+    "floor": (_FLOATS, "__builtin_elementwise_floor(x)"),
+    "rint": (_FLOATS, "__builtin_elementwise_roundeven(x)"),
+    "sqrt": (_FLOAT, "sizeof(T) == 4 ? __builtin_sqrtf(x) : __builtin_sqrt(x)"),
+    "copysign": (_FLOAT, "sizeof(T) == 4 ? __builtin_copysignf(x, y) : __builtin_copysign(x, y)"),
+    "isfinite": ("int", "__builtin_isfinite(x)"),
+    "isinf": ("int", "__builtin_isinf(x)"),
+    "isnan": ("int", "__builtin_isnan(x)"),
+}
+_DECLARATION = re.compile(
+    r"^(?P<type>\w+) __ovld (?:__\w+ )?(?P<name>\w+?)(?P<lanes>\d*)\((?P<parameters>[^)]*)\);\n",
+    re.MULTILINE,
+)
 _EMPTY = re.compile(r"^#if(?:[^\n\\]|\\.)*\n#endif\n", re.MULTILINE | re.DOTALL)
 # What no kernel has: vectors of three, halves that are no storage, images and the like.
 _NEVER = re.compile(r"\w3\b|\bhalf\d*\b|image|atomic_(half|float|double)|__generic|intel|pipe")
@@ -52,10 +73,32 @@ def take_apart(header: str) -> tuple[str, dict[str, str]]:
         )
         for name, groups in declared.items()
     }
+    blocks = {name: _DECLARATION.sub(_defined, text) for name, text in blocks.items()}
     kept = "\n".join(filter(None, frame)) + "\n"
     while (shorter := _EMPTY.sub("", kept)) != kept:
         kept = shorter
     return kept, blocks
+
+
+def _defined(declaration: re.Match[str]) -> str:
+    """Return the function that a declaration promises where `_BODIES` has it or it reads or writes private memory, else the declaration."""
+    kind, name, lanes, parameters = declaration.group("type", "name", "lanes", "parameters")
+    given = [p.replace("*", "* ").split() for p in parameters.split(",")]
+    types, body = _BODIES.get(name, ("", ""))
+    if body and re.fullmatch(types, kind):
+        named = ", ".join(f"{p[0]} {x}" for p, x in zip(given, "xy"))
+        return (
+            f"static inline {kind} __ovld {name}({named}) {{ return {body.replace('T', kind)}; }}\n"
+        )
+    if name not in ("vload", "vstore") or "__private" not in parameters:
+        return declaration[0]
+    vector = kind if name == "vload" else given[0][0]
+    place = f"*(const __private clt_{name}_{vector} *)(p + {lanes} * offset)"
+    body = f"return {place};" if name == "vload" else f"{place.replace('const ', '')} = data;"
+    return (
+        f"typedef {vector} clt_{name}_{vector} __attribute__((aligned(sizeof({given[-1][-3]}))));\n"
+        f"static inline {kind} __ovld {name}{lanes}({parameters}) {{ {body} }}\n"
+    )
 
 
 def with_builtins(source: str, declared: dict[str, str]) -> str:

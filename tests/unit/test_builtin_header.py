@@ -80,3 +80,38 @@ def test_macros_name_functions_by_parts() -> None:
     assert brought(both) == ["convert_int4"]
     called = "#define CALL(f) f##4\nint4 f(uint4 x) { return CALL(convert_int)(x); }"
     assert brought(called) == ["convert_int4"]
+
+
+def test_what_is_an_instruction_or_two_has_a_body() -> None:
+    declared = take_apart(
+        "int __ovld __cnfn max(int x, int y);\nuint4 __ovld __cnfn max(uint4 x, uint y);\n"
+        "float __ovld __cnfn max(float x, float y);\nfloat16 __ovld __cnfn floor(float16);\n"
+        "double __ovld __cnfn sqrt(double);\nfloat4 __ovld __cnfn sqrt(float4);\n"
+        "float4 __ovld __purefn vload4(size_t offset, const __private float *p);\n"
+        "float4 __ovld __purefn vload4(size_t offset, const __local float *p);\n"
+        "void __ovld vstore4(float4 data, size_t offset, __private float *p);\n"
+    )[1]
+    assert declared["max"] == (
+        "static inline int __ovld max(int x, int y) { return __builtin_elementwise_max(x, (int)y); }\n"
+        "static inline uint4 __ovld max(uint4 x, uint y) { return __builtin_elementwise_max(x, (uint4)y); }\n"
+        "float __ovld __cnfn max(float x, float y);\n"
+    )
+    assert declared["floor"] == (
+        "static inline float16 __ovld floor(float16 x) { return __builtin_elementwise_floor(x); }\n"
+    )
+    assert declared["sqrt"] == (
+        "static inline double __ovld sqrt(double x) "
+        "{ return sizeof(double) == 4 ? __builtin_sqrtf(x) : __builtin_sqrt(x); }\n"
+        "float4 __ovld __cnfn sqrt(float4);\n"
+    )
+    assert declared["vload4"] == (
+        "typedef float4 clt_vload_float4 __attribute__((aligned(sizeof(float))));\n"
+        "static inline float4 __ovld vload4(size_t offset, const __private float *p) "
+        "{ return *(const __private clt_vload_float4 *)(p + 4 * offset); }\n"
+        "float4 __ovld __purefn vload4(size_t offset, const __local float *p);\n"
+    )
+    assert declared["vstore4"] == (
+        "typedef float4 clt_vstore_float4 __attribute__((aligned(sizeof(float))));\n"
+        "static inline void __ovld vstore4(float4 data, size_t offset, __private float *p) "
+        "{ *(__private clt_vstore_float4 *)(p + 4 * offset) = data; }\n"
+    )
