@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--schedules",
         choices=("own", "elsewhere", "all"),
         default="own",
-        help="run tests of what the CPU is given, of what it is not (other devices' kernels run there, too), or all; elsewhere than on cpu all are run",
+        help="run tests of what the CPU is given, of what it is not (other devices' kernels run there, too) and all of tests/kernels, or all; elsewhere than on cpu all are run",
     )
 
 
@@ -75,7 +75,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--device") == "cpu" and wanted != "all":
         parts: dict[str, list[pytest.Item]] = {"own": [], "elsewhere": []}
         for item in items:
-            parts["elsewhere" if _is_elsewhere(item) else "own"].append(item)
+            kernels = item.path.parent.name == "kernels" and wanted == "elsewhere"
+            parts["elsewhere" if kernels or _is_elsewhere(item) else "own"].append(item)
         items[:] = parts.pop(wanted)
         for left_out in parts.values():
             config.hook.pytest_deselected(items=left_out)

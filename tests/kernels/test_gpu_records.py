@@ -114,7 +114,7 @@ _plain: set[str] = set()  # compiled where there is no extension
 def test_llvm_compiles_all(rendered: Paper, tmp_path: Path) -> None:
     """As OpenCL C 1.2 without any extension where the device has none: no double, no half.
 
-    What compiles so is not compiled again with extensions: tests/schedules builds it where there are doubles.
+    What compiles so is not compiled again with extensions: test_lane_schedules.py builds it where there are doubles.
     """
     import gpu_compile
 

@@ -1,0 +1,94 @@
+"""What every test in tests/device and tests/kernels gets: their conftest.py import all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from backends import OF_A_CPU, SCHEDULES, backend_for
+from support import choose_anew, poison
+
+__all__ = [
+    "_as_kernels_are_tested",
+    "_barriers_build_quickly",
+    "_no_schedule_of_a_cpu_on_others",
+    "backend",
+    "be",
+    "divided",
+    "on_a_cpu",
+    "poisoned",
+]
+
+
+@pytest.fixture(autouse=True)
+def _as_kernels_are_tested(of_kernels: None) -> None:
+    pass
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _barriers_build_quickly() -> Iterator[None]:
+    """Kernels with barriers, which only GPU schedules have, are built for PoCL without optimisation.
+
+    It makes loops of the lanes between two barriers, and optimising those takes seconds instead of 0.1 s.
+    """
+    from cltensor.runtime.program import ProgramCache
+
+    load = ProgramCache._load_or_build
+
+    def quickly(self: Any, name: str, source: str, options: tuple[str, ...]) -> Any:
+        slow = self._pocl and "barrier(" in source
+        return load(self, name, source, (*options, "-cl-opt-disable") if slow else options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ProgramCache, "_load_or_build", quickly)
+        yield
+
+
+@pytest.fixture(scope="module")
+def backend(dev: Any) -> Any:
+    """Return the backend of the device under test."""
+    from cltensor.runtime import get_backend
+
+    return get_backend(dev)
+
+
+@pytest.fixture(params=SCHEDULES)
+def be(request: pytest.FixtureRequest) -> Any:
+    """Return a backend that takes one schedule after the other."""
+    return backend_for(request.param)
+
+
+@pytest.fixture(autouse=True)
+def _no_schedule_of_a_cpu_on_others(request: pytest.FixtureRequest) -> None:
+    """Skip a test's schedules of a CPU where the device under test, on which it runs them, is none."""
+    node = request.node
+    named = node.callspec.params.get("schedule") if hasattr(node, "callspec") else None
+    if named in OF_A_CPU and "backend_for" not in request.function.__code__.co_names:
+        request.getfixturevalue("on_a_cpu")
+
+
+@pytest.fixture
+def on_a_cpu(backend: Any) -> None:
+    """Skip where the device is none with the CPU's choice of schedules."""
+    if backend.info.kind != "cpu":
+        pytest.skip("this device keeps one schedule")
+
+
+@pytest.fixture
+def divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small work, too, is divided among the threads of a CPU, also where it has been planned before."""
+    from cltensor.codegen.products import gemm_cpu
+    from cltensor.runtime import DeviceInfo
+
+    choose_anew(monkeypatch)
+    monkeypatch.setattr(gemm_cpu, "_plans", {})
+    monkeypatch.setattr(DeviceInfo, "wake_us", 0)
+
+
+@pytest.fixture
+def poisoned(dev: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fill all memory that is given out with NaN."""
+    from cltensor.runtime import get_backend
+
+    poison(get_backend(dev), monkeypatch)
