@@ -183,7 +183,7 @@ class Backend:
         if call is not None:
             STATS.launches += 1
             kernel.fresh = False
-            if self.seq != self.finished or nbytes + flops / 4 > team.LATER:
+            if self.seq != self.finished or nbytes + flops / team.PER_BYTE > team.LATER:
                 if self.may_post():
                     seen = self.note_use([a for a in args if a.__class__ is Buffer])
                     call(args, global_size, local_size, True)

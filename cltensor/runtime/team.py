@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from .backend import Backend
 
 PATIENCE = 1 << 14  # turns a helper waits awake for work: 0.2 to 0.8 ms
-# Bytes that a launch moves, and a quarter of its operations, from which on the caller goes on meanwhile: some 40 us.
-LATER = 3 << 18
+# Bytes that a launch moves from which on the caller goes on meanwhile, some 40 us; so many operations count as one.
+LATER, PER_BYTE = 3 << 18, 6
 # The kernels of team.cl, and how many arguments each has.
 CODE = {"team_run": 4, "team_post": 4, "team_wait": 3, "team_help": 3, "team_probe": 3}
 _ALIGN = 128  # of local arrays

@@ -120,8 +120,8 @@ class Trace(Recorder):
                     self._status.append((step, i))
         for step, i, _ in self._changing:  # the memory of this call is not for the plays
             step.args[i] = None
-        work = sum(plain([s.nbytes for s in steps])) + sum(plain([s.flops for s in steps])) / 4
-        self._is_long = work > team.LATER
+        nbytes, flops = plain([s.nbytes for s in steps]), plain([s.flops for s in steps])
+        self._is_long = sum(nbytes) + sum(flops) / team.PER_BYTE > team.LATER
         self._still = [a for s in steps for a in s.args if a.__class__ is Buffer]
         self._numbers = self._work.function((tuple(self._sizes), tuple(told), self.results))
         self._described = tuple(
