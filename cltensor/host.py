@@ -38,8 +38,8 @@ def host_array(t: Tensor) -> np.ndarray:
     extent = layouts.storage_extent(tuple(t.shape), t._strides, t._offset)
     start = t._offset * size
     raw = t._storage.host(start, extent * size - start)
-    strides = tuple(s * size for s in t._strides)
-    return np.lib.stride_tricks.as_strided(raw.view(base), full, (*strides, 2) if pair else strides)
+    strides = tuple([s * size for s in t._strides])
+    return np.ndarray(full, base, raw, 0, (*strides, 2) if pair else strides)
 
 
 def widen(bits: np.ndarray, dt: dtype) -> np.ndarray:
