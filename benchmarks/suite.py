@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import kits, measure
+from benchmarks import cached, kits, measure
 from benchmarks.case import Case, Kit, Run
 
+LARGE = 32 << 20  # bytes that no cache holds
+ENOUGH = 0.8  # the share of the device's own speed that is asked for
 HEAD = f"{'':56} {'time':>9} {'rate':>14} {'of peak':>7} {'launches':>8}  ratio to peers"
 
 WAITS = (
@@ -120,13 +122,16 @@ def one(
     if bound:
         amount = case.flops if bound == "flops" else case.bytes
         of_peak = measure.ratios(mine, held[0])["ratio"] * amount / probe.amount
+    in_cache = None
+    if bound and not queued and case.bytes >= LARGE and bound != "flops" and of_peak < ENOUGH:
+        in_cache = cached.share(case, mine, ours, seconds)
     before = cltensor.stats().launches
     mine.first()
     launches = cltensor.stats().launches - before
     low, _, high = statistics.quantiles(mine.times, n=4)
     return {
         "family": case.family, "name": case.name, "bytes": case.bytes, "flops": case.flops, "bound": case.bound, "bar": case.bar,
-        "limit": bound, "of_peak": of_peak, "queued": queued,
+        "limit": bound, "of_peak": of_peak, "in_cache": in_cache, "queued": queued,
         "first_s": first_s, "launches": launches, **measure.summary(mine), "low_s": low, "high_s": high,
         "peers": {p.name: {**measure.ratios(mine, p), **measure.summary(p)} for p in timed}, "left_out": left_out,
     }  # fmt: skip
@@ -225,6 +230,8 @@ def line(result: dict[str, Any]) -> str:
             text += f" {'≥' if p['ratio'] >= result['bar'] else '< bar'} {result['bar']:g}"
         parts.append(text)
     parts += [f"{name} left out: {why}" for name, why in result["left_out"].items()]
+    if result.get("in_cache"):
+        parts.append(f"{percent(result['in_cache'])} of its speed in a cache")
     label = f"{result['family']}: {result['name']}"
     return (
         f"{label:56} {unit(result['median_s']):>9} {rate(result):>14} {percent(result['of_peak']):>7} {result['launches']:>8}  "

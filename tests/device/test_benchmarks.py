@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cltensor
-from benchmarks import held, kernels, kits, measure, report, suite
+from benchmarks import cached, held, kernels, kits, measure, report, suite
 from benchmarks.case import Case, Index, Kit, on
 from cltensor.tune import peaks
 
@@ -69,6 +69,25 @@ def test_other_libraries_names_mean_the_same(name: str, ours: Any, dev: Any) -> 
         if word in ("sigmoid", "transposed") or hasattr(kit.torch, word):
             mine, theirs = (k.host(on(program, (4, 8))(k)()) for k in (ours, kit))
             assert np.allclose(mine, theirs, atol=1e-5), word
+
+
+def test_a_case_is_made_smaller(ours: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    part = cached.Part(ours, 0.26)
+    assert part.rand(100, 3).shape == (26, 3) and part.kept == 0.26
+    assert part.rand(100).shape == (26,) and part.rand(3).shape == (3,)
+    assert part.randint(7, 100).shape == (26,)
+    assert cached.Part(ours, 1e-9).rand(100, 3).shape == (1, 3)
+    mine = suite.timed_on(ours, TINY.make(ours), queued=False)
+    assert cached.share(TINY, mine, ours, 0.0) is None  # too small for it
+    monkeypatch.setattr(cached, "SMALL", 384)
+    monkeypatch.setattr(cached, "SMALLER", 96)
+    found = cached.share(dataclasses.replace(TINY, bytes=769), mine, ours, 0.0)
+    assert isinstance(found, float)
+    assert (
+        cached.share(dataclasses.replace(TINY, family="sort", bytes=769), mine, ours, 0.0) is None
+    )
+    one_row = Case("copy", "of one row", on(lambda t, a: a + 1, (1, 64)), bytes=1000)
+    assert cached.share(one_row, mine, ours, 0.0) is None
 
 
 def test_a_case_is_measured_beside_its_peers(ours: Any, peer: Any) -> None:

@@ -125,7 +125,11 @@ def test_summary_and_table_say_what_holds() -> None:
     )
     assert "0 of 0 cases that move 32 MiB" in words
     moved = [_result(str(share), 2, bytes=1e8, of_peak=share) for share in (0.7, 0.8, 0.9)]
-    assert "2 of 3 cases that move 32 MiB" in report.summary(_results(*moved))
+    moved[0]["in_cache"] = 0.9
+    words = report.summary(_results(*moved))
+    assert "2 of 3 cases that move 32 MiB" in words
+    assert "; 1 others reach it of their own speed in a cache" in words
+    assert "90 % of its speed in a cache" in report.line(moved[0])
     assert "| gemm: good | 1 s | 0.0 GB/s | 50 % | 2.00 |" in report.readme_table(results)
 
 
