@@ -1,7 +1,8 @@
 """Clang's header of OpenCL's builtins, taken apart: what every program needs of it, and the declarations of each function.
 
 Reading all of its 14,000 declarations took PoCL 0.1 s for each kernel, and the 2,800 that any of our sources may call a third of
-a small kernel's build. So a program is given those of the functions that its own text names. Must not know PoCL's files.
+a small kernel's build. So a program is given those of the functions that its own text names; some come with a body. Must not know
+PoCL's files.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ _PIECE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 # What PoCL has as calls although it is an instruction or two: a call takes the registers, keeps a loop from being unrolled, and has
-# lie in memory what else need not. By name: the types returned for which there is a body, and that, of x, y and the type T.
-_INTEGERS, _FLOATS, _FLOAT = r"u?(?:char|short|int|long)\d*", r"(?:float|double)\d*", "float|double"
+# lie in memory what else need not. By name: the types returned for which there is a body, and that, of x, y and the type T; with an F,
+# an f for float and nothing for double, it is that of a lane, and LLVM puts lanes together.
+_INTEGERS, _FLOATS = r"u?(?:char|short|int|long)\d*", r"(?:float|double)\d*"
 _BODIES = {
     "min": (_INTEGERS, "__builtin_elementwise_min(x, (T)y)"),
     "max": (_INTEGERS, "__builtin_elementwise_max(x, (T)y)"),
@@ -25,8 +27,8 @@ _BODIES = {
     "fabs": (_FLOATS, "__builtin_elementwise_abs(x)"),
     "floor": (_FLOATS, "__builtin_elementwise_floor(x)"),
     "rint": (_FLOATS, "__builtin_elementwise_roundeven(x)"),
-    "sqrt": (_FLOAT, "sizeof(T) == 4 ? __builtin_sqrtf(x) : __builtin_sqrt(x)"),
-    "copysign": (_FLOAT, "sizeof(T) == 4 ? __builtin_copysignf(x, y) : __builtin_copysign(x, y)"),
+    "sqrt": (_FLOATS, "__builtin_sqrtF(x)"),
+    "copysign": (_FLOATS, "__builtin_copysignF(x, y)"),
     "isfinite": ("int", "__builtin_isfinite(x)"),
     "isinf": ("int", "__builtin_isinf(x)"),
     "isnan": ("int", "__builtin_isnan(x)"),
@@ -87,9 +89,7 @@ def _defined(declaration: re.Match[str]) -> str:
     types, body = _BODIES.get(name, ("", ""))
     if body and re.fullmatch(types, kind):
         named = ", ".join(f"{p[0]} {x}" for p, x in zip(given, "xy"))
-        return (
-            f"static inline {kind} __ovld {name}({named}) {{ return {body.replace('T', kind)}; }}\n"
-        )
+        return f"static inline {kind} __ovld {name}({named}) {{ return {_of_type(body, kind)}; }}\n"
     if name not in ("vload", "vstore") or "__private" not in parameters:
         return declaration[0]
     vector = kind if name == "vload" else given[0][0]
@@ -99,6 +99,17 @@ def _defined(declaration: re.Match[str]) -> str:
         f"typedef {vector} clt_{name}_{vector} __attribute__((aligned(sizeof({given[-1][-3]}))));\n"
         f"static inline {kind} __ovld {name}{lanes}({parameters}) {{ {body} }}\n"
     )
+
+
+def _of_type(body: str, kind: str) -> str:
+    """Return the expression of `_BODIES` for one type."""
+    lanes = kind.lstrip("abcdefghijklmnopqrstuvwxyz")
+    if "F" in body:
+        body = body.replace("F", "f" if kind.startswith("float") else "")
+        if lanes:
+            each = [re.sub(r"\b([xy])\b", rf"\1.s{k:x}", body) for k in range(int(lanes))]
+            body = f"(T)({', '.join(each)})"
+    return body.replace("T", kind)
 
 
 def with_builtins(source: str, declared: dict[str, str]) -> str:

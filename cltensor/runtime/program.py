@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .team import Team
 
 _MAGIC = b"cltensor kernel 1\n"
-_FORMAT = 2
+_FORMAT = 3
 # What users and loader.py tell the compilers: PoCL's, and the others'.
 _SETTINGS = {
     True: ("POCL_WORK_GROUP_SPECIALIZATION",),

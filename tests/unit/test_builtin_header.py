@@ -86,7 +86,7 @@ def test_what_is_an_instruction_or_two_has_a_body() -> None:
     declared = take_apart(
         "int __ovld __cnfn max(int x, int y);\nuint4 __ovld __cnfn max(uint4 x, uint y);\n"
         "float __ovld __cnfn max(float x, float y);\nfloat16 __ovld __cnfn floor(float16);\n"
-        "double __ovld __cnfn sqrt(double);\nfloat4 __ovld __cnfn sqrt(float4);\n"
+        "double __ovld __cnfn sqrt(double);\nfloat2 __ovld __cnfn sqrt(float2);\n"
         "float4 __ovld __purefn vload4(size_t offset, const __private float *p);\n"
         "float4 __ovld __purefn vload4(size_t offset, const __local float *p);\n"
         "void __ovld vstore4(float4 data, size_t offset, __private float *p);\n"
@@ -100,9 +100,9 @@ def test_what_is_an_instruction_or_two_has_a_body() -> None:
         "static inline float16 __ovld floor(float16 x) { return __builtin_elementwise_floor(x); }\n"
     )
     assert declared["sqrt"] == (
-        "static inline double __ovld sqrt(double x) "
-        "{ return sizeof(double) == 4 ? __builtin_sqrtf(x) : __builtin_sqrt(x); }\n"
-        "float4 __ovld __cnfn sqrt(float4);\n"
+        "static inline double __ovld sqrt(double x) { return __builtin_sqrt(x); }\n"
+        "static inline float2 __ovld sqrt(float2 x) "
+        "{ return (float2)(__builtin_sqrtf(x.s0), __builtin_sqrtf(x.s1)); }\n"
     )
     assert declared["vload4"] == (
         "typedef float4 clt_vload_float4 __attribute__((aligned(sizeof(float))));\n"
