@@ -103,3 +103,92 @@ static inline int clt_any(const ${S}${n} v${n}) {
                 }
             }
 </%def>
+
+## What a sort moves: the key above its position, or without `order` the key alone.
+<%def name="words(dt, order)">
+% if order:
+typedef ulong W;
+static inline W clt_word(const ulong key, const ulong position) { return key << 32 | position; }
+% else:
+typedef K W;
+static inline W clt_word(const K key, const ulong position) { return key; }
+% endif
+</%def>
+
+## clt_radix: stable sort of `count` words by `bits` bits of their keys, which begin at bit ${at} and of which those above are all those of `lowest`, between
+## two places; returns whether the result is in the second. With *low it may leave out low digits, where hardly any two keys are alike in the others,
+## and says how many in *low.
+<%def name="radix(at, most)">
+#define CLT_ROOM ${max(-(-b // m) << -(-b // -(-b // m)) for m in (8, 11) for b in range(1, most + 1))}
+static int clt_radix(__global W *a, __global W *b, uint *hist, const I count, const W lowest, const int bits, int *low) {
+    // More digits than the nearest cache has lines take fewer passes, and longer to add up.
+    const int widest = count < (1 << 15) ? 8 : 11, passes = (bits + widest - 1) / widest, width = (bits + passes - 1) / passes, radix = 1 << width;
+    const uint mask = radix - 1;
+    int in = 0, skipped = 0;
+    for (int i = 0; i < passes << width; ++i) hist[i] = 0;
+% for p in range(1, min(4, -(-most // 8)) + 1):
+    ${'else ' if p > 1 else ''}if (passes == ${p}) {
+        for (I i = 0; i < count; ++i) {
+            const W k = (a[i] - lowest) >> ${at};
+            ++hist[(uint)k & mask];
+% for d in range(1, p):
+            ++hist[(${d} << width) + ((uint)(k >> ${f'{d} * ' if d > 1 else ''}width) & mask)];
+% endfor
+        }
+    }
+% endfor
+% if most > 32:
+    else {
+        for (I i = 0; i < count; ++i) {
+            W k = a[i] - lowest;
+            for (int d = 0; d < passes << width; d += radix) { ++hist[d + ((uint)k & mask)]; k >>= width; }
+        }
+    }
+% endif
+    if (*low) {
+        // How likely two keys are to agree in the digits so far, were these independent.
+        float alike = (float)count;
+        for (skipped = passes; skipped > 0 && alike > 0.25f;) {
+            const uint *h = hist + (--skipped << width);
+            float8 squares = 0;
+            float sum = 0;
+            int i = 0;
+            for (; i + 8 <= radix; i += 8) {
+                const float8 c = convert_float8(vload8(0, h + i));
+                squares += c * c;
+            }
+            for (; i < radix; ++i) sum += (float)h[i] * (float)h[i];
+            const float4 s4 = squares.lo + squares.hi;
+            alike *= (sum + s4.x + s4.y + s4.z + s4.w) / ((float)count * (float)count);
+        }
+        *low = skipped;
+    }
+    for (int d = skipped; d < passes; ++d) {
+        uint *h = hist + (d << width), total = 0, single = 0;
+        for (int i = 0; i < radix; ++i) {
+            const uint c = h[i];
+            single |= c == (uint)count;
+            h[i] = total; total += c;
+        }
+        if (single) continue;
+        const int down = ${at} + d * width;
+        I i = 0;
+        for (; i + 4 <= count; i += 4) {
+% for u in range(4):
+            const W k${u} = a[i + ${u}];
+% endfor
+% for u in range(4):
+            const uint t${u} = h[(uint)((k${u} - lowest) >> down) & mask]++;
+            b[t${u}] = k${u};
+% endfor
+% for u in range(4):
+            CLT_PREFETCH_TO_WRITE(b + t${u} + 64 / sizeof(W));
+% endfor
+        }
+        for (; i < count; ++i) { const W k = a[i]; b[h[(uint)((k - lowest) >> down) & mask]++] = k; }
+        __global W *const t = a; a = b; b = t;
+        in ^= 1;
+    }
+    return in;
+}
+</%def>

@@ -1,22 +1,29 @@
 <%doc>
 Stable sort of pieces of rows, CPU schedule: a work-item takes whole pieces (a piece is a row, or one of `chunks` equal
-parts of it). Short pieces: each key's place is how many come before it, a vector of keys at a time. Long ones: radix, 8 bits a pass, all
-histograms from one read, passes in which every key has the same digit skipped, all of them where keys never fall, and those of low digits left out where the others
-tell most keys apart: insertion then puts right what is left, or every digit's pass does if that is much. `final`: pieces are rows and the results are written; else sorted keys and positions stay
-in the first half of the scratch for merge.mako. Without `order` nothing is known of positions.
+parts of it). Short pieces: each key's place is how many come before it, a vector of keys at a time. Long ones: radix.
+What moves is one integer, the key above its position: of keys of eight bytes the highest bits that differ, of which those that they do not tell
+apart are put right by insertion, or by sorting by the lower bits first if that is much. A pass takes up to 11 bits, the widths follow the range of
+the keys; passes in which every key has the same digit are left out, all of them where keys never fall, and those of low digits where the others
+tell most keys apart, too. Without `order` nothing is known of positions, and keys themselves move.
+`final`: pieces are rows and the results are written; else what is sorted stays in the first half of the scratch for merge.mako: integers
+of keys and positions, or (`wide`, keys of eight bytes) both apart.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="s" file="keys.mako"/>\
 <%
-passes = dt.itemsize
 names = ['s', 'v', 'x'] if order else ['s', 'v']
+AHEAD = 16 # places between asking for a key anywhere and reading it
+wide = order and dt.itemsize == 8
 def also(text): return text if order else ''
 %>\
 ${w.prelude()}
+${headers}
 typedef ${I} I;
 ${s.keys(dt, descending, order)}
+${s.words(dt, order)}
+${s.radix(32 if order else 0, 32 if order else 8 * dt.itemsize)}
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void ${fn}(__global const K *src, __global K *values${also(', __global long *indices')}, __global K *keys${also(', __global uint *places')}
+__kernel void ${fn}(__global const K *src, __global K *values${also(', __global long *indices')}, __global W *words${', __global uint *places' if wide else ''}
 , const I length, const I rows, const I chunks, const I half_size, const I os, const I ov${also(', const I ox')}
 , const I sl, const I vl${also(', const I xl')}${w.params('p', rank, names)}\
 ) {
@@ -29,100 +36,112 @@ __kernel void ${fn}(__global const K *src, __global K *values${also(', __global 
         ${w.decode('p', rank, names, 'row')}
         __global const K *from = src + os + p_s_at + begin * sl;
         const I base = ${"part * length" if final else "row * length + begin"};
-        __global K *k0 = keys + base, *k1 = keys + half_size + base;
-        ${also('__global uint *x0 = places + base, *x1 = places + half_size + base;')}
+        __global W *w0 = words + base, *w1 = words + half_size + base;
+        ${'__global uint *x0 = places + base;' if wide else ''}
         if (count <= CLT_FEW) {
             for (int i = 0; i < (int)count; ++i) held[i] = clt_key(from[i * sl]);
 <%s:each_of_few dt="${dt}" count="(int)count">
-                k0[to] = (K)held[i]; ${also('x0[to] = (uint)(begin + i);')}
+% if wide:
+                w0[to] = held[i]; x0[to] = (uint)(begin + i);
+% else:
+                w0[to] = clt_word((K)held[i], begin + i);
+% endif
 </%s:each_of_few>
         } else {
-            uint hist[${passes}][256];
-            for (int d = 0; d < ${passes}; ++d) for (int b = 0; b < 256; ++b) hist[d][b] = 0;
-            K before = 0;
+            uint hist[CLT_ROOM];
+            K before = 0, least = CLT_TOP, most = 0;
             int falls = 0;
             for (I i = 0; i < count; ++i) {
                 const K k = clt_key(from[i * sl]);
                 falls |= k < before;
                 before = k;
-                k0[i] = k; ${also('x0[i] = (uint)(begin + i);')}
-% for d in range(passes):
-                ++hist[${d}][(k >> ${8 * d}) & 255];
-% endfor
-            }
-            int low = 0;
-% if passes > 2:
-            // How likely two keys are to agree in the digits so far, were these independent.
-            float alike = (float)count;
-            for (low = ${passes}; low > 0 && alike > 0.25f;) {
-                float16 squares = 0;
-                --low;
-                for (int b = 0; b < 256; b += 16) {
-                    const float16 c = convert_float16(vload16(0, hist[low] + b));
-                    squares += c * c;
-                }
-                const float8 s8 = squares.lo + squares.hi;
-                const float4 s4 = s8.lo + s8.hi;
-                alike *= (s4.x + s4.y + s4.z + s4.w) / ((float)count * (float)count);
-            }
+                least = k < least ? k : least; most = k > most ? k : most;
+% if wide:
+                w0[i] = k; x0[i] = (uint)(begin + i);
+% else:
+                w0[i] = clt_word(k, begin + i);
 % endif
-            while (falls) {
-                for (int d = low; d < ${passes}; ++d) {
-                    uint total = 0, single = 0;
-                    for (int b = 0; b < 256; ++b) {
-                        const uint c = hist[d][b];
-                        single |= c == (uint)count;
-                        hist[d][b] = total; total += c;
-                    }
-                    if (single) continue;
-                    const int shift = 8 * d;
-                    for (I i = 0; i < count; ++i) {
-                        const K k = k0[i];
-                        const uint to = hist[d][(k >> shift) & 255]++;
-                        k1[to] = k; ${also('x1[to] = x0[i];')}
-                    }
-                    __global K *const kt = k0; k0 = k1; k1 = kt;
-                    ${also('__global uint *const xt = x0; x0 = x1; x1 = xt;')}
+            }
+            const int bits = ${8 * dt.itemsize} - (int)clz((K)(most - least));
+% if wide:
+            if (falls) {
+                const int rest = max(0, bits - 32);
+                for (I i = 0; i < count; ++i) w0[i] = clt_word((w0[i] - least) >> rest, i);
+                int low = 1, in = clt_radix(w0, w1, hist, count, 0, bits - rest, &low);
+                __global const W *sorted = in ? w1 : w0;
+                for (I i = 0; i < count; ++i) {
+                    const W word = sorted[i];
+                    const uint x = (uint)word;
+                    if (rest) CLT_PREFETCH(from + (I)(uint)sorted[i + ${AHEAD} < count ? i + ${AHEAD} : i] * sl);
+                    x0[i] = (uint)begin + x;
+                    w0[i] = rest ? clt_key(from[(I)x * sl]) : (word >> 32) + least;
                 }
-% if passes > 2:
-                if (!low) break;
-                I moves = count; // that are worth making
+                I moves = rest || low ? count : -1; // that are worth making
                 for (I i = 1; i < count && moves >= 0; ++i) {
-                    const K k = k0[i];
-                    if (k0[i - 1] <= k) continue;
-                    ${also('const uint x = x0[i];')}
+                    const K k = w0[i];
+                    if (w0[i - 1] <= k) continue;
+                    const uint x = x0[i];
                     I j = i;
-                    for (; j > 0 && k0[j - 1] > k; --j) { k0[j] = k0[j - 1]; ${also('x0[j] = x0[j - 1];')} }
-                    k0[j] = k; ${also('x0[j] = x;')}
+                    for (; j > 0 && w0[j - 1] > k; --j) { w0[j] = w0[j - 1]; x0[j] = x0[j - 1]; }
+                    w0[j] = k; x0[j] = x;
                     moves -= i - j;
                 }
-                if (moves >= 0) break;
-                low = 0;
-                for (int d = 0; d < ${passes}; ++d) for (int b = 0; b < 256; ++b) hist[d][b] = 0;
-                for (I i = 0; i < count; ++i) {
-                    const K k = k0[i];
-% for d in range(passes):
-                    ++hist[${d}][(k >> ${8 * d}) & 255];
-% endfor
+                if ((rest || low) && moves < 0) {
+                    for (I i = 0; i < count; ++i) w0[i] = clt_word((uint)(clt_key(from[i * sl]) - least), i);
+                    low = 0;
+                    in = clt_radix(w0, w1, hist, count, 0, min(bits, 32), &low);
+                    sorted = in ? w1 : w0;
+                    for (I i = 0; rest && i < count; ++i) {
+                        const uint x = (uint)sorted[i];
+                        w0[i] = clt_word((clt_key(from[(I)x * sl]) - least) >> 32, x);
+                    }
+                    low = 0;
+                    if (rest) in = clt_radix(w0, w1, hist, count, 0, rest, &low);
+                    sorted = in ? w1 : w0;
+                    for (I i = 0; i < count; ++i) {
+                        const uint x = (uint)sorted[i];
+                        x0[i] = (uint)begin + x;
+                        w0[i] = clt_key(from[(I)x * sl]);
+                    }
                 }
-% else:
-                break;
-% endif
             }
+% else:
+            if (falls) {
+                const W lowest = ${'(W)least << 32' if order else 'least'};
+                int low = 1;
+                if (clt_radix(w0, w1, hist, count, lowest, bits, &low)) { __global W *const t = w0; w0 = w1; w1 = t; }
+                if (low) {
+                    I moves = count; // that are worth making
+                    for (I i = 1; i < count && moves >= 0; ++i) {
+                        const W k = w0[i];
+                        if (w0[i - 1] <= k) continue;
+                        I j = i;
+                        for (; j > 0 && w0[j - 1] > k; --j) w0[j] = w0[j - 1];
+                        w0[j] = k;
+                        moves -= i - j;
+                    }
+                    low = 0;
+                    if (moves < 0 && clt_radix(w0, w1, hist, count, lowest, bits, &low)) { __global W *const t = w0; w0 = w1; w1 = t; }
+                }
+            }
+% endif
         }
 % if final:
         for (I i = 0; i < count; ++i) {
-% if order:
+% if wide:
             const uint x = x0[i];
-            values[ov + p_v_at + i * vl] = clt_bits(k0[i], from + (I)x * sl);
-            indices[ox + p_x_at + i * xl] = (long)x;
+            values[ov + p_v_at + i * vl] = clt_bits(w0[i], from + (I)x * sl);
+% elif order:
+            const uint x = (uint)w0[i];
+            values[ov + p_v_at + i * vl] = clt_bits((K)(w0[i] >> 32), from + (I)x * sl);
 % else:
-            values[ov + p_v_at + i * vl] = clt_bits(k0[i]);
+            values[ov + p_v_at + i * vl] = clt_bits(w0[i]);
 % endif
+            ${also('indices[ox + p_x_at + i * xl] = (long)x;')}
         }
-% else:
-        if (k0 != keys + base)
-            for (I i = 0; i < count; ++i) { k1[i] = k0[i]; ${also('x1[i] = x0[i];')} }
+% elif not wide:
+        if (w0 != words + base)
+            for (I i = 0; i < count; ++i) w1[i] = w0[i];
 % endif
     }
 }

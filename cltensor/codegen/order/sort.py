@@ -17,6 +17,7 @@ from ..index.moves import Through, move
 from ..move.copies import copy_strided, dense
 from ..operand import Operand
 from ..region import GRAIN, Dims, empty, index_type, is_gpu, moved_last, narrow, run, workers
+from ..source import include
 from .mask import run_lengths, run_numbers, run_values
 
 if TYPE_CHECKING:
@@ -97,9 +98,12 @@ class _Sorting:
         self.scratch: list[Buffer] = []
 
     def take(self, half: int) -> None:
-        """Take scratch memory for so many keys in each half."""
-        self.scratch = [self.backend.alloc(2 * half * self.dt.itemsize)]
-        self.scratch += [self.backend.alloc(2 * half * 4)] * self.order
+        """Take scratch memory for so many keys in each half, on a CPU above their positions where these fit beside them."""
+        word, places = self.dt.itemsize, self.order
+        if places and not is_gpu(self.backend):
+            word, places = 8, word == 8
+        self.scratch = [self.backend.alloc(2 * half * word)]
+        self.scratch += [self.backend.alloc(2 * half * 4)] * places
 
     def launch(
         self,
@@ -157,18 +161,25 @@ def _sort_rows(sorting: _Sorting) -> None:
     """CPU: whole rows, or where there are few and long ones, parts of them that are merged."""
     backend, total = sorting.backend, sorting.total
     rows, length = sorting.rows.rows, sorting.rows.length
-    work, units, chunks = workers(backend, total), backend.info.compute_units, 1
+    work, units, chunks, ahead = (
+        workers(backend, total),
+        backend.info.compute_units,
+        1,
+        include("ahead"),
+    )
     if rows < units and length >= 4 * GRAIN:
         while chunks * rows < units:
             chunks *= 2
     if chunks == 1:
         work = min(work, rows)
         sorting.take(work * length)
-        sorting.launch("sort/rows", "sort_rows", [1, work * length], work, final=True)
+        sorting.launch(
+            "sort/rows", "sort_rows", [1, work * length], work, final=True, headers=ahead
+        )
         return
     work = min(rows * chunks, 4 * units)
     sorting.take(total)
-    sorting.launch("sort/rows", "sort_part", [chunks, total], work, final=False)
+    sorting.launch("sort/rows", "sort_part", [chunks, total], work, final=False, headers=ahead)
     sorting.merge(-(-length // chunks), total, work)
 
 
