@@ -83,7 +83,7 @@ TEMPLATES = {
     "ctc_loss": "ctc/gpu ctc/cpu",
     "lstm": "recurrent/forward recurrent/backward recurrent/pack recurrent/steps",
     "embedding_bag": "bag",
-    "sparse mm": "sparse/mm sparse/dot",
+    "sparse mm": "sparse/mm sparse/dot sparse/keys sparse/places",
     "cdist": "distance",
     "tril": "move/triangle",
     "fft": "fft square",

@@ -7,11 +7,11 @@ is done once for all of them. What is worked out is kept until somebody writes i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any, NamedTuple
 
 from .. import creation, dtypes
 from ..autograd.mode import unrecorded
+from ..codegen.order import places
 from ..codegen.products import sparse as kernels
 from ..ops import core
 from ..ops.row import FUNCTIONS as F
@@ -140,14 +140,18 @@ class Pattern:
         return self._keep("keys", self._make_keys)
 
     def _make_keys(self) -> Tensor:
-        self.check()
         indices, sizes = self.indices, self.sizes
         if not sizes:
             return indices.new_zeros(self.count)
-        keys = indices[0]
-        for dim in range(1, len(sizes)):
-            keys = keys * sizes[dim] + indices[dim]
-        return keys.contiguous()
+        if not self.count or (self._checked and len(sizes) == 1):
+            return indices.reshape(len(sizes), self.count)[0].contiguous()
+        operand = core.kernel_operand(indices)
+        keys = places.numbers(operand.buffer.backend, operand, sizes)
+        if keys is None:
+            self.check()
+        assert keys is not None
+        self._checked = True
+        return core.result(keys, indices.device)
 
     @property
     def merge(self) -> Merge:
@@ -164,15 +168,14 @@ class Pattern:
                 Pattern(self.sizes, self.indices, coalesced=True, checked=True), None, None
             )
         keys, order = F["sort"](self.keys, stable=True)
-        starts = core.result(
-            kernels.run_starts(keys._storage.backend, core.kernel_operand(keys)), keys.device
-        )
-        merge = Merge(self, order, starts)
-        if len(self.sizes) == 1:
-            indices = keys.index_select(0, starts).unsqueeze(0)
-        else:
-            indices = self.indices.index_select(1, merge.first)
-        merge.pattern = Pattern(self.sizes, indices, coalesced=True, checked=True)
+        backend, sorted_keys = keys._storage.backend, core.kernel_operand(keys)
+        starts = kernels.run_starts(backend, sorted_keys)
+        merge = Merge(self, order, core.result(starts, keys.device))
+        indices = places.coordinates(backend, sorted_keys, starts, self.sizes or (1,))
+        made = core.result(indices, keys.device)
+        if not self.sizes:
+            made = made[:0]
+        merge.pattern = Pattern(self.sizes, made, coalesced=True, checked=True)
         return merge
 
     @property
@@ -261,8 +264,3 @@ def empty_pattern(sizes: Sequence[int], device: Any) -> Pattern:
     """A pattern without entries."""
     indices = creation.zeros((len(sizes), 0), dtype=dtypes.int64, device=device)
     return Pattern(sizes, indices, coalesced=True, checked=True)
-
-
-def places(pattern: Pattern) -> int:
-    """How many places there are."""
-    return prod(pattern.sizes)

@@ -12,6 +12,7 @@ vector = not gpu and dt.cl == R
 % endif
 #pragma OPENCL FP_CONTRACT OFF
 ${w.prelude()}
+${headers}
 typedef ${I} I;
 typedef ${R} R;
 ${w.element(dt, 'e')}
@@ -33,6 +34,10 @@ __kernel void ${fn}(__global const long *restrict first, __global const long *re
         __global const ${dt.cl} *a = left + (I)first[e] * lstep, *b = right + (I)second[e] * rstep;
         R sum = 0;
         I k = 0;
+% if ahead:
+        __global const ${dt.cl} *soon = right + (I)second[e + ${ahead} < stop ? e + ${ahead} : e] * rstep;
+        for (I j = 0; j < width; j += ${64 // dt.itemsize}) CLT_PREFETCH(soon + j);
+% endif
 % if vector:
         RV s = (RV)0;
         for (; k + ${V} <= width; k += ${V}) s += *(__global const RU *)(a + k) * *(__global const RU *)(b + k);

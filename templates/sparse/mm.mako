@@ -15,6 +15,7 @@ plain = dt.cl == R
 % endif
 #pragma OPENCL FP_CONTRACT OFF
 ${w.prelude()}
+${headers}
 typedef ${I} I;
 typedef ${R} R;
 ${w.element(dt, 'e')}
@@ -85,7 +86,12 @@ __global const ${dt.cl} *restrict values,\
         __global ${dt.cl} *o = out + i * width;
 % if one:
         R sum = 0;
-        for (I e = from; e < to; ++e) sum += ${by}clt_ld_e(d + (I)other[e] * step);
+        for (I e = from; e < to; ++e) {
+% if ahead:
+            CLT_PREFETCH(d + (I)other[e + ${ahead} < count ? e + ${ahead} : e] * step);
+% endif
+            sum += ${by}clt_ld_e(d + (I)other[e] * step);
+        }
         clt_st_e(o, sum);
 % else:
         I c = 0;

@@ -13,6 +13,7 @@ import pytest
 from support import data
 
 import cltensor as torch
+from cltensor.codegen.order import places as numbering
 from cltensor.codegen.products import sparse as kernels
 from cltensor.sparse import dispatch
 from cltensor.sparse.pattern import Pattern
@@ -71,6 +72,46 @@ def test_many_workers_give_the_bits_of_one(monkeypatch: Any) -> None:
     monkeypatch.setattr(kernels, "workers", lambda backend, work: 7)
     assert torch.equal(torch.sparse.mm(s, d), one)
     assert torch.equal(torch.sparse.mm(s, d[:, :5].contiguous()), one[:, :5])
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_rows_far_away_are_asked_for(monkeypatch: Any, far: bool) -> None:
+    monkeypatch.setattr(kernels, "CACHE", 0 if far else 1 << 30)
+    places, values = entries(40, 30, 300)
+    v = torch.tensor(values).float().requires_grad_()
+    s = torch.sparse_coo_tensor(torch.tensor(places), v, (40, 30))
+    d = torch.tensor(np.random.default_rng(1).standard_normal((30, 1))).float()
+    out = torch.sparse.mm(s, d)
+    out.sum().backward()
+    known, weights = d.cpu().numpy().astype(float), values.astype(np.float32).astype(float)
+    whole = as_dense(places, weights, (40, 30))
+    np.testing.assert_allclose(out.detach().cpu().numpy(), whole @ known, rtol=1e-4, atol=1e-5)
+    assert v.grad is not None
+    np.testing.assert_allclose(v.grad.cpu().numpy(), known[places[1], 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("schedule", ["cpu", "gpu"])
+@pytest.mark.parametrize("sizes", [(50,), (7, 11), (3, 5, 4), (9, 1, 2, 6), (1 << 20, 1 << 34)])
+def test_places_by_number_and_by_coordinates(
+    monkeypatch: Any, schedule: str, sizes: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(numbering, "is_gpu", lambda backend: schedule == "gpu")
+    monkeypatch.setattr(numbering, "workers", lambda backend, work: 3)
+    random = np.random.default_rng(0)
+    for count in (2, 61):
+        given = np.stack([random.integers(0, n, count) for n in sizes])
+        given[:, 0] = given[:, -1]
+        for indices in (given, given.T.copy().T):  # dim by dim, entry by entry
+            merged = Pattern(sizes, torch.tensor(indices)).merge
+            keys = (given * (np.cumprod((1, *sizes[:0:-1]))[::-1, None])).sum(0)
+            order = np.argsort(keys, kind="stable")
+            first = np.unique(keys, return_index=True)[1]
+            assert merged.order.tolist() == order.tolist()
+            assert merged.pattern.indices.tolist() == given[:, first].tolist()
+    for dim, bad in ((0, -1), (len(sizes) - 1, sizes[-1])):
+        given[dim, -2] = bad
+        with pytest.raises(RuntimeError, match=r"negative index -1|found index"):
+            Pattern(sizes, torch.tensor(given)).keys
 
 
 def test_operands_laid_out_anyhow_and_empty_ones() -> None:

@@ -13,16 +13,24 @@ from ... import dtypes
 from ..operand import Operand
 from ..order.mask import compact, first_of_runs
 from ..region import empty, index_type, is_gpu, run, workers
+from ..source import include
 
 if TYPE_CHECKING:
     from ...runtime import Backend
 
 DTYPES = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16)
+# Entries between asking for a row and reading it, and bytes of rows that a core's own cache holds: those are not asked for.
+AHEAD, CACHE = 16, 1 << 20
 _VECTOR = {4: 16, 8: 8}  # lanes, by the bytes of a register's element
 
 
 def _lanes(dt: dtypes.dtype) -> int:
     return _VECTOR[8 if dt is dtypes.float64 else 4]
+
+
+def _far(backend: Backend, rows: Operand) -> bool:
+    """Whether rows that entries name are worth asking for."""
+    return not is_gpu(backend) and rows.nbytes > CACHE
 
 
 def lines_by_matrix(
@@ -56,6 +64,8 @@ def lines_by_matrix(
         I=index_type(backend, other, dense, out),
         V=_lanes(dense.dtype),
         one=width == 1,
+        headers=include("ahead"),
+        ahead=AHEAD if width == 1 and _far(backend, dense) else 0,
         valued=values is not None,
         gpu=gpu,
     )
@@ -93,6 +103,8 @@ def rows_by_rows(
         dt=left.dtype,
         I=index_type(backend, first, left, right),
         V=_lanes(left.dtype),
+        headers=include("ahead"),
+        ahead=AHEAD if _far(backend, right) else 0,
         gpu=gpu,
     )
     return out

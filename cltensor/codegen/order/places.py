@@ -1,0 +1,61 @@
+"""Places by their row-major numbers, and by coordinates: how sparse tensors' entries are put in order.
+
+Owns the two kernels between them. Knows operands and backends, nothing of tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ... import dtypes
+from ..operand import Operand
+from ..region import empty, index_type, is_gpu, run, workers
+
+if TYPE_CHECKING:
+    from ...runtime import Backend
+
+
+def numbers(backend: Backend, indices: Operand, sizes: Sequence[int]) -> Operand | None:
+    """Return the number of each place, a column of `indices` (int64, some dims); None where one is outside the sizes. Waits."""
+    rank, count = indices.shape
+    keys, gpu = empty(backend, dtypes.int64, (count,)), is_gpu(backend)
+    work = count if gpu else workers(backend, count * rank)
+    flags = backend.alloc(4 if gpu else 4 * work)
+    if gpu:
+        backend.write(flags, 0, np.zeros(1, np.int32))
+    run(
+        backend,
+        "sparse/keys",
+        f"sparse_keys_d{rank}",
+        [indices.buffer, keys.buffer, flags],
+        [count, indices.offset, *indices.strides, *sizes],
+        work,
+        8 * count * (rank + 1),
+        rank=rank,
+        I="long" if max(sizes) >= 1 << 31 else index_type(backend, indices),
+        gpu=gpu,
+    )
+    return None if backend.read(flags, 0, flags.nbytes).any() else keys
+
+
+def coordinates(backend: Backend, keys: Operand, starts: Operand, sizes: Sequence[int]) -> Operand:
+    """Return the coordinates (dims, places) of the sorted `keys` at `starts`."""
+    rank, count, gpu = len(sizes), starts.shape[0], is_gpu(backend)
+    found = empty(backend, dtypes.int64, (rank, count))
+    if count:
+        run(
+            backend,
+            "sparse/places",
+            f"sparse_places_d{rank}",
+            [keys.buffer, starts.buffer, found.buffer],
+            [count, keys.offset, starts.offset, *sizes],
+            count if gpu else workers(backend, count * rank),
+            8 * count * (rank + 2),
+            rank=rank,
+            I="long" if max(sizes) >= 1 << 31 else index_type(backend, keys, found),
+            gpu=gpu,
+        )
+    return found
