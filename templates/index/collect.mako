@@ -2,8 +2,8 @@
 Rows made anew from rows that one index sends to them: dst[r] = base[r] + the rows src[i] for which index[i] is r, in the order of i. CPU.
 Without `base` rows begin as zeros; `unit` is 0 where one element of src is repeated along each of its rows.
 A work-item owns a range of dst's rows: it counts who is sent to each of them, and puts them in `order`, row by row (`ends`: for each row where its
-own end there, and one place more for who is not sent to this range), then makes the rows one after the other. So each row is written once and read
-nowhere, past the cache if `streamed`; rows of src are asked for `ahead` of their turn.
+own end there), then makes the rows one after the other. So each row is written once and read
+nowhere, past the cache if `streamed`; rows of src are asked for `ahead` of their turn, a vector while one is added.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
@@ -23,25 +23,27 @@ __kernel void ${fn}(__global R *restrict dst\
 , __global const R *restrict base\
 % endif
 , __global const R *restrict src, __global const ${index} *restrict i0, __global int *restrict lists, __global long *restrict status, const I slot,
-                    const I rows, const I width, const I n, const I near\
+                    const I rows, const I width, const I n\
 % if base:
 , const I ob\
 % endif
 , const I os, const I src_row, const I oi0, const I index_step) {
   const I part = get_global_id(0), parts = get_global_size(0), top = rows * part / parts, bottom = rows * (part + 1) / parts;
   const I t0_size = rows, t0_step = 1, mine = bottom - top;
-  __global int *restrict order = lists, *restrict ends = lists + n + top + part;
+  // Who is not sent here is counted all the same, in one of some places in turn: where indices are random, no processor foretells a branch, and
+  // one place would be waited for. What goes in order is written to `none` then.
+  const I none = n + top + ${others + 1} * part;
+  __global int *restrict order = lists, *restrict ends = lists + none + 1;
   status += slot + 4 * part;
-  for (I r = 0; r <= mine; r++) ends[r] = 0;
+  for (I r = 0; r < mine + ${others}; r++) ends[r] = 0;
   int bad = 0, before = 0;
-  // Who is not sent here is counted all the same: where indices are random, no processor foretells a branch.
   for (I i = 0; i < n; i++) {
     const I w_i0 = i * index_step;
     I at = 0;
     ${w.lookup_all(1, 'w', 'at', wrap, 'bad')}
     before += at < top;
     at -= top;
-    ++ends[at >= 0 && at < mine ? at : mine];
+    ++ends[(ulong)at < (ulong)mine ? at : mine + (i & ${others - 1})];
   }
   if (bad) {
     for (I i = 0; i < n; i++) {
@@ -57,31 +59,24 @@ __kernel void ${fn}(__global R *restrict dst\
     ends[r] = end;
     end += count;
   }
+  for (I r = mine; r < mine + ${others}; r++) ends[r] = (int)none;
   for (I i = 0; i < n; i++) {
-    const I w_i0 = i * index_step;
-    I at = 0;
-    ${w.lookup_all(1, 'w', 'at', wrap, 'bad')}
-    at -= top;
-    if (at >= 0 && at < mine) order[ends[at]++] = (int)i;
-  }
-% if unit:
-  int asked = before;
+    I at = (I)i0[oi0 + i * index_step];
+% if wrap:
+    at += at < 0 ? rows : 0;
 % endif
+    at -= top;
+    const int here = (ulong)at < (ulong)mine;
+    __global int *to = ends + (here ? at : mine + (i & ${others - 1}));
+    order[*to] = (int)i;
+    *to += here;
+  }
   int from = before;
   for (I r = 0; r < mine; r++) {
     const int to = ends[r];
     __global R *d = dst + (top + r) * width;
 % if base:
     __global const R *b = base + ob + (top + r) * width;
-    if (r + 1 < mine) {
-      for (I j = 0; j < near; j += ${64 // size}) CLT_PREFETCH(b + width + j);
-    }
-% endif
-% if unit:
-    for (const int stop = min(end, to + ${ahead}); asked < stop; asked++) {
-      __global const R *s = src + os + order[asked] * src_row;
-      for (I j = 0; j < near; j += ${64 // size}) CLT_PREFETCH(s + j);
-    }
 % endif
     I j = 0;
 % for at_once in many:
@@ -90,9 +85,15 @@ __kernel void ${fn}(__global R *restrict dst\
       V v${u} = ${read(f'b + j + {u * L}') if base else '(V)(0)'};
 % endfor
       for (int k = from; k < to; k++) {
-        __global const R *s = src + os + order[k] * src_row;
+        __global const R *s = src + os + order[k] * src_row${' + j' if unit else ''};
+% if unit:
+        __global const R *soon = src + os + order[k + ${ahead} < end ? k + ${ahead} : k] * src_row + j;
 % for u in range(at_once):
-        v${u} += ${read(f's + j + {u * L}') if unit else '(V)(*s)'};
+        CLT_PREFETCH(soon + ${u * L});
+% endfor
+% endif
+% for u in range(at_once):
+        v${u} += ${read(f's + {u * L}') if unit else '(V)(*s)'};
 % endfor
       }
 % for u in range(at_once):

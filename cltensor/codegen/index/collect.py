@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 NARROW = 256  # bytes of a row from which on asking for each who is sent there costs little
 LEAST = 1 << 21  # bytes of a result; a smaller one is written and read again in the caches
 CROWDED = 8  # rows of a source for each of the result, from which on the result stays in a cache and they are better read in order
-# Rows of a source between asking for one and adding it, and how many bytes of each.
-AHEAD, NEAR = 8, 1024
+AHEAD = 6  # rows of a source between asking for one and adding it
+OTHERS = 16  # places where what goes to other ranges is counted
 SHARES = 2  # ranges of rows for each core: indices may prefer some
 
 
@@ -57,11 +57,13 @@ def collect(
     rows, width, n, size = shape[0], math.prod(shape[1:]), index.shape[0], dt.itemsize
     lanes = min(16, LINE // size)
     unit = int(any(src.strides[1:]))
-    streamed = width % lanes == 0 and past_cache(backend, rows * width * size)
+    moved = (rows * (2 if base else 1) + n * unit) * width * size
+    # What else passes through the cache drives the result out of it.
+    streamed = width % lanes == 0 and past_cache(backend, max(rows * width * size, moved // 2))
     # Each work-item reads all indices: less of them than there is to write.
     items = min(SHARES * backend.info.compute_units, workers(backend, rows * width))
     items = min(items, max(1, rows * width // n))
-    lists = backend.alloc(4 * (n + rows + items))
+    lists = backend.alloc(4 * (n + rows + (OTHERS + 1) * items))
     name = f"index_add_{dt.code}_{index.dtype.code}_collect{'' if base else '_of_zeros'}{'' if unit else '_flat'}"
     with checking(backend, describe) as status:
         run(
@@ -74,13 +76,12 @@ def collect(
                 status.buffer,
             ],
             [
-                *(status.offset, rows, width, n, min(width, NEAR // size)),
+                *(status.offset, rows, width, n),
                 *([base.offset] if base else []),
                 *(src.offset, src.strides[0], index.offset, index.strides[0]),
             ],
             items,
-            (rows * (2 if base else 1) + n * unit) * width * size
-            + n * index.dtype.itemsize * items,
+            moved + n * index.dtype.itemsize * items,
             T=dt.cl,
             I="long",
             L=lanes,
@@ -91,6 +92,7 @@ def collect(
             unit=unit,
             streamed=streamed,
             ahead=AHEAD,
+            others=OTHERS,
             headers=include("ahead") + include("stream") * streamed,
         )
     return result
