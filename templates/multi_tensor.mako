@@ -86,12 +86,13 @@ def row_of(k, key, number): return f'p0_{k} + at{k} + {key if k < written else n
     const long r = q / width, i = q - r * width, key = keys[r];
 % else:
   const long part = get_global_id(0), parts = get_global_size(0), first = n * part / parts, last = n * (part + 1) / parts;
+  const long asked = width < ${1024 // operands[0][1].itemsize} ? width : ${1024 // operands[0][1].itemsize};
   status += slot + 4 * part;
   for (long r = first; r < last; r++) {
     const long key = keys[r];
     if (r + ${rows} < last) {
       const long later = keys[r + ${rows}];
-      for (long j = 0; j < min(width, (long)${1024 // operands[0][1].itemsize}); j += ${64 // operands[0][1].itemsize}) {
+      for (long j = 0; j < asked; j += ${64 // operands[0][1].itemsize}) {
 % for k in range(written):
         CLT_PREFETCH_TO_WRITE(${row_of(k, 'later', '')} + j);
 % endfor

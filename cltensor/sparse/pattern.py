@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from .. import creation, dtypes
 from ..autograd.mode import unrecorded
 from ..codegen.order import places
-from ..codegen.products import sparse as kernels
 from ..ops import core
 from ..ops.row import FUNCTIONS as F
 
@@ -169,9 +168,8 @@ class Pattern:
             )
         keys, order = F["sort"](self.keys, stable=True)
         backend, sorted_keys = keys._storage.backend, core.kernel_operand(keys)
-        starts = kernels.run_starts(backend, sorted_keys)
+        starts, indices = places.merged(backend, sorted_keys, self.sizes or (1,))
         merge = Merge(self, order, core.result(starts, keys.device))
-        indices = places.coordinates(backend, sorted_keys, starts, self.sizes or (1,))
         made = core.result(indices, keys.device)
         if not self.sizes:
             made = made[:0]

@@ -31,21 +31,27 @@ typedef ${R}${V} RU __attribute__((aligned(${dt.itemsize})));
 % endif
 % endif
 #define CLT_START(i) ((i) < lines ? (I)pointer[i] : count)
-<%def name="block(count)">
-            for (; c + ${count * V} <= width; c += ${count * V}) {
-% for u in range(count):
+<%def name="block(vectors)">
+            for (; c + ${vectors * V} <= width; c += ${vectors * V}) {
+% for u in range(vectors):
                 RV s${u} = (RV)0;
 % endfor
                 for (I e = from; e < to; ++e) {
                     __global const ${dt.cl} *p = d + (I)other[e] * step + c;
+% if ahead:
+                    __global const ${dt.cl} *soon = d + (I)other[e + ${ahead} < count ? e + ${ahead} : e] * step + c;
+% for j in range(0, vectors * V, 64 // dt.itemsize):
+                    CLT_PREFETCH(soon + ${j});
+% endfor
+% endif
 % if valued:
                     const RV by = (RV)clt_ld_e(values + e);
 % endif
-% for u in range(count):
+% for u in range(vectors):
                     s${u} += ${'by * ' if valued else ''}LOAD(p + ${u * V});
 % endfor
                 }
-% for u in range(count):
+% for u in range(vectors):
                 STORE(o + c + ${u * V}, s${u});
 % endfor
             }

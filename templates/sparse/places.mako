@@ -1,13 +1,13 @@
 <%doc>
 Coordinates of places by their numbers, row-major: those of the sorted keys at which runs start. CPU: a work-item takes a stretch of places and
-divides once for each line of the last dim that it comes to. GPU: a lane takes a place.
+divides once for each line of the last dim that it comes to; one that is `alone` finds out where runs start, and behind that says how many there are.
+GPU: a lane takes a place.
 </%doc>\
 typedef ${I} I;
-__kernel void ${fn}(__global const long *restrict keys, __global const long *restrict starts, __global long *restrict indices,
-                    const I count, const I ok, const I os${''.join(f', const I n{d}' for d in range(rank))}) {
-    const I parts = (I)get_global_size(0), part = (I)get_global_id(0);
+__kernel void ${fn}(__global const long *restrict keys, __global ${'' if alone else 'const '}long *restrict starts, __global long *restrict indices,
+                    const I ${'all' if alone else 'count'}, const I ok, const I os${''.join(f', const I n{d}' for d in range(rank))}) {
 % if gpu:
-    for (I p = part; p < count; p += parts) {
+    for (I p = (I)get_global_id(0); p < count; p += (I)get_global_size(0)) {
         long key = keys[ok + (I)starts[os + p]];
 % for d in reversed(range(1, rank)):
         indices[${d} * count + p] = key % (long)n${d};
@@ -16,13 +16,26 @@ __kernel void ${fn}(__global const long *restrict keys, __global const long *res
         indices[p] = key;
     }
 % else:
+% if alone:
+    starts += os;
+    I count = 0;
+    for (I e = 0; e < all; ++e) {
+        starts[count] = e;
+        count += e == 0 || keys[ok + e] != keys[ok + e - 1];
+    }
+    starts[all] = count;
+    const I start = 0, stop = count;
+% else:
+    const I parts = (I)get_global_size(0), part = (I)get_global_id(0);
     const I start = count / parts * part + min(part, (I)(count % parts)), stop = start + count / parts + (part < count % parts);
+    starts += os;
+% endif
 % for d in range(rank - 1):
     long v${d} = 0;
 % endfor
     long begin = ${f'-(long)n{rank - 1}' if rank > 1 else '0'}; // of the line
     for (I p = start; p < stop; ++p) {
-        const long key = keys[ok + starts[os + p]];
+        const long key = keys[ok + starts[p]];
 % if rank > 1:
         if (key - begin >= (long)n${rank - 1}) {
             long line = key / (long)n${rank - 1};

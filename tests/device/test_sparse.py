@@ -90,13 +90,14 @@ def test_rows_far_away_are_asked_for(monkeypatch: Any, far: bool) -> None:
     np.testing.assert_allclose(v.grad.cpu().numpy(), known[places[1], 0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("schedule", ["cpu", "gpu"])
+@pytest.mark.parametrize("schedule", ["cpu", "alone", "gpu"])
 @pytest.mark.parametrize("sizes", [(50,), (7, 11), (3, 5, 4), (9, 1, 2, 6), (1 << 20, 1 << 34)])
 def test_places_by_number_and_by_coordinates(
     monkeypatch: Any, schedule: str, sizes: tuple[int, ...]
 ) -> None:
     monkeypatch.setattr(numbering, "is_gpu", lambda backend: schedule == "gpu")
     monkeypatch.setattr(numbering, "workers", lambda backend, work: 3)
+    monkeypatch.setattr(numbering, "is_small", lambda backend, n: schedule == "alone")
     random = np.random.default_rng(0)
     for count in (2, 61):
         given = np.stack([random.integers(0, n, count) for n in sizes])

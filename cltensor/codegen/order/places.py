@@ -13,6 +13,7 @@ import numpy as np
 from ... import dtypes
 from ..operand import Operand
 from ..region import empty, index_type, is_gpu, run, workers
+from .mask import compact, first_of_runs, is_small
 
 if TYPE_CHECKING:
     from ...runtime import Backend
@@ -41,21 +42,31 @@ def numbers(backend: Backend, indices: Operand, sizes: Sequence[int]) -> Operand
     return None if backend.read(flags, 0, flags.nbytes).any() else keys
 
 
-def coordinates(backend: Backend, keys: Operand, starts: Operand, sizes: Sequence[int]) -> Operand:
-    """Return the coordinates (dims, places) of the sorted `keys` at `starts`."""
-    rank, count, gpu = len(sizes), starts.shape[0], is_gpu(backend)
+def merged(backend: Backend, keys: Operand, sizes: Sequence[int]) -> tuple[Operand, Operand]:
+    """Return where runs of equal ones of the sorted `keys` start, and the coordinates (dims, runs) of these places. Waits."""
+    rank, n, gpu = len(sizes), keys.shape[0], is_gpu(backend)
+    alone = is_small(backend, n)
+    starts = empty(backend, dtypes.int64, (n + 1,)) if alone else _run_starts(backend, keys)
+    count = n if alone else starts.shape[0]
     found = empty(backend, dtypes.int64, (rank, count))
     if count:
         run(
             backend,
             "sparse/places",
-            f"sparse_places_d{rank}",
+            f"sparse_places_d{rank}{'_alone' * alone}",
             [keys.buffer, starts.buffer, found.buffer],
             [count, keys.offset, starts.offset, *sizes],
-            count if gpu else workers(backend, count * rank),
+            count if gpu else 1 if alone else workers(backend, count * rank),
             8 * count * (rank + 2),
             rank=rank,
             I="long" if max(sizes) >= 1 << 31 else index_type(backend, keys, found),
             gpu=gpu,
+            alone=alone,
         )
-    return found
+    if alone:
+        count = int(backend.read(starts.buffer, 8 * n, 8).view(np.int64)[0]) if n else 0
+    return starts._replace(shape=(count,)), found._replace(shape=(rank, count))
+
+
+def _run_starts(backend: Backend, keys: Operand) -> Operand:
+    return compact(backend, first_of_runs(backend, keys))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from ... import dtypes
 from ..operand import Operand
-from ..order.mask import compact, first_of_runs
 from ..region import empty, index_type, is_gpu, run, workers
 from ..source import include
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 DTYPES = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16)
 # Entries between asking for a row and reading it, and bytes of rows that a core's own cache holds: those are not asked for.
 AHEAD, CACHE = 16, 1 << 20
+SHORT = 8  # entries of a line in the mean, from which on a processor looks ahead by itself: where lines end, it guesses wrong
 _VECTOR = {4: 16, 8: 8}  # lanes, by the bytes of a register's element
 
 
@@ -65,16 +65,11 @@ def lines_by_matrix(
         V=_lanes(dense.dtype),
         one=width == 1,
         headers=include("ahead"),
-        ahead=AHEAD if width == 1 and _far(backend, dense) else 0,
+        ahead=AHEAD if (width == 1 or count < SHORT * lines) and _far(backend, dense) else 0,
         valued=values is not None,
         gpu=gpu,
     )
     return out
-
-
-def run_starts(backend: Backend, keys: Operand) -> Operand:
-    """Return where runs of equal keys begin."""
-    return compact(backend, first_of_runs(backend, keys))
 
 
 def rows_by_rows(
