@@ -122,7 +122,7 @@ static inline W clt_word(const K key, const ulong position) { return key; }
 #define CLT_ROOM ${max(-(-b // m) << -(-b // -(-b // m)) for m in (8, 11) for b in range(1, most + 1))}
 static int clt_radix(__global W *a, __global W *b, uint *hist, const I count, const W lowest, const int bits, int *low) {
     // More digits than the nearest cache has lines take fewer passes, and longer to add up.
-    const int widest = count < (1 << 15) ? 8 : 11, passes = (bits + widest - 1) / widest, width = (bits + passes - 1) / passes, radix = 1 << width;
+    const int widest = count < (1 << 12) ? 8 : 11, passes = (bits + widest - 1) / widest, width = (bits + passes - 1) / passes, radix = 1 << width;
     const uint mask = radix - 1;
     int in = 0, skipped = 0;
     for (int i = 0; i < passes << width; ++i) hist[i] = 0;

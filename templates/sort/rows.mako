@@ -16,6 +16,18 @@ AHEAD = 16 # places between asking for a key anywhere and reading it
 wide = order and dt.itemsize == 8
 def also(text): return text if order else ''
 %>\
+## Keys of all elements, and the least and the largest.
+<%def name="make(step)">
+                for (I i = 0; i < count; ++i) {
+                    const K k = clt_key(from[i${step}]);
+                    least = k < least ? k : least; most = k > most ? k : most;
+% if wide:
+                    w0[i] = k; x0[i] = (uint)(begin + i);
+% else:
+                    w0[i] = clt_word(k, begin + i);
+% endif
+                }
+</%def>\
 ${w.prelude()}
 ${headers}
 typedef ${I} I;
@@ -23,7 +35,7 @@ ${s.keys(dt, descending, order)}
 ${s.words(dt, order)}
 ${s.radix(32 if order else 0, 32 if order else 8 * dt.itemsize)}
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void ${fn}(__global const K *src, __global K *values${also(', __global long *indices')}, __global W *words${', __global uint *places' if wide else ''}
+__kernel void ${fn}(__global const K *restrict src, __global K *values${also(', __global long *indices')}, __global W *words${', __global uint *places' if wide else ''}
 , const I length, const I rows, const I chunks, const I half_size, const I os, const I ov${also(', const I ox')}
 , const I sl, const I vl${also(', const I xl')}${w.params('p', rank, names)}\
 ) {
@@ -49,19 +61,14 @@ __kernel void ${fn}(__global const K *src, __global K *values${also(', __global 
 </%s:each_of_few>
         } else {
             uint hist[CLT_ROOM];
-            K before = 0, least = CLT_TOP, most = 0;
-            int falls = 0;
-            for (I i = 0; i < count; ++i) {
-                const K k = clt_key(from[i * sl]);
-                falls |= k < before;
-                before = k;
-                least = k < least ? k : least; most = k > most ? k : most;
-% if wide:
-                w0[i] = k; x0[i] = (uint)(begin + i);
-% else:
-                w0[i] = clt_word(k, begin + i);
-% endif
+            K least = CLT_TOP, most = 0;
+            if (sl == 1) {
+                ${make('')}
+            } else {
+                ${make(' * sl')}
             }
+            int falls = 0;
+            for (I i = 1; i < count; ++i) falls |= w0[i] < w0[i - 1];
             const int bits = ${8 * dt.itemsize} - (int)clz((K)(most - least));
 % if wide:
             if (falls) {

@@ -54,6 +54,15 @@ def test_long_rows_are_sorted(dev: str, dtype: str, shape: tuple[int, int]) -> N
             assert (values.cpu().numpy().view(np.uint8) == bits).all(), kind
 
 
+def test_columns_are_sorted_as_rows(dev: str) -> None:
+    x = _keys("around zero", (129, 70), 0).astype("int64")
+    x[::3] = 7
+    values, places = torch.tensor(x, device=dev).sort(dim=0, stable=True)
+    assert (places.cpu().numpy() == np.argsort(x, 0, kind="stable")).all()
+    assert (values.cpu().numpy() == np.sort(x, 0)).all()
+    assert values.is_contiguous() and places.is_contiguous()
+
+
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
 def test_long_rows_are_sorted_without_positions(dev: str, dtype: str) -> None:
     for seed, kind in enumerate(["any", "around zero", "high bits few", "hardly in order"]):

@@ -251,8 +251,8 @@ def sort(
     dim = dim % len(src.shape) if src.shape else 0
     results = empty(backend, src.dtype, src.shape), empty(backend, dtypes.int64, src.shape)
     rows = [_lift(x, dim) for x in results]
-    if is_gpu(backend) and rows[0].strides[-1] != 1 and math.prod(src.shape) >= _TURN:
-        # Lanes would write each number to a line of its own.
+    if rows[0].strides[-1] != 1 and math.prod(src.shape) >= _TURN:
+        # Each number would be written to a line of its own.
         ordered = [empty(backend, x.dtype, x.shape) for x in rows]
         _sort(backend, _lift(src, dim), ordered[0], ordered[1], descending)
         for x, y in zip(ordered, rows, strict=True):
