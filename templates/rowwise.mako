@@ -116,6 +116,7 @@ ${' ' * indent}${item}
 <%def name="element(stage, at, m, u=0, late='')">\
 <%
 statements, _ = reader.element('at', m, compute, vector)
+placed = f'({M})(({mask})at)' + f' + {ids}' * (row and L > 1)
 masked = row and (m != str(L) or late) and L > 1
 whole = m == str(L) and not late
 place = "q0 + zb + at * z_r" if row and not dense_out else "q0 + zb + at" if row else "q0 + zb + at * z_r" + (f" + w * {L}" + ("" if dense_out else " * z_k") if wide else "")
@@ -155,11 +156,14 @@ def only(value, name=''): return f"(ok ? {value} : ({S})({least(name)}))" if mas
 % else:
 ${lines(statements, 8)}\
 % if kind.positions:
-        const ${M} position = (${M})((${mask})at)${' + ' + ids if row and L > 1 else ''};
+        const ${M} position = ${placed};
 % endif
 % for name, value in kind.define:
-        const ${S} ${name} = ${spell(value)};
+        ${'' if kind.spot and name == kind.spot[0] else 'const '}${S} ${name} = ${spell(value)};
 % endfor
+% if kind.spot:
+        ${f'if ((ulong)(v{kind.spot[1]}.s0 - at) < {L}) ' * (row and L > 1)}${kind.spot[0]} = ${placed} == v${kind.spot[1]} ? ${spell(kind.spot[2])} : ${kind.spot[0]};
+% endif
 % endif
 % if stage is None:
 % for k, text in enumerate(kind.columns):

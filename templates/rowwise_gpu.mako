@@ -74,8 +74,12 @@ ${lines(reader.element('at', '1', compute, '0')[0], 8)}\
         const ${M} position = (${M})element;
 % endif
 % for name, value in kind.define:
-        const ${T} ${name} = ${spell(value)};
+        ${'' if kind.spot and name == kind.spot[0] else 'const '}${T} ${name} = ${spell(value)};
 % endfor
+% if kind.spot:
+<% name, at, text = kind.spot %>\
+        if ((${M})element == v${at}) ${name} = ${spell(text)};
+% endif
 </%def>\
 ## What a stage adds of elements; `whole`: all of them count.
 <%def name="add(stage, whole)">\
@@ -87,7 +91,7 @@ ${lines(reader.element('at', '1', compute, '0')[0], 8)}\
 % for k in values:
         const ${compute[k].reg} v${k} = e${u}_${k};
 % endfor
-% if ok or kind.positions:
+% if ok or kind.positions or kind.spot:
         const ${I} element = y + ${u * along};
         const int ok = element < nred;
 % endif

@@ -185,7 +185,7 @@ def test_cross_entropy_in_every_schedule(schedule: str) -> None:
     a = data(5, 37, 19) * 4
     x, t = on_device(a), np.arange(5 * 19).reshape(5, 19) % 37
     t[2, 3] = -100
-    _, (top, log_sum, loss, hit) = _run(
+    _, (top, over, loss, hit) = _run(
         row_kinds.nll(False, False), [x], (1,), schedule, targets=_targets(x, t)
     )
     wide = a.astype(np.float64)
@@ -195,10 +195,26 @@ def test_cross_entropy_in_every_schedule(schedule: str) -> None:
     close(loss, np.where(counted, -picked, 0))
     close(hit, np.where(counted, t, -1))
     factor = data(5, 19, seed=1)
-    numbers = [v.unsqueeze(1).expand(a.shape) for v in (top, log_sum, hit, on_device(factor))]
+    numbers = [v.unsqueeze(1).expand(a.shape) for v in (top, over, hit, on_device(factor))]
     slope, _ = _run(row_kinds.nll_back(False, False), [x, *numbers], (1,), schedule)
     hot = np.arange(37)[:, None] == t[:, None]
     close(slope, np.where(counted[:, None], (np.exp(logs) - hot) * factor[:, None], 0))
+
+
+@pytest.mark.parametrize("width", [1, 5, 16, 37, 300])
+def test_the_gradient_of_cross_entropy_at_a_target_in_every_place(width: int) -> None:
+    """Rows that end within a vector, too; what is not counted is 0 whatever its logits, and a probability near 1 is taken from 1 exactly."""
+    a, t = data(width + 2, width, seed=3) * 3, np.arange(width + 2) % width
+    a[width], t[width], a[width + 1, width - 1], t[width + 1] = np.nan, -100, 30, width - 1
+    x = on_device(a).requires_grad_()
+    F.cross_entropy(x, ct.tensor(t), reduction="sum").backward()
+    with np.errstate(invalid="ignore"):
+        wide = np.exp(a.astype(np.float64) - a.max(1, keepdims=True))
+        wanted = wide / wide.sum(1, keepdims=True)
+    rest = np.where(np.arange(width) == t[:, None], 0, wanted).sum(1)
+    wanted[np.arange(width + 2), np.maximum(t, 0)] = -rest
+    wanted[width] = 0
+    np.testing.assert_allclose(x.grad.numpy(force=True), wanted, rtol=2e-6, atol=1.3e-7)
 
 
 @pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
@@ -314,7 +330,7 @@ def test_weights_and_smoothing_in_every_schedule(schedule: str) -> None:
     t[2, 3] = -100
     own = on_device(w).reshape(1, 37, 1).expand(a.shape)
     kind, share = row_kinds.nll(True, True), 0.2
-    _, (top, log_sum, loss, factor, spread, hit) = _run(kind, [x, own], (1,), schedule, targets=_targets(x, t), eps=share)  # fmt: skip
+    _, (top, over, loss, factor, spread, hit) = _run(kind, [x, own], (1,), schedule, targets=_targets(x, t), eps=share)  # fmt: skip
     wide, each = a.astype(np.float64), w[None, :, None]
     logs = wide - np.log(np.exp(wide).sum(1, keepdims=True))
     hot = np.arange(37)[:, None] == t[:, None]
@@ -322,7 +338,7 @@ def test_weights_and_smoothing_in_every_schedule(schedule: str) -> None:
     counted = t >= 0
     close(loss, np.where(counted, -(logs * mixed * each).sum(1), 0), 1e-5)
     close(factor, (hot * each).sum(1))
-    numbers = [v.unsqueeze(1).expand(a.shape) for v in (top, log_sum, hit, factor, spread, factor)]
+    numbers = [v.unsqueeze(1).expand(a.shape) for v in (top, over, hit, factor, spread, factor)]
     slope, _ = _run(row_kinds.nll_back(True, True), [x, *numbers, own], (1,), schedule, eps=share)
     plain = np.exp(logs) * (mixed * each).sum(1, keepdims=True) - mixed * each
     close(slope, np.where(counted, plain.transpose(1, 0, 2) * factor.numpy(force=True), 0).transpose(1, 0, 2), 1e-5)  # fmt: skip

@@ -32,7 +32,8 @@ class Kind(NamedTuple):
     """What one kernel of the family computes. Texts speak of values v0.., earlier names, `count`, {exp}, {log}, {S} and {M}.
 
     store: the element's result, or "" for none. define: (name, text) made for every element. rows: names stored once per
-    row. keep: the last stage stores this text, and the last pass reads it back as `kept`. positions: `position` is the
+    row. spot: (a name of these, a value k, text): the name is the text where the place along the row is v<k>, an integer and one number for
+    the row. keep: the last stage stores this text, and the last pass reads it back as `kept`. positions: `position` is the
     place along the row. integers: the values that are positions themselves. epsilon: takes the number `eps`. {raised} is an
     exponential times a power of 2, which `{lower}` undoes: it need not be undone element by element.
 
@@ -58,6 +59,7 @@ class Kind(NamedTuple):
     pick: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     near: str = ""
+    spot: tuple[str, int, str] | None = None
 
     @property
     def runs(self) -> list[str]:
@@ -106,6 +108,7 @@ class Kind(NamedTuple):
 _TOP, _EXP = Stage((("top", "v0"),)), "{raised}(v0 - top)"
 _OVER = (("total", "({S})(1) / total"),)
 _LOG = (("total", "{log}(total * {lower})"),)
+_BOTH = (*[("over", text) for _, text in _OVER], *_LOG)
 SOFTMAX = Kind("softmax", (_TOP, Stage((("total", "kept"),), _OVER)), "kept * total", keep=_EXP)
 LOG_SOFTMAX = Kind("log_softmax", (_TOP, Stage((("total", _EXP),), _LOG)), "(v0 - top) - total")
 # Of a largest element that is infinite only whether something was NaN is asked; what would be NaN by itself, inf - inf, is left out.
@@ -142,7 +145,8 @@ SHARED_BACK = Kind(
 
 @functools.cache
 def nll(weight: bool, smooth: bool) -> Kind:
-    """Cross entropy of logits [and weights of classes]; rows: largest logit, log-sum-exp relative to it, loss [, target's weight], target.
+    """Cross entropy of logits [and weights of classes]; rows: largest logit, what makes raised exponentials probabilities, loss [, target's
+    weight], target.
 
     smooth: of the target's probability the share `eps` is spread over all classes, and before the target the row keeps the factor of the
     probabilities in its gradient.
@@ -157,25 +161,30 @@ def nll(weight: bool, smooth: bool) -> Kind:
         sums.append(("mass", "v1"))
         pick.append("((1 - eps) * v1 + eps / {count} * {mass})")
     name = "nll" + "_w" * weight + "_smooth" * smooth
-    stages = _TOP, Stage(tuple(sums), _LOG)
-    return Kind(name, stages, "", epsilon=smooth, each=("{top}", "{total}"), pick=(loss, *pick))
+    stages = _TOP, Stage(tuple(sums), _BOTH)
+    return Kind(name, stages, "", epsilon=smooth, each=("{top}", "{over}"), pick=(loss, *pick))
 
 
 @functools.cache
 def nll_back(weight: bool, smooth: bool) -> Kind:
-    """The gradient by the logits, from them, their largest, the log-sum-exp relative to it, target or -1, and the row's factor.
+    """The gradient by the logits, from them, the row's largest and the factor of raised exponentials, target or -1, and the row's factor.
 
     With both also from the factor of probabilities, the target's weight, and the weights of classes.
     """
-    hit, spread, own = "(position == v3 ? {one} : ({S})(0))", "", "{exp}((v0 - v1) - v2)"
-    if smooth:
-        hit, spread = hit.replace("{one}", "({S})(1 - eps)"), " - ({S})(eps) / count"
+    slope, hit = "{raised}(v0 - v1) * v2", "({S})(1 - eps)" if smooth else "({S})(1)"
     if smooth and weight:
-        own, hit, spread = own + " * v5", hit + " * v6", spread + " * v7"
-    hit = hit.replace("{one}", "({S})(1)")
-    text = f"(v3 < ({{M}})(0) ? ({{S}})(0) : ({own} - {hit}{spread}) * v4)"
-    name = "nll_back" + "_w" * weight + "_smooth" * smooth
-    return Kind(name, (), text, positions=True, integers=(3,), epsilon=smooth)
+        slope, hit = slope + " * v5", hit + " * v6"
+    if smooth:
+        slope += " - ({S})(eps) / count" + " * v7" * weight
+    return Kind(
+        "nll_back" + "_w" * weight + "_smooth" * smooth,
+        (),
+        "(v3 < ({M})(0) ? ({S})(0) : slope * v4)",
+        define=(("slope", slope),),
+        spot=("slope", 3, f"slope - {hit}"),
+        integers=(3,),
+        epsilon=smooth,
+    )
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """Losses of class indices: a kernel over the rows forward, which finds what every target needs, and a kernel backward.
 
 The graph of a cross entropy has torch's two nodes, log_softmax below nll_loss, but no log-probabilities are in memory. What passes between them
-is a gradient that nobody computes: the lower node recognises it and makes its own from the logits and their log-sum-exp. Whoever puts something
+is a gradient that nobody computes: the lower node recognises it and makes its own from the logits and the sum of their exponentials. Whoever puts something
 else in its place (a hook, a second derivative) gets the plain formulas. Knows no checks of shapes; losses.py has them.
 """
 
@@ -45,13 +45,13 @@ def cross_entropy(
     """
     own = _own(input, weight, dim)
     kind = kinds.nll(own is not None, smoothing > 0)
-    top, log_sum, loss, *more, hit = _rows(kind, input, own, target, ignore, dim, smoothing)
+    top, over, loss, *more, hit = _rows(kind, input, own, target, ignore, dim, smoothing)
     factor = more[0] if more else None
     value, total = _reduced(loss, factor, hit, reduction, input, target)
     if not graph.needs_grad(input):
         return value
     saved = {"hit": hit, "factor": factor, "total_weight": total, "dim": dim, "dtype": input.dtype}
-    below = {"top": top, "log_sum": log_sum, "hit": hit, "dim": dim}
+    below = {"top": top, "over": over, "hit": hit, "dim": dim}
     if smoothing:
         saved |= below | {
             "self": input,
@@ -232,7 +232,7 @@ def _smooth_back(ctx: Any, g: Tensor) -> Tensor:
 def _by_logits(ctx: Any, factor: Tensor, kind: kinds.Kind, weights: Sequence[Tensor] = ()) -> tuple:
     """What computes the gradient by the logits in one kernel, from the gradient of each row's loss."""
     x, dim = ctx.self, ctx.dim
-    numbers = (ctx.top, ctx.log_sum, ctx.hit, _once(factor, x.shape), *weights)
+    numbers = (ctx.top, ctx.over, ctx.hit, _once(factor, x.shape), *weights)
     rows = [_along(v, dim) for v in numbers]
     return kind, (x, *rows, ctx.own) if weights else (x, *rows), (dim,), x.dtype
 
