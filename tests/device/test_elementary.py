@@ -38,7 +38,7 @@ ONE: dict[str, tuple[Callable, float]] = {
     "erf": (sp.erf, 1.2),
     "erfc": (sp.erfc, 4.5),
     "sigmoid": (sp.expit, 2.2),
-    "log1p_exp": (lambda x: np.log1p(np.exp(-np.abs(x))), 2),
+    "log1p_exp": (lambda x: np.log1p(np.exp(-np.abs(x))), 1.9),
 }
 NOT_POSITIVE = {"log1p_exp"}  # functions of what is not
 TWO: dict[str, tuple[Callable, float]] = {

@@ -41,6 +41,7 @@ COL_BYTES = 1 << 14
 COL_VECTORS = 256
 # Vectors of a row, for rows to be read one by one as they lie: least, most, and most of a state that else sees several rows together.
 SHORT = (8, 64, 24)
+WIDEST = 16  # lanes of the widest registers
 # States that registers hold, for many short rows to be read one by one; and elements that are worth a kernel for a row's length.
 NARROW, NARROW_LEAST = 28, 1 << 17
 # Numbers of a row from which its lanes are joined beside those of others, and from which alone; four times as many where that asks for NaN.
@@ -176,7 +177,7 @@ def _plan(
         state.paired = compute
         source, cut = _in_parts(source, cut, state.dt)
     reader = read(row, [state.dt] * len(values) if pairs else values)
-    unroll = 1 if gpu else _unroll(reader, state, row)
+    unroll = 1 if gpu else _unroll(backend, reader, state, row)
     lanes: Division | None = None
     narrow = 0
     if not cut.nout:
@@ -272,11 +273,13 @@ def _weight(reader: Reader, state: State) -> int:
     return weight + (0 if state.light else 8) + 2 * len(state.block)
 
 
-def _unroll(reader: Reader, state: State, row: bool) -> int:
+def _unroll(backend: Backend, reader: Reader, state: State, row: bool) -> int:
     """How many vectors a CPU work-item reads in one step: neighbours of a row, or rows at the same place."""
     weight = _weight(reader, state) - 1
-    if weight > 8:
-        return 2 if weight <= 16 else 1
+    if (
+        weight > 8
+    ):  # of what an element takes registers are full, the sooner where two of them make a vector
+        return 1 if weight > 16 or (row and backend.info.native_lanes < WIDEST) else 2
     if not row:
         return 8
     return 4 if len(state.block) <= 2 else 2  # the accumulators stay in registers

@@ -308,8 +308,8 @@ def binary_cross_entropy_with_logits(
         _computed("log_sigmoid_cpu", input, target, into=target)
     graph.refuse_gradient("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     x, y = input.detach(), target.detach()
-    positive = 1.0 if pos_weight is None else (pos_weight.detach() - 1) * y + 1
-    value = (1 - y) * x - log_sigmoid(x) * positive
+    factor = None if pos_weight is None else (pos_weight.detach() - 1) * y + 1
+    value = (1 - y) * x - (log_sigmoid(x) if factor is None else log_sigmoid(x) * factor)
     value = value if weight is None else value * weight
     if value.dtype is not target.dtype and target.dtype.category == 2:
         value = value.to(target.dtype)  # the product goes into 1 - target
