@@ -10,15 +10,17 @@ CPU        forward: a work-item per run of output rows. Columns [lo, hi) have wh
            moved back to end at hi; the others one by one. Backward: a work-item per run of planes adds up in its own memory;
            where windows lie side by side (`apart`) there is nothing to add up, and runs of columns go lanes at a time,
            past the cache if they are `streamed`. Largest elements are sent back so if each lies in its window.
-           Large results that vectors shorter than a line make are made plane by plane in memory that stays in a cache (`aside`), and go past it from there.
+           Large results are made plane by plane in memory that stays in a cache (`aside`), and go past it from there: where windows lie side by
+           side, what some have made while the next are, so that memory has something to do all the time.
 run        how many columns such windows have, if these are few: averages then add up whole rows of elements, and their columns last. What is read
            so is asked for before: rows pause while their windows are made.
-           For largest elements, how many columns any windows have; rows with a nan are then made one by one.
+           For largest elements, how many columns any windows have; rows with a nan are then made one by one (pool_few.mako).
 W          the type of positions. flat: every window sends back the same element, the first of x.
 GPU        a lane per element of a plane, which walks through planes: where the element lies is worked out once. Backward, it walks
            the windows that can hold it. No atomics: results never vary.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
+<%namespace name="few" file="/pool_few.mako"/>\
 <%
 V = f"{T}{L}" if L > 1 else T
 IV = f"int{L}"
@@ -27,11 +29,13 @@ back = action.endswith('back')
 best = action.startswith('max')
 wide_where = 'u_i32' if W == 'int' else 'u_i64'
 LINE, AHEAD = 64, 4096  # bytes: the second is how far ahead elements are asked for, where windows meet each once
+STRIP = 32  # rows of windows of which a vector of columns is made after the other, if they share what they read: it stays in a cache
+made = f'(long)(k0 == 1 ? a0 * i1 + a1 * k1 : a0 * k0 * i1) * i2'  # elements whose windows have been met
 def positions(at): return at if W == 'int' else f'convert_long{L}({at})'
 def lanes_mask(condition): return f'({condition})' if M == 'int' else f'convert_int{L}({condition})'
 def mask(condition): return f'({condition})' if M == 'int' else f'convert_{M}{L}({condition})'
-def sent(at): return memory.scalar_load('x' if flat else at)
-def sent_vector(at): return f"({V})({memory.scalar_load('x')})" if flat else memory.vector_load(at)
+def sent(at): return 'alike' if flat else memory.scalar_load(at)
+def sent_vector(at): return f"({V})(alike)" if flat else memory.vector_load(at)
 def element(here): return f'(long)({here}) * channels + ch' if last else here
 %>\
 #pragma OPENCL FP_CONTRACT OFF
@@ -42,7 +46,6 @@ ${types()}\
 typedef ${T}4 __attribute__((aligned(${dt.itemsize}))) four_u;
 % endif
 % if aside:
-typedef uint16 __attribute__((aligned(${dt.itemsize}))) clt_unaligned_line;
 % endif
 <%def name="types()">\
 typedef ${I} I;
@@ -114,13 +117,6 @@ ${f'(T)(divide ? divide : (long)({count}))' if geometry == 'regular' else f'(T)(
 % endif
         }
 </%def>\
-## Lanes of one row, stride columns apart; nothing beyond the last lane's element is read.
-<%def name="strided(pointer)">\
-<%
-if stride == 1: text = memory.vector_load(pointer)
-elif stride == 2: text = f"({V})(({memory.vector_load(pointer)}).even, ({memory.vector_load(f'{pointer} + {L - 1}')}).odd)"
-else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for k in range(L))})"
-%>${text}</%def>\
 <%def name="vector()">\
         {
           const I first = c * s2 - p2;
@@ -143,7 +139,7 @@ else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for 
           const ${V} total = ${' + '.join(f"(({V})({', '.join(f'total{(j * run + k) // L}.s{(j * run + k) % L:x}' for j in range(L))}))" for k in range(run))};
 % else:
             for (I t = 0; t < k2; ++t) {
-              const ${V} v = ${strided('x + here')};
+              const ${V} v = ${few.strided('x + here')};
 % if best:
               const ${M}${L} better = (v > top) | (v != v);
               top = better ? v : top;
@@ -166,54 +162,6 @@ else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for 
 % else:
           const T by = e0 > b0 && e1 > b1 ? (T)(divide ? divide : (long)(c0 * c1 * k2)) : (T)1;
           ${memory.vector_store('y + o + c', f'total / ({V})(by)')};
-% endif
-        }
-</%def>\
-## Largest elements of windows of few columns. No comparison waits for whether what was largest is nan: that is noted for the row. At its `edge`,
-## windows begin one column before it.
-<%def name="vector_of_few(edge=False)">\
-        {
-          const I first = ${0 if edge else 'c * s2 - p2'};
-          ${V} top = (${V})(${lowest});
-% if indices:
-          ${IV} at = (int)((b0 * i1 + b1) * i2 + first) + ${f'max({ids} * 2 - 1, 0)' if edge else f'{ids} * (int)s2'};
-% endif
-          for (I j0 = b0; j0 < e0; ${step(0)}) for (I j1 = b1; j1 < e1; ${step(1)}) {
-            const I here = (j0 * i1 + j1) * i2 + first;
-% if indices:
-            const ${IV} places = (int)here + ${f'{ids} * 2 - 1' if edge else f'{ids} * (int)s2'};
-% endif
-% if stride == 2:
-% for k in range(2 if run == 2 else 0):
-            CLT_PREFETCH(x + here + ${k * L + AHEAD // dt.itemsize});
-% endfor
-            const ${V} low = ${memory.vector_load('x + here')}, high = ${memory.vector_load(f'x + here + {L}')};
-            const ${V} even = (${V})(low.even, high.even), odd = (${V})(low.odd, high.odd);
-% if edge:
-            const ${V} before = (${V})((${T})(${lowest}), ${', '.join(f'odd.s{k:x}' for k in range(L - 1))});
-% endif
-% endif
-<%
-columns = [capture(strided, f'x + here + {t}').strip() if stride != 2 or t > 1 else ('even', 'odd')[t] for t in range(run)]
-if edge: columns = ['before', 'even', 'odd']
-%>\
-% for t, column in enumerate(columns):
-            {
-              const ${V} v = ${column};
-              const ${M}${L} better = v > top;
-              top = better ? v : top;
-% if indices:
-              at = ${lanes_mask('better')} ? places + ${t} : at;
-% endif
-% if dt.is_floating_point:
-              nan = ${lanes_mask('v != v')} ? (${IV})(-1) : nan;
-% endif
-            }
-% endfor
-          }
-          ${memory.vector_store('y + o + c', 'top')};
-% if indices:
-          *(__global ${wide_where} *)(where + o + c) = ${positions('at')};
 % endif
         }
 </%def>\
@@ -298,6 +246,11 @@ at_type = IV if L > 1 else 'I'
           ${store(f'y + {target} + ch', f'total / ({V})(by)')};
 % endif
 </%def>\
+## Lines of the result that lie before element `end` of the plane go past the cache.
+<%def name="write_until(end)">\
+      for (const long end = ${end}; written + ${LINE // dt.itemsize} <= end; written += ${LINE // dt.itemsize})
+        CLT_STREAM(*(__global const uint16 *)(r + written), (__global uint16 *)(out + written));
+</%def>\
 <%def name="run_stores()">\
 % for k in range(run):
 % if streamed:
@@ -335,6 +288,9 @@ __kernel void ${fn}(__global const ${dt.cl} *x, __global ${dt.cl} *y\
 % endif
 ) {
   x += x0;
+% if flat:
+  const T alike = ${memory.scalar_load('x')};
+% endif
 <% each = ' * channels' if last else '' %>\
   const long isize = (long)i0 * i1 * i2${each}, osize = (long)o0 * o1 * o2${each};
 % if geometry == 'fractional':
@@ -379,6 +335,38 @@ ${largest_of_plane()}\
   long plane = begin / ((long)o0 * o1);
   I a1 = (I)(begin % o1), a0 = (I)(begin / o1 % o0);
   x += plane * isize;
+% if strips:
+  for (long row = begin, rows; row < end; row += rows) {
+      const long o = row * o2;
+      rows = min(min(end - row, (long)(o1 - a1)), ${STRIP}L);
+      ${span(0, 'a0')}
+      ${IV} nan = 0;
+      I c = lo, alone = lo;
+      if (p2 == 1 && hi >= ${L}) {
+        c = 0;
+${few.strip(edge=True)}\
+        c = ${L};
+        alone = 0;
+      }
+      for (; c < hi; c += ${L}) {
+        c = min(c, hi - ${L});
+${few.strip()}\
+      }
+      if (CLT_ANY_${IV}(nan)) alone = o2;
+      for (I k = 0; k < rows; ++k) {
+        ${span(1, '(a1 + k)')}
+        for (c = 0; c < alone; ++c)
+${single('c', 'o + k * o2 + c')}\
+        for (c = max(hi, alone); c < o2; ++c)
+${single('c', 'o + k * o2 + c')}\
+      }
+      a1 += (I)rows;
+      if (a1 == o1) {
+        a1 = 0;
+        if (++a0 == o0) { a0 = 0; ++plane; x += isize; }
+      }
+  }
+% else:
   for (long row = begin; row < end; ++row) {
       const long o = row * o2;
 ${drawn()}\
@@ -398,14 +386,14 @@ ${across('(o + c) * channels')}\
 % if stride == 2 and run == 3:
       if (p2 == 1 && hi >= ${L}) {
         c = 0;
-${vector_of_few(edge=True)}\
+${few.vector(edge=True)}\
         c = ${L};
         alone = 0;
       }
 % endif
       for (; c < hi; c += ${L}) {
         c = min(c, hi - ${L});
-${vector_of_few()}\
+${few.vector()}\
       }
       if (CLT_ANY_${IV}(nan)) alone = o2;
       for (c = 0; c < alone; ++c)
@@ -430,6 +418,7 @@ ${single('c', 'o + c')}\
         if (++a0 == o0) { a0 = 0; ++plane; x += isize; }
       }
   }
+% endif
 % elif gpu:
   const I here = (I)get_global_id(0);
   if (here >= (I)isize) return;
@@ -462,7 +451,11 @@ ${single('c', 'o + c')}\
   for (long plane = begin; plane < end; ++plane) {
       __global const ${dt.cl} *g = x + plane * osize;
 % if aside:
-      __global ${dt.cl} *r = aside + get_global_id(0) * (isize + ${2 * LINE // dt.itemsize});
+      __global ${dt.cl} *const out = y + plane * isize;
+      __global ${dt.cl} *r = aside + get_global_id(0) * ((isize + ${(page + 2 * LINE) // dt.itemsize}) / ${LINE // dt.itemsize} * ${LINE // dt.itemsize});
+      r += ((size_t)out - (size_t)r) % ${page} / ${dt.itemsize};
+      const long lines = min(isize, (long)(-(size_t)out % ${LINE}) / ${dt.itemsize});
+      long written = lines;
 % else:
       __global ${dt.cl} *r = y + plane * isize;
 % endif
@@ -476,7 +469,11 @@ ${single('c', 'o + c')}\
 % endif
 % if best and apart:
       __global const int *at = where + plane * osize;
-      for (I a0 = 0; a0 < o0; ++a0) for (I a1 = 0; a1 < o1; ++a1) for (I c = 0; c < o2; c += ${L}) {
+      for (I a0 = 0; a0 < o0; ++a0) for (I a1 = 0; a1 < o1; ++a1) {
+% if aside:
+${write_until(made)}\
+% endif
+       for (I c = 0; c < o2; c += ${L}) {
         c = min(c, o2 - ${L});
         const I o = (a0 * o1 + a1) * o2 + c;
         const ${V} v = ${sent_vector('g + o')} + (${V})(0);
@@ -491,6 +488,7 @@ ${single('c', 'o + c')}\
           __global ${dt.cl} *to = r + here;
           ${run_stores()}
         }
+       }
       }
 % elif best:
       __global const ${W} *at = where + plane * osize;
@@ -500,6 +498,9 @@ ${single('c', 'o + c')}\
       }
 % else:
       for (I a0 = 0; a0 < o0; ++a0) for (I a1 = 0; a1 < o1; ++a1) {
+% if aside:
+${write_until(made)}\
+% endif
         ${span(0, 'a0')}
         ${span(1, 'a1')}
         I c = 0;
@@ -532,11 +533,9 @@ ${single('c', 'o + c')}\
       }
 % endif
 % if aside:
-      __global ${dt.cl} *out = y + plane * isize;
-      long j = min(isize, (long)(-(size_t)out % ${LINE}) / ${dt.itemsize});
-      for (long i = 0; i < j; ++i) out[i] = r[i];
-      for (; j + ${LINE // dt.itemsize} <= isize; j += ${LINE // dt.itemsize}) CLT_STREAM(*(__global const clt_unaligned_line *)(r + j), (__global uint16 *)(out + j));
-      for (; j < isize; ++j) out[j] = r[j];
+${write_until('isize')}\
+      for (long i = 0; i < lines; ++i) out[i] = r[i];
+      for (; written < isize; ++written) out[written] = r[written];
 % endif
   }
 % endif

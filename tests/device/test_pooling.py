@@ -360,6 +360,35 @@ def test_windows_of_few_columns(
         np.testing.assert_array_equal(few, plain)
 
 
+@pytest.mark.parametrize("window", [(3, 2, 0), (3, 2, 1), (2, 2, 0)], ids=str)
+def test_tall_planes_and_what_they_are_sent_past_the_cache(
+    window: tuple[int, int, int], poisoned: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More rows of windows than are made at a time, planes that begin anywhere in a line; equal elements, nan and a last row without its windows."""
+    store_past_cache(monkeypatch)
+    for shape in ((2, 3, 75, 40), (1, 3, 76, 33), (3, 1, 9, 71)):
+        a = np.round(data(*shape) * 3)
+        a[0, 0, :5] = -np.inf
+        a[-1, -1, 7, ::9] = np.nan
+        x = ct.tensor(a, requires_grad=True)
+        y = F.max_pool2d(x, *window)
+        shown, at = F.max_pool2d(x, *window, return_indices=True)
+        k, s, p = ((v, v) for v in window)
+        values, positions = _largest(np.where(np.isnan(a), 99, a), k, s, p, (1, 1))
+        places = at.cpu().numpy()
+        nans = places[np.isnan(shown.detach().cpu().numpy())]
+        for found in (y, shown):
+            close(found, np.where(values == 99, np.nan, values), 0)
+        assert np.isnan(a[-1, -1].ravel()[nans]).all()
+        rest = values != 99
+        np.testing.assert_array_equal(places[rest], positions[rest])
+        g, want = data(*values.shape, seed=1), np.zeros((shape[0] * shape[1], shape[2] * shape[3]))
+        rows = np.arange(len(want))[:, None]
+        np.add.at(want, (rows, places.reshape(len(want), -1)), g.reshape(len(want), -1))
+        (sent,) = ct.autograd.grad(y, [x], ct.tensor(g))
+        close(sent, want.reshape(shape))
+
+
 def test_nan_wins_and_equal_elements_give_the_first() -> None:
     a = np.zeros((1, 1, 4, 40), np.float32)
     a[0, 0, 1, 3] = a[0, 0, 2, 39] = np.nan

@@ -16,6 +16,7 @@ from ...layouts import numel
 from ..move.copies import dense
 from ..operand import Operand
 from ..pointwise import Memory
+from ..products.product import tile
 from ..region import GPU_GROUP, LINE, empty, is_gpu, lanes_of_planes, past_cache, workers
 from ..source import include, lane_macros, render
 
@@ -27,6 +28,7 @@ Triple = tuple[int, int, int]
 TAPS = (2, 3)  # columns of windows for whose largest elements there are kernels of their own
 # Bytes of a plane up to which it is made in a cache of its own, and goes past the cache from there.
 ASIDE = 1 << 16
+PAGE = 4096  # bytes: as far into one as where it goes lies what is made aside, for a load waits for stores at its own distance into one
 RUN = 8  # columns of windows side by side up to which their number is known to the compiler
 _BATCH = 8  # rows whose sums are made before what they send is
 _ONES, _ZEROS = (1, 1, 1), (0, 0, 0)
@@ -109,6 +111,7 @@ class _Schedule(NamedTuple):
     where: str  # the type of positions
     flat: bool  # what is sent back is one element for all
     run: int  # columns of windows side by side, where few
+    strips: bool  # of windows of three by three that are two apart each row is read once
     aside: bool  # planes are made in memory of a work-item's own and go past the cache from there
 
 
@@ -136,6 +139,9 @@ def _schedule(
         along_plane = one or (back and best and not apart)
         beside = x.shape[-1] if last else high - low
         lanes = _lanes(backend, dt, window, numel(window.size) if along_plane else beside)
+    strips = lanes > 1 and run == 3 and best and not back and _by_strips(window)
+    if strips:  # what is kept from row to row is to stay in registers
+        lanes = min(lanes, tile(backend, "double" if dt.reg in ("double", "long") else "float")[1])
     one = one and lanes > 1
     row = window.size[2] * dt.itemsize
     large = (
@@ -143,8 +149,7 @@ def _schedule(
     )
     streamed = large and apart and lanes > 1 and not (row | y.buffer.address) % LINE
     streamed = streamed and run > 0 and not window.size[2] % run  # the last vector of a row, too
-    # Vectors that are lines are as soon written where they belong.
-    aside = large and apart and lanes * dt.itemsize < LINE and not streamed
+    aside = large and (apart or best) and not streamed
     aside = aside and numel(window.size) * dt.itemsize <= ASIDE
     stride = min(window.stride[2], 3) if lanes > 1 and not (last or back or one) else 0
     apart = apart and (lanes > 1 or not best)
@@ -158,8 +163,14 @@ def _schedule(
         kind,
         _is_flat(x) and back,
         run if lanes > 1 else 0,
+        strips,
         aside,
     )
+
+
+def _by_strips(window: Window) -> bool:
+    """Whether windows are three by three and two apart: one row of them and the next meet in a row of elements."""
+    return (window.kernel, window.stride[1:], window.dilation) == ((1, 3, 3), (2, 2), _ONES)
 
 
 def _is_flat(x: Operand) -> bool:
@@ -191,14 +202,14 @@ def _kernel(
     """Build one kernel of pool.mako."""
     gpu = is_gpu(backend)
     backend.require(dt)
-    lanes, stride, apart, streamed, one, where, flat, run, aside = schedule
-    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_int' * (where == 'int')}{'_flat' * flat}{f'_run{run}' if run else ''}{'_aside' * aside}{'_gpu' if gpu else ''}"
+    lanes, stride, apart, streamed, one, where, flat, run, strips, aside = schedule
+    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_int' * (where == 'int')}{'_flat' * flat}{f'_run{run}' if run else ''}{'_strips' * strips}{'_aside' * aside}{'_gpu' if gpu else ''}"
     head, memories = _headers(dt, lanes, streamed or aside), _memories(dt, lanes)
     head += include("all_lanes") * (run > 0 and action == "max") + include("ahead") * (run > 0)
     text = render(
         "pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
         I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, last=last, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
-        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed, one=one, W=where, flat=flat, run=run, aside=aside,
+        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed, one=one, W=where, flat=flat, run=run, strips=strips, aside=aside, page=PAGE,
     )  # fmt: skip
     buffers = 2 + (indices or action == "max_back") + (kind == "fractional") + aside
     index = np.int64 if big else np.int32
@@ -261,9 +272,8 @@ def _launch(
     )
     buffers = [o.buffer for o in (x, y, where, samples) if o is not None]
     if schedule.aside:  # and a line between planes that work-items write
-        buffers.append(
-            backend.alloc(global_size[0] * (numel(window.size) * x.dtype.itemsize + 2 * LINE))
-        )
+        plane = numel(window.size) * x.dtype.itemsize
+        buffers.append(backend.alloc(global_size[0] * (plane + PAGE + 2 * LINE)))
     backend.launch(
         kernel,
         global_size,
