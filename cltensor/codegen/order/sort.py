@@ -161,12 +161,8 @@ def _sort_rows(sorting: _Sorting) -> None:
     """CPU: whole rows, or where there are few and long ones, parts of them that are merged."""
     backend, total = sorting.backend, sorting.total
     rows, length = sorting.rows.rows, sorting.rows.length
-    work, units, chunks, ahead = (
-        workers(backend, total),
-        backend.info.compute_units,
-        1,
-        include("ahead"),
-    )
+    work, units, chunks = workers(backend, total), backend.info.compute_units, 1
+    ahead = include("ahead")
     if rows < units and length >= 4 * GRAIN:
         while chunks * rows < units:
             chunks *= 2

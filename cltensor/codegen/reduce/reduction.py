@@ -276,9 +276,8 @@ def _weight(reader: Reader, state: State) -> int:
 def _unroll(backend: Backend, reader: Reader, state: State, row: bool) -> int:
     """How many vectors a CPU work-item reads in one step: neighbours of a row, or rows at the same place."""
     weight = _weight(reader, state) - 1
-    if (
-        weight > 8
-    ):  # of what an element takes registers are full, the sooner where two of them make a vector
+    # Of what an element takes registers are full, the sooner where two of them make a vector.
+    if weight > 8:
         return 1 if weight > 16 or (row and backend.info.native_lanes < WIDEST) else 2
     if not row:
         return 8
