@@ -45,8 +45,6 @@ ${types()}\
 % if apart and dt.cl == dt.reg:
 typedef ${T}4 __attribute__((aligned(${dt.itemsize}))) four_u;
 % endif
-% if aside:
-% endif
 <%def name="types()">\
 typedef ${I} I;
 typedef ${T} T;

@@ -46,7 +46,10 @@ def merged(backend: Backend, keys: Operand, sizes: Sequence[int]) -> tuple[Opera
     """Return where runs of equal ones of the sorted `keys` start, and the coordinates (dims, runs) of these places. Waits."""
     rank, n, gpu = len(sizes), keys.shape[0], is_gpu(backend)
     alone = is_small(backend, n)
-    starts = empty(backend, dtypes.int64, (n + 1,)) if alone else _run_starts(backend, keys)
+    if alone:
+        starts = empty(backend, dtypes.int64, (n + 1,))
+    else:
+        starts = compact(backend, first_of_runs(backend, keys))
     count = n if alone else starts.shape[0]
     found = empty(backend, dtypes.int64, (rank, count))
     if count:
@@ -66,7 +69,3 @@ def merged(backend: Backend, keys: Operand, sizes: Sequence[int]) -> tuple[Opera
     if alone:
         count = int(backend.read(starts.buffer, 8 * n, 8).view(np.int64)[0]) if n else 0
     return starts._replace(shape=(count,)), found._replace(shape=(rank, count))
-
-
-def _run_starts(backend: Backend, keys: Operand) -> Operand:
-    return compact(backend, first_of_runs(backend, keys))
