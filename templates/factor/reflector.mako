@@ -11,8 +11,8 @@
 </%def>\
 <%def name="add(name)">${joined(name, 'sum', '0', lambda a, b: f"{a} + {b}")}</%def>\
 ## H^H makes the numbers from x[j] on, before row m, to one real number and zeros. v begins with 1; its others replace those below x[j].
-## Declares `factor`, tau, and `end`, that number, which nobody has put into its place. Norms are those of numbers divided by the largest, so
-## that squares neither overflow nor vanish.
+## Declares `factor`, tau, and `end`, that number, which nobody has put into its place. All is found of numbers divided by
+## the largest, so that squares neither overflow nor vanish and H is unitary however small they are.
 <%def name="find(x, j)">\
             const T alpha = ${x}[${j}];
             RV largest = 0;
@@ -31,13 +31,13 @@ ${joined('most', 'size', '0', lambda a, b: f"fmax({a}, {b})")}\
             T sum = SUM(squares);
 ${add('sum')}\
             const T top = alpha / most;
-            const R norm = most * sqrt(REAL(sum) + ${'top.x * top.x + top.y * top.y' if dt.is_complex else 'top * top'}), beta = -copysign(norm, REAL(alpha));
-            T factor = ${'(T)((beta - alpha.x) / beta, -alpha.y / beta)' if dt.is_complex else '(beta - alpha) / beta'}, end = OF_REAL(beta);
-            T divisor = alpha - end;
-            if (plain) factor = 0, end = alpha, divisor = ONE;
+            const R beta = -copysign(sqrt(REAL(sum) + ${'top.x * top.x + top.y * top.y' if dt.is_complex else 'top * top'}), REAL(top));
+            T factor = ${'(T)((beta - top.x) / beta, -top.y / beta)' if dt.is_complex else '(beta - top) / beta'}, end = OF_REAL(beta * most);
+            const F divisor = SPREAD(${'plain ? ONE : DIV(ONE, top - OF_REAL(beta))' if dt.is_complex else 'plain ? 1 : top - beta'});
+            if (plain) factor = 0, end = alpha, most = 1;
             ROWS(i, ${j} + 1) {
-                const F y = LOAD(${x} + i, COUNT(i));
-                STORE(${x} + i, ${'clt_times(y, SPREAD(DIV(ONE, divisor)))' if dt.is_complex else 'y / divisor'}, COUNT(i));
+                const F y = LOAD(${x} + i, COUNT(i)) / most;
+                STORE(${x} + i, ${'clt_times(y, divisor)' if dt.is_complex else 'y / divisor'}, COUNT(i));
             }
             SYNC;
 </%def>\

@@ -11,7 +11,7 @@ from support import close, data
 
 import cltensor as torch
 from cltensor import dtypes, linalg
-from cltensor.codegen.factor import condense, parts, qr, rotations
+from cltensor.codegen.factor import condense, conquer, parts, qr, rotations
 from cltensor.codegen.operand import Operand
 from cltensor.codegen.region import empty, from_host
 
@@ -178,6 +178,89 @@ def test_values_that_repeat_vanish_or_differ_by_orders_of_magnitude() -> None:
         check(data(n, n) * np.float32(size), 1e-5)
     small = linalg.svdvals(torch.tensor(np.diag([1.0, 1e-20, 1e-30]).astype("float32")))
     np.testing.assert_allclose(small.tolist(), [1.0, 1e-20, 1e-30], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_vectors_of_what_has_no_rank_are_orthonormal(kind: str) -> None:
+    """What is left of such a matrix is smaller with each step, down to denormal numbers."""
+    for n in (30, 100):
+        a = np.ones((n, n), kind)
+        check(a, 1e-4)  # times n, the norm
+        a[5] += data(n, dtype=kind) * 1e-3
+        check(a, 1e-4)
+
+
+@pytest.fixture
+def divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have small matrices be divided, several times."""
+    monkeypatch.setattr(conquer, "MANY", 8)
+    monkeypatch.setattr(conquer, "LEAF", 4)
+
+
+@pytest.mark.usefixtures("divided")
+@pytest.mark.parametrize("kind", ["float32", "float64", "complex64"])
+def test_divide_and_conquer(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tol = 1e-5 if dtypes.BY_NAME[kind].to_real().itemsize == 4 else 1e-13
+    for shape in ((8, 8), (3, 9, 9), (31, 31), (64, 64)):
+        a = data(*shape, dtype=kind)
+        check(a, tol)
+        given = torch.tensor(a + dagger(a)), torch.tensor(a)
+        found = linalg.eigh(given[0])[0], linalg.svd(given[1])[1]
+        with monkeypatch.context() as m:
+            m.setattr(conquer, "MANY", 1000)
+            plain = linalg.eigh(given[0])[0], linalg.svd(given[1])[1]
+        for one, other in zip(found, plain, strict=True):
+            close(one / other.abs().amax(), other / other.abs().amax(), tol)
+    for shape in ((20, 13), (13, 20), (2, 12, 17), (40, 11)):
+        a = data(*shape, dtype=kind)
+        u, s, vh = (x.numpy(force=True) for x in linalg.svd(torch.tensor(a), full_matrices=False))
+        close((u * s[..., None, :]) @ vh, a, 10 * tol)
+
+
+@pytest.mark.usefixtures("divided")
+def test_halves_with_the_same_values_and_what_couples_nothing() -> None:
+    """Where nothing is left to find of a merge, or little: values stay, vectors are turned."""
+    n = 40
+    q = np.linalg.qr(data(n, n))[0]
+    for d in (
+        np.zeros(n),
+        np.ones(n),
+        np.repeat([3.0, -2.0], n // 2),
+        np.r_[np.ones(3), np.zeros(n - 3)],
+        1 + 1e-6 * np.arange(n),
+        2.0 ** -np.arange(n),
+    ):
+        for a in (np.diag(d), (q * d) @ q.T):
+            check(a.astype("float32"), 1e-5)
+    check(np.ones((n, n), "float32"), 1e-4)  # times n, the norm
+    for a in (
+        np.triu(np.ones((n, n))),
+        np.eye(n, k=1),
+        2 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1),
+        np.diag(np.abs(np.arange(n) - n // 2.0)) + np.eye(n, k=1) + np.eye(n, k=-1),
+        np.kron(np.eye(4), data(n // 4, n // 4)),
+    ):
+        check(a.astype("float32"), 1e-5)
+    for size in (1e-36, 1e19):
+        check(data(n, n) * np.float32(size), 1e-5)
+
+
+@pytest.mark.usefixtures("divided")
+def test_what_is_divided_is_refused_and_known_by_its_shape_as_other_matrices() -> None:
+    bad = torch.stack([torch.eye(20), torch.full((20, 20), float("nan"))])
+    with pytest.raises(linalg.LinAlgError, match=r"linalg.svd: \(Batch element 1\): .* contained"):
+        linalg.svd(bad)
+    with pytest.raises(linalg.LinAlgError, match=r"linalg.eigh: .* \(error code: 19\)"):
+        linalg.eigh(bad[1])
+    a = torch.empty(2, 20, 20, device="meta")
+    assert [x.shape for x in linalg.svd(a)] == [(2, 20, 20), (2, 20), (2, 20, 20)]
+    assert [x.shape for x in linalg.eigh(a)] == [(2, 20), (2, 20, 20)]
+
+
+def test_large_matrices_are_divided() -> None:
+    assert conquer.divided(1000) == (16, 63)
+    assert conquer.divided(conquer.MANY)[0] > 1
+    check(data(conquer.MANY + 3, conquer.MANY + 3), 1e-4)
 
 
 @pytest.mark.parametrize("shape", [(9, 5), (7, 5), (5, 7), (2, 5, 9)], ids=str)

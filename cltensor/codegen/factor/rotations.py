@@ -81,9 +81,9 @@ def go_on(
         n * n * dt.itemsize * count,
         I=index,
         R=dt.reg,
-        epsilon=_literal(dt, eps),
-        tiny=_literal(dt, np.finfo(dt.np).tiny),
-        bound=_literal(dt, max(10.0, min(100.0, eps**-0.125)) * eps),
+        epsilon=literal(dt, eps),
+        tiny=literal(dt, np.finfo(dt.np).tiny),
+        bound=literal(dt, max(10.0, min(100.0, eps**-0.125)) * eps),
         kept=products is not None,
     )
     if products is not None:
@@ -94,7 +94,8 @@ def _sides(kind: str) -> int:
     return 2 if kind == "singular_values" else 1
 
 
-def _literal(dt: dtypes.dtype, value: SupportsFloat) -> str:
+def literal(dt: dtypes.dtype, value: SupportsFloat) -> str:
+    """Write a number as a kernel has it."""
     return f"{float(value)!r}{'f' if dt.itemsize == 4 else ''}"
 
 

@@ -6,6 +6,7 @@ Owns which of these a copy is. Knows operands and backends, nothing of tensors.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -46,11 +47,12 @@ REPEATED, _PIECE = 1 << 18, 1 << 14
 
 
 def copy_strided(backend: Backend, src: Operand, dst: Operand) -> None:
-    """Copy `src` to `dst` of the same shape and item size; strides of either sign, zero only in
-    `src`.
-    """
+    """Copy `src` to `dst` of the same shape and item size; strides of either sign, zero only in `src`. It is written along its own rows."""
     if not math.prod(src.shape):
         return
+    if any(abs(a) < abs(b) for a, b in itertools.pairwise(dst.strides)):
+        order = sorted(range(len(dst.shape)), key=lambda d: -abs(dst.strides[d]))
+        src, dst = _ordered(src, order), _ordered(dst, order)
     size, n = dst.dtype.itemsize, math.prod(src.shape)
     if is_dense(src) and is_dense(dst):
         if n * size >= _SHARED and src.buffer is not dst.buffer and not is_gpu(backend):
@@ -65,9 +67,9 @@ def copy_strided(backend: Backend, src: Operand, dst: Operand) -> None:
         return
     if _copied_by_blocks(backend, src, dst):
         return
-    order = _along_rows(src)
-    if order is not None:
-        src, dst = _ordered(src, order), _ordered(dst, order)
+    along = _along_rows(src)
+    if along is not None:
+        src, dst = _ordered(src, along), _ordered(dst, along)
     move(backend, "set", dst, src, dst.shape, dst.strides, src.strides)
 
 

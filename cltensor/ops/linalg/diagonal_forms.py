@@ -7,12 +7,10 @@ make of the identity. Knows no gradient.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ... import dtypes, layouts
 from ...autograd.mode import unrecorded
-from ...codegen.factor import condense, parts, qr, rotations
-from ...codegen.operand import Operand
+from ...codegen.factor import condense, conquer, parts, qr
 from ...runtime import get_backend
 from .. import core
 from ..composite import at_once
@@ -20,7 +18,8 @@ from ..core import Tensor
 from ..replay import Replayed
 from ..row import FUNCTIONS
 from . import factors
-from .matrices import LinAlgError, diag, diagonal
+from .diagonal_values import diagonalized, eigenvectors, singular_vectors
+from .matrices import diag, diagonal
 
 # The smallest ratio of sides from which on LAPACK, too, factorizes A = Q R first, and goes on with R.
 _LONG = 11 / 6
@@ -94,77 +93,14 @@ def _general(xs: Sequence[Tensor]) -> list[Tensor]:
     return [scale, *_condensed([narrow], False)]
 
 
-def _flat(x: Tensor) -> Operand:
-    """View diagonals (…, n) as [count, n]."""
-    n = x.shape[-1]
-    return core.kernel_operand(x)._replace(shape=(x.numel() // n, n), strides=(n, 1))
-
-
-@Replayed.of_memory
-def _rotated(xs: Sequence[Tensor], kind: str, vectors: bool, lower: bool) -> list[Tensor | None]:
-    """Make matrices, their diagonals and what stands beside them (…, n), diagonal, as far as there is room for rotations.
-
-    `lower`: bidiagonal ones are lower triangles. Returns the lists of rotations, and their products as `rotations.begin` has them.
-    """
-    d, e = map(_flat, xs)
-    backend, dev = get_backend(xs[0].device), xs[0].device
-    with backend.lock:
-        lists, products = rotations.begin(backend, kind, d, vectors)
-        rotations.go_on(backend, kind, d, e, lists, products, lower)
-    return [None if x is None else core.result(x, dev) for x in (*lists, products)]
-
-
-def _diagonalized(
-    kind: str,
-    values: Tensor,
-    beside: Tensor,
-    vectors: bool,
-    function: str,
-    lower: bool = False,
-) -> Tensor:
-    """Overwrite diagonals (…, n) by the values; return the vectors as `rotations.begin` has them. Waits for the device."""
-    found = _rotated([values, beside], kind, vectors, lower)
-    states, products = found[0], found[3]
-    if states.is_meta:
-        return products
-    backend = get_backend(values.device)
-    while True:
-        codes: Any = states._host()[:, 1]
-        if (codes == 2).any():
-            raise LinAlgError(_failed(kind, values, beside, int((codes == 2).argmax()), function))
-        if not codes.any():
-            return products
-        states_of, *lists = (None if x is None else core.kernel_operand(x) for x in found)
-        assert states_of is not None
-        with backend.lock:
-            rotations.go_on(
-                backend,
-                kind,
-                _flat(values),
-                _flat(beside),
-                rotations.Lists(states_of, lists[0], lists[1]),
-                lists[2],
-            )
-
-
-def _failed(kind: str, values: Tensor, beside: Tensor, where: int, function: str) -> str:
-    place = f"(Batch element {where}): " if values.ndim > 1 else ""
-    n = values.shape[-1]
-    left = values.reshape(-1, n)[where].sum() + beside.reshape(-1, n)[where, : n - 1].sum()
-    if kind == "singular_values" and not bool(left.isfinite()):
-        why = "contained non-finite values."
-    else:
-        why = f"is ill-conditioned or has too many repeated {kind.replace('_', ' ')} (error code: {max(n - 1, 1)})."
-    return f"{function}: {place}The algorithm failed to converge because the input matrix {why}"
-
-
 def _in_order(rows: Tensor, order: Tensor, signs: Tensor | None, dtype: dtypes.dtype) -> Tensor:
     """Take vectors by rows, as `rotations.begin` has them, as (sides, …, n, n) in an order (…, n), after the first side's were given signs."""
-    n = order.shape[-1]
-    rows = rows.narrow(-1, 0, n).reshape(-1, *order.shape, n)
+    *batch, n = order.shape
+    rows = rows.narrow(-1, 0, n).reshape(-1, *batch, rows.shape[-2], n)
     if signs is not None:
         rows = rows * FUNCTIONS["stack"]([signs, FUNCTIONS["ones_like"](signs)]).unsqueeze(-1)
-    return rows.gather(-2, order.unsqueeze(-1).expand(rows.shape)).to(dtype)
+    order = order.unsqueeze(-1).expand(len(rows), *order.shape, n)
+    return rows.gather(-2, order).to(dtype)
 
 
 @at_once
@@ -176,31 +112,31 @@ def _sizes_in_order(xs: Sequence[Tensor], descending: bool) -> list[Tensor]:
 
 
 @at_once
-def _eigenvectors(xs: Sequence[Tensor], dtype: dtypes.dtype) -> list[Tensor]:
-    """Return sorted eigenvalues (…, n), and the eigenvectors as rows. Operands: values, powers of 2, vectors as rows, reflectors."""
+def _eigenvectors(xs: Sequence[Tensor], n: int, dtype: dtypes.dtype) -> list[Tensor]:
+    """Return sorted eigenvalues (…, n), and the eigenvectors as rows. Operands: values, n or more, powers of 2, vectors as rows, reflectors."""
     values, scale, rows, *reflectors = xs
-    values, order = values.sort(-1)
+    values, order = (x.narrow(-1, 0, n) for x in values.sort(-1))
     x = _in_order(rows, order, None, dtype)[0]
-    if order.shape[-1] > 1:
-        x = _reflected([*reflectors, x], 1, order.shape[-1])[0]
+    if n > 1:
+        x = _reflected([*reflectors, x], 1, n)[0]
     return [values * scale, x.contiguous()]
 
 
 @at_once
 def _singular_vectors(
-    xs: Sequence[Tensor], dtype: dtypes.dtype, columns: int, turned: bool
+    xs: Sequence[Tensor], n: int, dtype: dtypes.dtype, columns: int, turned: bool
 ) -> list[Tensor]:
     """Return sorted singular values (…, n), the left vectors as rows, and the right ones as columns, conjugated.
 
     So many `columns` are made of the longer ones, which are the left ones, or the right ones where the matrix was `turned`. Operands: values
-    with signs, powers of 2, right and left vectors as rows, the longer reflectors and the shorter ones.
+    with signs, or without and n or more, powers of 2, right and left vectors as rows, the longer reflectors and the shorter ones.
     """
     values, scale, rows, v, v_inverse, u, u_inverse = xs
-    n = values.shape[-1]
-    s, order = values.abs().sort(-1, descending=True)
-    signs = FUNCTIONS["where"](values < 0, -1.0, 1.0).to(values.dtype)
+    more = values.shape[-1] - n
+    s, order = (x.narrow(-1, more, n) for x in values.abs().sort(-1, descending=True))
+    signs = None if more else FUNCTIONS["where"](values < 0, -1.0, 1.0).to(values.dtype)
     right, left = _in_order(rows, order, signs, dtype)
-    long, short = (right, left) if turned else (left, right)
+    long, short = (right, left) if turned and not more else (left, right)
     long = _reflected([v, v_inverse, long], 0, columns)[0]
     if n > 1:
         short = _reflected([u, u_inverse, short], 1, n)[0]
@@ -219,10 +155,14 @@ def eigh(A: Tensor, upper: bool, vectors: bool, function: str) -> tuple[Tensor, 
             values = A.new_empty(A.shape[:-1], dtype=A.dtype.to_real())
             return values, A.new_empty(A.shape) if vectors else None
         scale, values, beside, *reflectors = _hermitian([A], upper)
-        rows = _diagonalized("eigenvalues", values, beside, vectors, function)
+        n = A.shape[-1]
+        if vectors and n >= conquer.MANY:
+            values, rows = eigenvectors(values, beside, function)
+        else:
+            rows = diagonalized("eigenvalues", values, beside, vectors, function)
         if not vectors:
             return _sizes_in_order([values, scale], False)[0], None
-        values, x = _eigenvectors([values, scale, rows, *reflectors], A.dtype)
+        values, x = _eigenvectors([values, scale, rows, *reflectors], n, A.dtype)
     return values, factors.by_columns(x)
 
 
@@ -248,11 +188,14 @@ def svd(
         if long >= _LONG * short and long > short:
             return _of_long(tall, full, vectors, function, turned)
         scale, values, beside, *reflectors = _general([tall])
-        rows = _diagonalized("singular_values", values, beside, vectors, function, turned)
+        if vectors and short >= conquer.MANY:
+            values, rows = singular_vectors(values, beside, function)
+        else:
+            rows = diagonalized("singular_values", values, beside, vectors, function, turned)
         if not vectors:
             return None, _sizes_in_order([values, scale], True)[0], None
         given = [values, scale, rows, *reflectors]
-        s, u, vh = _singular_vectors(given, A.dtype, long if full else short, turned)
+        s, u, vh = _singular_vectors(given, short, A.dtype, long if full else short, turned)
     return factors.by_columns(u), s, factors.by_columns(vh)
 
 

@@ -1,0 +1,170 @@
+"""Vectors of tridiagonal and bidiagonal matrices by divide and conquer: from those of two halves to those of the whole.
+
+A merge is the problem of a diagonal matrix and one more row, or product z z^T, whose roots and vectors are independent of each other; most of the operations
+are the product of the halves' vectors with its vectors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import dtypes
+from ..operand import Operand
+from ..region import empty, index_type, is_gpu, run
+from ..source import include, lane_macros
+from .parts import lanes_of
+from .rotations import literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...runtime import Backend
+
+LEAF = 32  # rows of a block that is not divided, at least
+MANY = 160  # rows of a matrix from which on it is divided
+
+
+def divided(n: int) -> tuple[int, int]:
+    """Return into how many blocks, a power of 2, n rows are divided, and how many rows they have: together n or a few more."""
+    blocks = 1
+    while n >= 2 * LEAF * blocks:
+        blocks *= 2
+    return blocks, -(-n // blocks)
+
+
+def merge(
+    backend: Backend,
+    values: Operand,
+    order: Operand,
+    vectors: Operand,
+    beside: Operand,
+    diagonal: Operand | None = None,
+) -> tuple[Operand, Operand]:
+    """Merge pairs of blocks: return their values [count, 2 m], in no order, and what multiplies the blocks' vectors, [sides, count, 2 m, 2 m'].
+
+    values: [2 count, m], which is overwritten. order: the places of their sorted ones, int64. vectors: [2 count, m, m], as columns. beside: what stands beside the
+    diagonals of the whole matrices, [2 count m] or so that a merge is blocks of it. A row of the result is longer than 2 m: of whole vectors, an odd number of cache
+    lines, as others share places in a cache.
+
+    With a `diagonal`, as long, these are singular values of bidiagonal matrices, m - 1 by m, the last value being no value, above all others; `vectors` are the right ones, and sides
+    are two, the right one first; left vectors have m rows, too, of which the last is the row that follows the block.
+    """
+    (blocks, m), dt, gpu = values.shape, values.dtype, is_gpu(backend)
+    count, both, squares = blocks // 2, 2 * m, diagonal is not None
+    lanes = lanes_of(backend, dt)
+    line = max(lanes, 64 // dt.itemsize)
+    step = (-(-both // line) | 1) * line
+    groups, sides = -(-both // lanes), 1 + squares
+
+    def made(kind: dtypes.dtype, *shape: int) -> Operand:
+        return empty(backend, kind, (count, *shape))
+
+    poles, weights, origins, offsets, exact = (made(dt, step) for _ in range(5))
+    places, states, sizes = made(dtypes.int32, both), made(dtypes.int32, 2), made(dt, 3)
+    turns, numbers, found = made(dtypes.int32, both, 2), made(dt, both, 2), made(dt, both)
+    columns = empty(backend, dt, (sides, count, both, step))
+    small = count * both * dt.itemsize
+    suffix = f"{dt.code}{'_squares' if squares else ''}"
+    key: dict[str, Any] = {
+        "I": index_type(backend, columns, vectors),
+        "R": dt.reg,
+        "squares": squares,
+    }
+    limits = np.finfo(dt.np)
+    epsilon = literal(dt, limits.eps / 2)
+    given = (values, order, vectors, beside)
+    left = (poles, weights, origins, places, states, sizes, turns, numbers)
+    run(
+        backend,
+        "factor/deflate",
+        f"deflate_{suffix}",
+        [x.buffer for x in (*given, *left, *([] if diagonal is None else [diagonal]))],
+        [count, m, step],
+        (count, 1) if gpu else count,
+        8 * small,
+        epsilon=epsilon,
+        tiny=literal(dt, limits.tiny),
+        **key,
+    )
+    key |= {"J": "long" if dt.itemsize == 8 else "int", "V": lanes, "gpu": gpu}
+    roots = (poles, weights, states, sizes, origins, offsets)
+    run(
+        backend,
+        "factor/secular",
+        f"secular_{suffix}",
+        [x.buffer for x in roots],
+        [count, step, groups],
+        count * groups,
+        4 * small,
+        epsilon=epsilon,
+        headers=lane_macros(lanes, double=dt.itemsize == 8) + include("all_lanes"),
+        **key,
+    )
+    run(
+        backend,
+        "factor/secular_weights",
+        f"secular_weights_{suffix}",
+        [x.buffer for x in (poles, weights, states, origins, offsets, exact)],
+        [count, step, groups],
+        count * groups,
+        5 * small,
+        **key,
+    )
+    made_of = (poles, exact, places, states, origins, offsets, turns, numbers, values)
+    run(
+        backend,
+        "factor/secular_vectors",
+        f"secular_vectors_{suffix}",
+        [x.buffer for x in (*made_of, *([sizes] if squares else []), found, columns)],
+        [count, both, step, groups],
+        sides * count * groups,
+        columns.nbytes,
+        **key,
+    )
+    return found, columns
+
+
+def made_square(
+    backend: Backend, diagonal: Operand, beside: Operand
+) -> tuple[Operand, Operand, Operand]:
+    """Turn upper bidiagonal blocks of m - 1 rows and m columns to lower ones and a column of zeros; diagonal and beside: [blocks, m].
+
+    Returns the lower ones' diagonals, what stands beside these [blocks, m - 1], and the rotations.
+    """
+    (blocks, m), dt = diagonal.shape, diagonal.dtype
+    d, e = (empty(backend, dt, (blocks, m - 1)) for _ in range(2))
+    numbers = empty(backend, dt, (blocks, m - 1, 2))
+    _between_shapes(backend, [diagonal, beside, d, e, numbers], m, blocks, back=False)
+    return d, e, numbers
+
+
+def made_wide(backend: Backend, vectors: Operand, numbers: Operand) -> Operand:
+    """Apply the rotations of `made_square` to right vectors, columns [blocks, m, m], of which the last belongs to the column of zeros."""
+    blocks, m, _ = vectors.shape
+    made = empty(backend, vectors.dtype, vectors.shape)
+    _between_shapes(backend, [vectors, numbers, made], m, blocks * m, back=True)
+    return made
+
+
+def _between_shapes(
+    backend: Backend, operands: Sequence[Operand], m: int, work: int, back: bool
+) -> None:
+    first, blocks = operands[0], operands[0].shape[0]
+    dt, limits = first.dtype, np.finfo(first.dtype.np)
+    run(
+        backend,
+        "factor/wide",
+        f"made_{'wide' if back else 'square'}_{dt.code}",
+        [x.buffer for x in operands],
+        [blocks, m],
+        work,
+        2 * first.nbytes,
+        I=index_type(backend, *operands),
+        R=dt.reg,
+        epsilon=literal(dt, limits.eps / 2),
+        tiny=literal(dt, limits.tiny),
+        back=back,
+        gpu=is_gpu(backend),
+    )

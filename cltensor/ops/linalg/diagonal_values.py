@@ -1,0 +1,197 @@
+"""From tridiagonal and bidiagonal matrices to their values and vectors: by plane rotations, or, of large ones, by divide and conquer. Knows no gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ... import layouts
+from ...codegen.factor import conquer, rotations
+from ...codegen.operand import Operand
+from ...runtime import get_backend
+from .. import core
+from ..composite import at_once
+from ..core import Tensor
+from ..replay import Replayed
+from ..row import FUNCTIONS
+from .matrices import LinAlgError
+
+
+def _flat(x: Tensor) -> Operand:
+    """View diagonals (…, n) as [count, n]."""
+    n = x.shape[-1]
+    return core.kernel_operand(x)._replace(shape=(x.numel() // n, n), strides=(n, 1))
+
+
+@Replayed.of_memory
+def _rotated(xs: Sequence[Tensor], kind: str, vectors: bool, lower: bool) -> list[Tensor | None]:
+    """Make matrices, their diagonals and what stands beside them (…, n), diagonal, as far as there is room for rotations.
+
+    `lower`: bidiagonal ones are lower triangles. Returns the lists of rotations, and their products as `rotations.begin` has them.
+    """
+    d, e = map(_flat, xs)
+    backend, dev = get_backend(xs[0].device), xs[0].device
+    with backend.lock:
+        lists, products = rotations.begin(backend, kind, d, vectors)
+        rotations.go_on(backend, kind, d, e, lists, products, lower)
+    return [None if x is None else core.result(x, dev) for x in (*lists, products)]
+
+
+def diagonalized(
+    kind: str,
+    values: Tensor,
+    beside: Tensor,
+    vectors: bool,
+    function: str,
+    lower: bool = False,
+    whole: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
+    """Overwrite diagonals (…, n) by the values; return the vectors as `rotations.begin` has them. Waits for the device.
+
+    `whole`: the diagonals that these are blocks of.
+    """
+    found = _rotated([values, beside], kind, vectors, lower)
+    states, products = found[0], found[3]
+    if states.is_meta:
+        return products
+    backend = get_backend(values.device)
+    while True:
+        codes: Any = states._host()[:, 1]
+        if (codes == 2).any():
+            d, e = whole or (values, beside)
+            blocks = len(codes) // (d.numel() // d.shape[-1])
+            raise LinAlgError(_failed(kind, d, e, int((codes == 2).argmax()) // blocks, function))
+        if not codes.any():
+            return products
+        states_of, *lists = (None if x is None else core.kernel_operand(x) for x in found)
+        assert states_of is not None
+        with backend.lock:
+            rotations.go_on(
+                backend,
+                kind,
+                _flat(values),
+                _flat(beside),
+                rotations.Lists(states_of, lists[0], lists[1]),
+                lists[2],
+            )
+
+
+def _failed(kind: str, values: Tensor, beside: Tensor, where: int, function: str) -> str:
+    place = f"(Batch element {where}): " if values.ndim > 1 else ""
+    n = values.shape[-1]
+    left = values.reshape(-1, n)[where].sum() + beside.reshape(-1, n)[where, : n - 1].sum()
+    if kind == "singular_values" and not bool(left.isfinite()):
+        why = "contained non-finite values."
+    else:
+        why = f"is ill-conditioned or has too many repeated {kind.replace('_', ' ')} (error code: {max(n - 1, 1)})."
+    return f"{function}: {place}The algorithm failed to converge because the input matrix {why}"
+
+
+# ------------------------------------------------------------------------------------------- divide and conquer
+
+
+def _padded(d: Tensor, e: Tensor, blocks: int, m: int) -> tuple[Tensor, Tensor]:
+    """Divide diagonals and what stands beside them (…, n) into blocks (…, blocks, m). What fills the last block is coupled to nothing; its value is beyond all others."""
+    *batch, n = d.shape
+    beside = e.narrow(-1, 0, n - 1)
+    edge = d.new_zeros((*batch, blocks * m - n + 1))
+    more = d.abs().amax(-1, keepdim=True) + 2 * beside.abs().amax(-1, keepdim=True)
+    join = FUNCTIONS["cat"]
+    d = join([d, (2 * more + 1).expand(*batch, blocks * m - n)], -1)
+    return d.view(*batch, blocks, m), join([beside, edge], -1).view(*batch, blocks, m)
+
+
+@at_once
+def _apart(xs: Sequence[Tensor], blocks: int, m: int) -> list[Tensor]:
+    """Divide tridiagonal matrices (…, n): return the blocks' diagonals, less what couples them, what stands beside these, and what stood there before, each (…, blocks, m)."""
+    d, e = xs
+    d, beside = _padded(d, e, blocks, m)
+    cut = beside.narrow(-1, m - 1, 1)
+    size, edge = cut.abs(), FUNCTIONS["zeros_like"](cut)
+    before = FUNCTIONS["cat"]([edge.narrow(-2, 0, 1), size.narrow(-2, 0, blocks - 1)], -2)
+    d = d - FUNCTIONS["cat"]([before, d.new_zeros((*d.shape[:-1], m - 2)), size], -1)
+    return [d, FUNCTIONS["cat"]([beside.narrow(-1, 0, m - 1), edge], -1), beside]
+
+
+@Replayed.of_memory
+def _merged(xs: Sequence[Tensor]) -> list[Tensor]:
+    """Do as `conquer.merge`, which says what the operands are."""
+    backend, dev = get_backend(xs[0].device), xs[0].device
+    with backend.lock:
+        found = conquer.merge(backend, *map(core.kernel_operand, xs))
+    return [core.result(x, dev) for x in found]
+
+
+def _conquered(values: Tensor, vectors: Tensor, *beside: Tensor) -> tuple[Tensor, Tensor]:
+    """Merge blocks with values [blocks, m] and vectors [sides, blocks, m, m], as columns, until matrices with what stands `beside` their diagonals (…, blocks, m) are whole."""
+    *batch, blocks, m = beside[0].shape
+    sides = len(vectors)
+    diagonals = [x.view(-1) for x in beside]
+    while blocks > 1:
+        values, columns = _merged([values, values.argsort(-1), vectors[0], *diagonals])
+        vectors = vectors.view(-1, m, m) @ columns.view(-1, m, columns.shape[-1]).narrow(
+            -1, 0, 2 * m
+        )
+        blocks, m = blocks // 2, 2 * m
+        values, vectors = values.view(-1, m), vectors.view(sides, -1, m, m)
+    return values.view(*batch, m), vectors.mT.contiguous()
+
+
+def eigenvectors(values: Tensor, beside: Tensor, function: str) -> tuple[Tensor, Tensor]:
+    """Return the eigenvalues (…, n') of tridiagonal matrices (…, n), of which those after the n least are none, and the vectors [1, count, n', n'] as rows."""
+    blocks, m = conquer.divided(values.shape[-1])
+    d, e, coupled = _apart([values, beside], blocks, m)
+    rows = diagonalized("eigenvalues", d, e, True, function, whole=(values, beside))
+    vectors = rows.narrow(-1, 0, m).mT.contiguous()
+    return _conquered(d.view(-1, m), vectors.unsqueeze(0), coupled)
+
+
+@at_once
+def _squares(xs: Sequence[Tensor], blocks: int, m: int) -> list[Tensor]:
+    """Divide upper bidiagonal matrices (…, n): return diagonals and what stands beside them (…, blocks, m), and what `conquer.made_square` makes of them, the last row of each being
+    the one between two blocks.
+    """
+    d, e = xs
+    d, e = _padded(d, e, blocks, m)
+    return [d, e, *_made_square([d, e])]
+
+
+@Replayed.of_memory
+def _made_square(xs: Sequence[Tensor]) -> list[Tensor]:
+    *batch, m = xs[0].shape
+    backend, dev = get_backend(xs[0].device), xs[0].device
+    with backend.lock:
+        d, e, numbers = conquer.made_square(backend, *map(_flat, xs))
+    shape = (*batch, m - 1)
+    made = [x._replace(shape=shape, strides=layouts.contiguous_strides(shape)) for x in (d, e)]
+    return [core.result(x, dev) for x in (*made, numbers)]
+
+
+@Replayed.of_memory
+def _made_wide(xs: Sequence[Tensor]) -> list[Tensor]:
+    backend, dev = get_backend(xs[0].device), xs[0].device
+    with backend.lock:
+        return [core.result(conquer.made_wide(backend, *map(core.kernel_operand, xs)), dev)]
+
+
+@at_once
+def _bordered(xs: Sequence[Tensor], m: int) -> list[Tensor]:
+    """Return the sizes of values [blocks, m - 1] and no value, vectors [2, blocks, m, m], as columns, of which the last are of the identity; from those of square blocks, as rows."""
+    values, rows, numbers = xs
+    pad = FUNCTIONS["constant_pad_nd"]
+    rows = rows.narrow(-1, 0, m - 1).reshape(2, *values.shape, m - 1)
+    corner = pad(values.new_ones((1, 1)), [m - 1, 0, m - 1, 0], 0)
+    signs = FUNCTIONS["where"](values < 0, -1.0, 1.0).to(values.dtype)
+    right, left = pad(rows.mT, [0, 1, 0, 1], 0) + corner
+    right = right * pad(signs, [0, 1], 1).unsqueeze(-2)
+    vectors = FUNCTIONS["stack"]([_made_wide([right, numbers])[0], left])
+    return [pad(values.abs(), [0, 1], float("inf")), vectors]
+
+
+def singular_vectors(values: Tensor, beside: Tensor, function: str) -> tuple[Tensor, Tensor]:
+    """Return the singular values (…, n') of upper bidiagonal matrices (…, n), of which those after the n least are none, and the vectors [2, count, n', n'] as rows, the right ones first."""
+    blocks, m = conquer.divided(values.shape[-1] + 1)
+    diagonal, coupled, d, e, numbers = _squares([values, beside], blocks, m)
+    rows = diagonalized("singular_values", d, e, True, function, True, (values, beside))
+    found, vectors = _bordered([d.view(-1, m - 1), rows, numbers], m)
+    return _conquered(found, vectors, coupled, diagonal)
