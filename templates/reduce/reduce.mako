@@ -261,12 +261,12 @@ ${r.store(acc, L, f'o + {v * L}', str(L) if v < narrow - 1 else 'm', 'rlo')}\
 ## The arrays' beginnings lie in different cache lines of a page: else all would compete for the same few places with the rows;
 ## short rows one by one, for else the processor does not see them follow each other. `ahead`: the next rows are asked for meanwhile.
 <%
-every = (*state.fields, *state.block)
+together = state.together('s_', [f'x{u}' for u in range(U)], L, 'skew + j') if U > 1 else []
+every = (*state.fields, *state.block, *(state.beside if together else ()))
 def reg(t): return t if L == 1 else f"{t}{L}"
 def fetch(): return [f"{reg(t)} s_{n} = A_{n}[w];" for n, t, _ in every]
 def keep(): return [f"A_{n}[w] = s_{n};" for n, t, _ in every]
 m = 'm' if L > 1 else '1'
-together = state.together('s_', [f'x{u}' for u in range(U)], L, 'skew + j') if U > 1 else []
 %>\
   const long g = get_global_id(0), part = g % parts, olo = g / parts * ochunk, ohi = min(olo + ochunk, nout);
   const long rlo = part * pchunk, rhi = min(rlo + pchunk, nred);
@@ -368,6 +368,9 @@ ${r.lines(keep(), 12)}\
 ${r.lines(fetch(), 6)}\
 % if state.block:
 ${r.lines(state.flush('s_', L), 6)}\
+% endif
+% if together:
+${r.lines(state.settle('s_', L), 6)}\
 % endif
 ${r.store('s_', L, f'o + w * {L}', 'm', 'rlo')}\
     }

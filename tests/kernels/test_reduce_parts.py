@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from support import close, data
+import pytest
+from support import close, data, on_device
 
 import cltensor as ct
 from cltensor.codegen.reduce import reduction as family
@@ -44,4 +45,22 @@ def test_parts_are_joined_a_line_of_outputs_at_a_time(on_a_cpu: None) -> None:
             )  # fmt: skip
             found.append(core.result(op, x.device))
         close(found[0], want, 2e-5)
-        assert ct.equal(found[0][3:-5], found[1])
+        whole = 992  # columns in whole vectors; behind them parts see elements one by one
+        assert ct.equal(found[0][3:whole], found[1][: whole - 3])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rows", [9, 600])
+def test_logsumexp_across_memory_of_values_that_rise(rows: int, dtype: str) -> None:
+    """A sum is relative to a value that larger ones replace once they are much larger: at each step, now and then, never, and from -inf."""
+    n = np.arange(rows, dtype=np.float64)[:, None] * np.ones(37)
+    a = np.random.default_rng(rows).standard_normal(n.shape)
+    a += n * np.linspace(-3, 3, 37)
+    a[: rows // 2, ::5] = -np.inf
+    a[:, 1] *= 1e-3
+    x = on_device(a.astype(dtype))
+    want = np.logaddexp.reduce(x.cpu().numpy().astype(np.float64), 0)
+    eps = np.finfo(dtype).eps
+    close(x.logsumexp(0), want, 4 * eps)
+    whole = x.log_softmax(0).cpu().numpy().astype(np.float64)
+    np.testing.assert_allclose(np.exp(whole).sum(0), 1, rtol=1e3 * eps)

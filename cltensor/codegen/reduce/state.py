@@ -69,6 +69,15 @@ class State:
         """See several vectors of values at once, the first at position `index`; nothing where that is no quicker than one by one."""
         return []
 
+    @property
+    def beside(self) -> tuple[tuple[str, str, str], ...]:
+        """(name, C type, initial value) of what `together` keeps beside fields and block until `settle`."""
+        return ()
+
+    def settle(self, p: str, lanes: int) -> list[str]:
+        """Move what is kept beside into the fields, at the end."""
+        return []
+
     def merge(self, d: str, a: str, b: str, lanes: int) -> list[str]:
         """Store into `d` what states `a` and `b` have seen; `d` may be `a`."""
         raise NotImplementedError

@@ -260,7 +260,8 @@ class LogSumExp(State):
     """Largest value and the sum of exp(value - largest), with one exponential per element."""
 
     name, light, ahead = "logsumexp", False, True
-    headers = ("elementary/exp",)
+    headers = ("elementary/exp", "all_lanes")
+    RISE = 16  # by which a value may be above that which the sum is relative to
 
     def _exp(self, lanes: int) -> str:
         return f"clt_exp_neg_{lanes_of(self.base, lanes)}" if self.base == "float" else "exp"
@@ -296,19 +297,44 @@ class LogSumExp(State):
             f"{{ const {kind} m = fmax({a}m, {b}m), s = {part(a)} + {part(b)}; {d}m = m; {d}s = s; }}"
         ]
 
+    @property
+    def beside(self) -> tuple:
+        return (("t", self.base, "-INFINITY"),)
+
     def together(self, p, v, lanes, index=""):
-        if self.base != "float":
-            return []
+        """The sum stays relative to what was the largest value until one is larger by RISE; `t` is the largest of all meanwhile.
+
+        What neighbouring lanes see changes no bit of a lane.
+        """
+        kind, mask = lanes_of(self.base, lanes), lanes_of(self.mask, lanes)
+        zero, one, added = f"({kind})(0)", f"({kind})(1)", f"clt_exp_added_{kind}"
+        lower = (
+            f"({kind})({'5.42101086e-20f' if self.base == 'float' else '5.421010862427522e-20'})"
+        )
+        fallen = select(f"({p}m == n{p})", one, f"clt_exp_neg_{kind}({p}m - n{p})")
+        return [
+            f"{kind} n{p} = {p}t, r{p} = {zero};",
+            *[f"n{p} = {select(f'({x} > n{p})', x, f'n{p}')};" for x in v],
+            f"{p}t = n{p};",
+            f"const {mask} w{p} = ~(n{p} - {p}m <= ({kind})({self.RISE}));",  # so of infinities
+            f"if (CLT_ANY_{mask}(w{p})) {{",
+            f"  {p}s = {select(f'w{p}', f'{p}s * {fallen}', f'{p}s')};",
+            f"  {p}m = {select(f'w{p}', f'n{p}', f'{p}m')};",
+            *[
+                f"  r{p} = {added}(r{p}, {select(f'({x} == {p}m)', zero, f'{x} - {p}m')});"
+                for x in v
+            ],
+            "} else {",
+            *[f"  r{p} = {added}(r{p}, {x} - {p}m);" for x in v],
+            "}",
+            f"{p}s += r{p} * {lower};",
+        ]
+
+    def settle(self, p, lanes):
         kind = lanes_of(self.base, lanes)
-        zero, one = f"({kind})(0)", f"({kind})(1)"
-        top, total = [f"{kind} n{p} = {p}m;"], [f"{kind} r{p} = {zero};"]
-        for x in v:
-            top.append(f"n{p} = {select(f'({x} > n{p})', x, f'n{p}')};")
-            below = select(f"({x} == n{p})", zero, f"{x} - n{p}")
-            total.append(f"r{p} += clt_exp_raised_{kind}({below});")
-        fallen = select(f"({p}m == n{p})", one, f"{self._exp(lanes)}({p}m - n{p})")
-        lower = f"({kind})(5.42101086e-20f)"
-        return [*top, *total, f"{p}s = {p}s * {fallen} + r{p} * {lower};", f"{p}m = n{p};"]
+        top = select(f"({p}t > {p}m)", p + "t", p + "m")
+        fallen = select(f"({p}m == n)", f"({kind})(1)", f"clt_exp_neg_{kind}({p}m - n)")
+        return [f"{{ const {kind} n = {top}; {p}s *= {fallen}; {p}m = n; }}"]
 
     def results(self, p, lanes, origin):
         one = f"({lanes_of(self.base, lanes)})(1)"
