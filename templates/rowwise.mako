@@ -6,19 +6,22 @@ or, where that has another type or goes past the cache (`streams`), in a row of 
 `ahead`: while a row's last stage computes exponentials, or else while it is stored, the next row is asked for, unless rows are
 shorter or longer than this; while a run of a row is read first, the next one, which lies elsewhere; across rows, what lies so many
 steps further, where a step is at least so many elements.
-row: vectors along the innermost reduced dim, a work-item per rows. The schedule along rows takes for the first stage's result what a row's first elements make likely; it reads the row for it where
-the second stage then says that it was not `near`.
+row: vectors along the innermost reduced dim, a work-item per rows. For the first stage's result it takes what a row's first elements
+make likely, and reads the row for it where the second stage then says that it was not `near`.
 col: vectors across neighbouring rows. A GPU's schedules are rowwise_gpu.mako's.
 `reader.turned`: an operand whose rows lie across memory, neighbours side by side: a work-item turns some rows when it comes to the
 first of them, by squares, and finds them in memory of its own.
 `overlap`: a row's last elements, fewer than a vector has, are taken with those before them, which count once, where there are so many:
 parts of vectors take many instructions.
+`blocks`: of long rows so many elements at a time go through both stages while they are in cache. What is summed and kept of a block is
+relative to the largest element up to its end, and made relative to the row's at the end.
 `abreast`: of short rows so many go through a stage before the next one begins, so that what one waits for is time for others;
 what is left of each is then a lane of a vector, A_<name>, and what a stage assigns once per row is made of all of them at once. The next
 ones are asked for meanwhile.
 Sums are taken in blocks, which keeps long ones accurate; those over rows too, `height` rows each, in lines of `pitch` numbers.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
+<%namespace name="turned_rows" file="/turn_rows.mako"/>\
 <%
 L, U = lanes, unroll
 T, S = dt.reg, f"{dt.reg}{L}" if L > 1 else dt.reg
@@ -32,11 +35,12 @@ exp, raised = f'clt_exp_neg_{S}', f"clt_exp_{'brief' if brief else 'raised'}_{S}
 lower = f'({S})({"5.42101086e-20f" if T == "float" else "5.421010862427522e-20"})'
 log = f'log_{S}' if T == 'float' else 'log'
 rank = reader.reduced_rank
-inner = f'm{rank - 1}'
+inner = 'until' if blocks else f'm{rank - 1}'
 names = kind.names()
 asking = kind.stages[-1] if kind.heavy else None
 guessing = bool(kind.near) and row and not abreast
 first_read = kind.stages[guessing] if kind.stages else None
+pitch = f'(nred + nred / {blocks} + {L})' if blocks else f'(nred + {L})'
 at_run = f' + run * {inner}' if rank > 1 else ''
 first_run = len(kind.rows + kind.each + kind.pick) + bool(kind.pick)
 first_column = first_run + len(kind.runs)
@@ -44,7 +48,6 @@ vectors = [k for k, (_, cls) in enumerate(reader.program.leaves) if cls == 'v' a
 turned = reader.turned
 if turned is not None:
     size = reader.types[turned].itemsize
-    many, n = min(16, 32 // size), 16 // size
 def spell(t): return t.format(S=S, M=M, exp=exp, raised=raised, lower=lower, log=log)
 def more(text, part, only):
     "A sum and one element more, `text`: an exponential is added in the instruction that ends it."
@@ -57,10 +60,25 @@ def less(a, b): return f'({a} < {b} ? {a} : {b})'
 def own(stage): return [name for name, _ in stage.runs or stage.sums]
 def least(name): return '-INFINITY' if name == 'top' else '0'
 def join(name, a, b): return f'({a} > {b} ? {a} : {b})' if name == 'top' else f'{a} + {b}'
+def fold(name):
+    "Statements that leave in every lane what all of them come to."
+    out, width, value = [], L * row, name
+    while width > 1:
+        width //= 2
+        half = f'{T}{width}' if width > 1 else T
+        out.append(f'const {half} a{width} = {value}.lo, b{width} = {value}.hi, f{width} = {join(name, f"a{width}", f"b{width}")};')
+        value = f'f{width}'
+    return ['{', *out, f'{name} = ({S})({value});', '}'] if out else []
 def result_row(at, base, rank):
     if not kind.store: return ()
     inner = [f'zh += (zq % n{d}) * z_{d}; zq /= n{d};' for d in reversed(range(1, rank))]
     return [f'long zq = {at}, zh = {base};', *inner, *['zh += zq * z_0;'] * (rank > 0)]
+def next_of(k):
+    step = f's{k}_{reader.kept_rank - 1}' if row else f'r{k}_{rank - 1}'
+    if abreast or blocks: return f'{step} * {abreast}' if abreast else f'{blocks}'
+    if row: return f'nred >= {ahead[0]} && nred <= {ahead[1]} ? {step} : 0'
+    return f'{step} >= {ahead[0]} ? {step} * {ahead[1]} : 0'
+def ended(stage): return [f'{name} = {spell(value)};' for name, value in stage.after]
 def held(stage): return [n for s in kind.stages[:kind.stages.index(stage)] for n in s.names()] if stage else names
 %>\
 #pragma OPENCL FP_CONTRACT OFF
@@ -70,40 +88,12 @@ ${lane_memory.helpers(memories, L)}\
 typedef ${S} u_kept __attribute__((aligned(${dt.itemsize})));
 % endif
 % if turned is not None:
-typedef ${storage[size]}${many} clt_across __attribute__((aligned(${size})));
-typedef ${storage[size]} clt_of_row;
-/* Rows of n elements that lie ${"`step`"} apart, and `rows` of which are neighbours, one after another, `pitch` apart. */
-CLT_WIDE static inline void turn_rows(__global clt_of_row *restrict to, const long pitch, __global const clt_of_row *restrict from, const long step, const long rows, const long n) {
-  for (long k = 0; k < n; k += ${many}) {
-    const long j = k + ${many} <= n ? k : n - ${many};
-    for (long i = 0; i < rows; i += ${LINE // size})
-      for (int u = 0; u < ${many}; u++) CLT_PREFETCH_BESIDE(from + (j + ${2 * many} + u) * step + i);
-    for (long h = 0; h < rows; h += ${many}) {
-      const long i = h + ${many} <= rows ? h : rows - ${many};
-      if (i < 0) {
-        for (int u = 0; u < ${many}; u++)
-          for (long v = 0; v < rows; v++) to[v * pitch + j + u] = from[(j + u) * step + v];
-        break;
-      }
-% for u in range(many):
-      const clt_across r${u} = *(__global const clt_across *)(from + (j + ${u}) * step + i);
-% endfor
-<% statements, columns = turn(n, many, 'clt_across') %>\
-% for text in statements:
-      ${text}
-% endfor
-% for u, name in enumerate(columns):
-      *(__global clt_across *)(to + (i + ${u}) * pitch + j) = ${name};
-% endfor
-    }
-  }
-}
+${turned_rows.helper(storage[size], size, LINE, turn)}\
 % endif
 % if kind.pick:
 static inline void clt_note(__global long *status, const long value) {
   if (status[0]) return;
-  status[0] = 1;
-  status[1] = value; status[2] = 0; status[3] = 0;
+  status[0] = 1; status[1] = value; status[2] = 0; status[3] = 0;
 }
 % endif
 <%def name="lines(items, indent)">\
@@ -152,7 +142,7 @@ def only(value, name=''): return f"(ok ? {value} : ({S})({least(name)}))" if mas
         const ${M} ok = ${f'{ids} >= ({M})({L} - {late})' if late else f'{ids} < ({M})({m})'};
 % endif
 % if stage is None and kind.keep:
-        const ${S} kept = ${got()};
+        const ${S} kept = ${got()}${' * fallen' if blocks else ''};
 % else:
 ${lines(statements, 8)}\
 % if kind.positions:
@@ -189,7 +179,7 @@ ${lines(statements, 8)}\
 % endif
 ${lines(reader.reduced_bases('run' if rank > 1 else '0'), 6)}\
 % if scratch:
-    __global ${T} *kb = spare + ${f'(get_global_id(0) * {abreast} + k)' if abreast else 'get_global_id(0)'} * (nred + ${L})${at_run};
+    __global ${T} *kb = spare + ${f'(get_global_id(0) * {abreast} + k)' if abreast else 'get_global_id(0)'} * ${pitch}${at_run};
 % endif
 % for k in range(len(kind.columns)):
     __global ${T} *cb${k} = row${first_column + k} + o / height * pitch${at_run};
@@ -197,7 +187,7 @@ ${lines(reader.reduced_bases('run' if rank > 1 else '0'), 6)}\
 % if kind.store:
     const long zb = zh${''.join(f' + y{d} * zr_{d}' for d in range(rank - 1))};
 % endif
-    long j = 0;
+    long j = ${'from' if blocks else '0'};
 </%def>\
 <%def name="flush(stage, us)">\
 % for name in own(stage):
@@ -222,9 +212,7 @@ if stage and own(stage) == ['top'] and row and L > 1: us = range(4)  # nothing b
 % endif
 % endif
 % if stage and not wide:
-% for name, _ in stage.sums if stage.runs else ():
-    ${name} = (${S})(0);
-% endfor
+${lines([f'{name} = ({S})(0);' for name, _ in stage.sums if stage.runs], 4)}\
 % for name in own(stage):
     ${name} = (${S})(${least(name)});
     ${S} ${', '.join(f'part_{name}{u} = {name}' for u in us)};
@@ -303,11 +291,11 @@ ending = overlapped and stage is None and kind.keep and not scratch # what is ke
     }
 % endif
 % if not stage and streams == PEELED:
-    if ((size_t)(q0 + zb) % ${L * out.itemsize}) {
-      const long before = ${L} - (size_t)(q0 + zb) / ${out.itemsize} % ${L};
-      const int m = (int)${less(inner, 'before')};
+    if ((size_t)(q0 + zb + j) % ${L * out.itemsize}) {
+      const long before = ${L} - (size_t)(q0 + zb + j) / ${out.itemsize} % ${L};
+      const int m = (int)${less(f'{inner} - j', 'before')};
 ${element(stage, 'j', 'm')}\
-      j = m;
+      j += m;
     }
 % endif
     while (j + ${len(us) * L} <= ${inner}) {
@@ -364,9 +352,7 @@ ${folded(stage, us)}\
     A_${name}[k] = ${name}.s0;
 % endfor
 % else:
-% for name, value in stage.after:
-    ${name} = ${spell(value)};
-% endfor
+${lines(ended(stage) if not blocks else (), 4)}\
 % endif
 % endif
 % endif
@@ -376,7 +362,7 @@ ${folded(stage, us)}\
 % for u in us:
     ${name} = ${join(name, f'part_{name}{u}', name)};
 % endfor
-${fold(name)}\
+${lines(fold(name), 4)}\
 % endfor
 </%def>\
 ## What a run came to is stored and goes into the sums of its row.
@@ -392,6 +378,44 @@ ${lines(reader.element('0', 'm' if L > 1 else '1', compute, vector)[0], 6)}\
 % endfor
     }
 </%def>\
+## The last block is up to twice as long.
+<%def name="in_blocks()">\
+<%
+(first, last), every = kind.stages, f"for (long from = 0, until, block = 0; from < nred; from = until, block++)"
+lowest, bound = f'({S})(-INFINITY)', f'until = nred - from < {2 * blocks} ? nred : from + {blocks};'
+%>\
+    ${S} highest = ${lowest}, sum = (${S})(0);
+% if kind.keep:
+    __global ${T} *tops = spare + get_global_id(0) * ${pitch} + nred;
+% endif
+    ${every} {
+      ${bound}
+      {
+${walk(first)}\
+      }
+      top = highest > top ? highest : top;
+      if (top.s0 > highest.s0) { sum *= ${exp}(highest - top); highest = top; }
+% if kind.keep:
+      tops[block] = top.s0;
+% endif
+      top = highest == ${lowest} ? (${S})(0) : highest; // nothing but -inf so far
+      {
+${walk(last)}\
+      }
+      sum += highest == ${lowest} & total == total ? (${S})(0) : total;
+    }
+    top = highest; total = sum;
+${lines(ended(last), 4)}\
+% if kind.store:
+    ${every} {
+      ${bound}
+% if kind.keep:
+      const ${S} fallen = ${exp}((${S})(tops[block]) - top);
+% endif
+${walk(None)}\
+    }
+% endif
+</%def>\
 ## What the first stage would find, of a row's first elements alone.
 <%def name="guess(name)">\
     {
@@ -399,27 +423,9 @@ ${lines(reader.reduced_bases('0'), 6)}\
       const int m = (int)${less(inner, f'{L}')};
 ${lines(reader.element('0', 'm' if L > 1 else '1', compute, vector)[0], 6)}\
       ${name} = ${f'({ids} < ({M})(m) ? v0 : ({S})(0))' if L > 1 else 'v0'};
-${fold(name)}\
+${lines(fold(name), 4)}\
       ${name} = ${name} / (${S})((${T})m);
     }
-</%def>\
-## Fold lanes (row) or the work-group (GPU) into one value that every lane then holds.
-<%def name="fold(name)">\
-% if row and L > 1:
-    {
-<% width, value = L, name %>\
-% while width > 1:
-<%
-half = width // 2
-H = f"{T}{half}" if half > 1 else T
-%>\
-      ${H} f${half};
-      { const ${H} a = ${value}.lo, b = ${value}.hi; f${half} = ${join(name, 'a', 'b')}; }
-<% width, value = half, f"f{half}" %>\
-% endwhile
-      ${name} = (${S})(${value});
-    }
-% endif
 </%def>\
 ## Write of row `at` its numbers, those of its target, and the target: -1 when it does not count. `sums`: the row's names as C.
 <%def name="pick(at, sums, column)">\
@@ -480,7 +486,6 @@ ${pick('o + k', {name: f'((const {T} *)A_{name})[k]' for name in names}, '0' if 
     row${k}[o] = ${name + ('.s0' if L > 1 else '')};
 % endfor
 % if kind.pick:
-    
 ${pick('o', {name: name + ('.s0' if L > 1 else '') for name in names}, '0')}\
 % endif
 % endif
@@ -497,13 +502,7 @@ __kernel void ${fn}(${', '.join(parameters)}) {
 % endif
   const long lo = get_global_id(0) * chunk, hi = ${less('lo + chunk', 'nout')};
 % for k in vectors:
-% if abreast:
-  const long ahead${k} = s${k}_${reader.kept_rank - 1} * ${abreast};
-% elif row:
-  const long ahead${k} = nred >= ${ahead[0]} && nred <= ${ahead[1]} ? s${k}_${reader.kept_rank - 1} : 0;
-% else:
-  const long ahead${k} = r${k}_${rank - 1} >= ${ahead[0]} ? r${k}_${rank - 1} * ${ahead[1]} : 0;
-% endif
+  const long ahead${k} = ${next_of(k)};
 % endfor
 % if wide:
 % for name in names:
@@ -560,10 +559,8 @@ ${lines(reader.kept_bases('o'), 4)}\
 ${lines(result_row('o', '0', reader.kept_rank), 4)}\
 % else:
     const long kinner = n${reader.kept_rank - 1}, krow = o / kinner, kcol = o - krow * kinner;
-% if wide:
     const long width = min(min(kinner - kcol, hi - o), (long)${wide_vectors * L});
     const int vectors = (int)((width + ${L - 1}) / ${L});
-% endif
 ${lines(reader.kept_bases('krow', inner='kcol'), 4)}\
 ${lines(result_row('krow', 'kcol * z_k', reader.kept_rank - 1), 4)}\
 % endif
@@ -587,11 +584,12 @@ ${walk(kind.stages[1])}\
     if (again || (${spell(kind.near)})${'.s0' if L > 1 else ''}) break;
     }
 % endif
-% for stage in kind.stages[2 * guessing:]:
+% if blocks:
+${in_blocks()}\
+% else:
+% for stage in (*kind.stages[2 * guessing:], None) if kind.store else kind.stages[2 * guessing:]:
 ${walk(stage)}\
 % endfor
-% if kind.store:
-${walk(None)}\
 % endif
 ${finish()}\
     o += ${'width' if wide else '1'};

@@ -28,7 +28,7 @@ TEMPLATES = {
     "reduce all": "reduce/reduce reduce/gpu reduce/parts",
     "argmax": "reduce/first",
     "softmax": "rowwise rowwise_gpu",
-    "softmax of rows across": "rowwise",
+    "softmax of rows across": "rowwise turn_rows",
     "scan": "scan/rows scan/lanes scan/after scan/state",
     "scan of short rows": "scan/short",
     "sort": "sort/rows sort/tile sort/keys sort/ranks",

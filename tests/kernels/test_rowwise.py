@@ -231,6 +231,39 @@ def test_logsumexp_of_what_is_not_finite(schedule: str) -> None:
     np.testing.assert_allclose(found.cpu().numpy(), want, rtol=1e-6)
 
 
+@pytest.mark.parametrize("width", [20480, 20011])
+def test_long_rows_go_through_by_blocks(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each relative to the largest element so far: rising ones, falling ones, first -inf alone; what is not finite spoils its row."""
+    monkeypatch.setattr(
+        rowwise, "STREAM", 0
+    )  # so that what is kept of blocks waits beside the result
+    assert width > rowwise.KEPT > 2 * rowwise.BLOCKS
+    rise = np.linspace(-150, 150, width, dtype=np.float32)
+    a = data(9, width) * 3
+    a[1] += rise
+    a[2] -= rise
+    a[3, :9000] = a[4, 9000:] = a[5] = -np.inf
+    a[6, 12000] = a[7, 3] = np.nan
+    a[7, :9000] = -np.inf
+    a[7, 8000] = np.nan
+    a[8, 10000] = np.inf
+    wide = a.astype(np.float64)
+    with np.errstate(all="ignore"):
+        below = wide - np.fmax.reduce(wide, 1, keepdims=True)
+        e = np.exp(below)
+        total = e.sum(1, keepdims=True)
+    x = on_device(a)
+    y, _ = _run(row_kinds.SOFTMAX, [x], (1,), "row")
+    np.testing.assert_allclose(y.cpu().numpy(), e / total, rtol=4e-5, atol=1e-37)
+    z, _ = _run(row_kinds.LOG_SOFTMAX, [x], (1,), "row")
+    np.testing.assert_allclose(z.cpu().numpy(), below - np.log(total), rtol=1e-6, atol=1e-6)
+    y = x.bfloat16().softmax(1)[:3].float().cpu().numpy()
+    exact = x.bfloat16()[:3].double().softmax(1).cpu().numpy()
+    np.testing.assert_allclose(y, exact, rtol=5e-3, atol=1e-30)
+    loss = F.cross_entropy(x[:3], ct.tensor([5, width - 1, 9000], device=x.device))
+    close(loss, (np.log(total[:3, 0]) - below[[0, 1, 2], [5, -1, 9000]]).mean(), 1e-6)
+
+
 @pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
 def test_equal_extremes_share_a_gradient(schedule: str) -> None:
     a, g = np.rint(data(7, 50) * 2), data(7, 1, seed=1)

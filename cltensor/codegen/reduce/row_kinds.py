@@ -40,6 +40,9 @@ class Kind(NamedTuple):
     What is made where rows meet others: `columns` are texts added up over rows, for each place along them, while results are
     stored (a CPU's schedule along rows only). What a stage sums by runs is stored for each.
 
+    relative: the first stage finds `top`, and `total` of the second and what is kept are exponentials relative to it: so parts of a row may
+    be relative to others.
+
     near: what the first stage finds, a mean, may be guessed if this holds after the second one.
 
     Of classes that are targets: `each` is stored for every row, and `pick` for those whose target counts, else 0, and the
@@ -59,6 +62,7 @@ class Kind(NamedTuple):
     pick: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     near: str = ""
+    relative: bool = False
     spot: tuple[str, int, str] | None = None
 
     @property
@@ -109,8 +113,12 @@ _TOP, _EXP = Stage((("top", "v0"),)), "{raised}(v0 - top)"
 _OVER = (("total", "({S})(1) / total"),)
 _LOG = (("total", "{log}(total * {lower})"),)
 _BOTH = (*[("over", text) for _, text in _OVER], *_LOG)
-SOFTMAX = Kind("softmax", (_TOP, Stage((("total", "kept"),), _OVER)), "kept * total", keep=_EXP)
-LOG_SOFTMAX = Kind("log_softmax", (_TOP, Stage((("total", _EXP),), _LOG)), "(v0 - top) - total")
+SOFTMAX = Kind(
+    "softmax", (_TOP, Stage((("total", "kept"),), _OVER)), "kept * total", keep=_EXP, relative=True
+)
+LOG_SOFTMAX = Kind(
+    "log_softmax", (_TOP, Stage((("total", _EXP),), _LOG)), "(v0 - top) - total", relative=True
+)
 # Of a largest element that is infinite only whether something was NaN is asked; what would be NaN by itself, inf - inf, is left out.
 LOGSUMEXP = Kind(
     "logsumexp_rows",
@@ -162,7 +170,15 @@ def nll(weight: bool, smooth: bool) -> Kind:
         pick.append("((1 - eps) * v1 + eps / {count} * {mass})")
     name = "nll" + "_w" * weight + "_smooth" * smooth
     stages = _TOP, Stage(tuple(sums), _BOTH)
-    return Kind(name, stages, "", epsilon=smooth, each=("{top}", "{over}"), pick=(loss, *pick))
+    return Kind(
+        name,
+        stages,
+        "",
+        epsilon=smooth,
+        each=("{top}", "{over}"),
+        pick=(loss, *pick),
+        relative=not smooth,
+    )
 
 
 @functools.cache

@@ -38,7 +38,10 @@ LEAST = 6  # elements of a row, dense in memory, that are worth vectors along it
 # What a chain computes for an element from which on a GPU's kernel does not have it so many times, and elements that a lane keeps.
 WRITTEN_OUT, HELD_MOST = 64, 16
 BLOCK = 128  # steps between flushes of a sum
-KEPT = 1 << 14  # elements of a row up to which what it keeps stays in a cache of its own
+KEPT = 1 << 14  # elements of a row up to which it stays in a core's own cache between passes
+BLOCKS = 1 << 12  # elements of a longer row that go through two stages at a time
+# Bytes that work-items keep of long rows, in all, from which on there is one for each unit: its next row is kept where the last one was.
+KEPT_BYTES = 1 << 22
 # Elements of a row, least and most, for the next one to be asked for meanwhile.
 AHEAD = (512, 1 << 16)
 # Rows that lie across memory are turned so many at once, where what they are turned into fits into a core's own cache; fewer
@@ -180,9 +183,8 @@ def _plan(
     row = row or bool(kind.runs or kind.columns) or turned is not None
     lanes = 1 if gpu else backend.info.lanes
     past = _past(backend, cut, lanes, out) if streams and row and not gpu else PLAIN
-    if kind.keep and cut.nred > KEPT:
-        past = PLAIN
     scratch = bool(kind.keep) and not gpu and (out is not compute or past != PLAIN)
+    blocks = row and lanes > 1 and turned is None and _blocks(kind, cut, scratch)
     if scratch and not row:
         kind, scratch = kind.recomputed(), False
     reader = Reader(
@@ -206,7 +208,9 @@ def _plan(
         return _Plan(
             *fresh, shapes, kernel, cut, reader, along, 0, divided.groups * group, group, 0
         )
-    kernel = _kernel(backend, kind, reader, source, cut, compute, out, scratch, past, abreast)
+    kernel = _kernel(
+        backend, kind, reader, source, cut, compute, out, scratch, past, abreast, blocks
+    )
     worked = n if kind.stages or kind.store else cut.nout
     at_once = aside = 0
     if turned is not None:
@@ -220,8 +224,11 @@ def _plan(
         chunk = -(-chunk // height) * height
         pitch = -(-cut.nred // reader.lanes) * reader.lanes
         shapes += ((-(-cut.nout // height), pitch),) * len(kind.columns)
+    if blocks and scratch and -(-cut.nout // chunk) * cut.nred * compute.itemsize > KEPT_BYTES:
+        chunk = max(chunk, -(-cut.nout // backend.info.compute_units))
     items = -(-cut.nout // chunk)
-    spare = items * (cut.nred + reader.lanes) * compute.itemsize if scratch else 0
+    beside = cut.nred // BLOCKS * blocks + reader.lanes
+    spare = items * (cut.nred + beside) * compute.itemsize if scratch else 0
     spare *= reader.lanes if abreast else 1
     if turned is not None:
         aside = items * at_once * pitch * size
@@ -267,6 +274,13 @@ def _abreast(kind: Kind, cut: Split, reader: Reader) -> bool:
         return False
     vectors = ABREAST_HEAVY if kind.heavy else ABREAST
     return cut.nout > 1 and cut.nred <= vectors * reader.lanes
+
+
+def _blocks(kind: Kind, cut: Split, scratch: bool) -> bool:
+    """Whether long rows go through both stages block by block; not where what is kept waits in a result that stays in a cache."""
+    if not kind.relative or len(cut.reduced) > 1 or cut.nred <= KEPT:
+        return False
+    return scratch or not kind.keep
 
 
 def _streams(backend: Backend, place: Buffer | None) -> bool:
@@ -315,6 +329,7 @@ def _kernel(
     scratch: bool,
     streams: int,
     abreast: bool,
+    blocks: bool,
 ) -> Any:
     along = cut.reduced_strides[-1][-1] if reader.row else cut.kept_strides[-1][-1]
     overlap = backend.info.native_lanes < LANES
@@ -329,12 +344,13 @@ def _kernel(
         streams,
         overlap,
         abreast,
+        blocks,
     )
     kernel = _kernels.get(key)
     if kernel is not None:
         return kernel
     parameters, types = _signature(kind, reader, compute, out, scratch)
-    name = f"{_named(kind, reader, out, 'row' if reader.row else 'col')}{'_abreast' * abreast}{('', '_streamed', '_peeled_streamed')[streams]}{'_turned' if reader.turned is not None else ''}"
+    name = f"{_named(kind, reader, out, 'row' if reader.row else 'col')}{'_abreast' * abreast}{('', '_streamed', '_peeled_streamed')[streams]}{'_turned' if reader.turned is not None else ''}{'_blocks' * blocks}"
     ahead = AHEAD if reader.row else FURTHER
     # What is rounded to 16 bits at once needs no more of an exponential.
     brief = kind.heavy and bool(kind.store) and compute.reg == "float" and out.itemsize == 2
@@ -351,7 +367,7 @@ def _kernel(
         "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, block=BLOCK, dt=compute,
         out=out, compute=_computed(kind, reader, compute), mask=SIGNED[compute.reg],
         memories=reader.memories, headers=head, parameters=parameters, dense_out=along == 1, convert=convert, wide_vectors=WIDE_VECTORS,
-        scratch=scratch, streams=streams, PEELED=PEELED, brief=brief, overlap=overlap, ahead=ahead, abreast=reader.lanes if abreast else 0, turn=turn, storage=STORAGE, LINE=LINE,
+        scratch=scratch, streams=streams, PEELED=PEELED, brief=brief, overlap=overlap, ahead=ahead, abreast=reader.lanes if abreast else 0, blocks=BLOCKS * blocks, turn=turn, storage=STORAGE, LINE=LINE,
     )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
