@@ -66,7 +66,7 @@ def fold(name):
     while width > 1:
         width //= 2
         half = f'{T}{width}' if width > 1 else T
-        out.append(f'const {half} a{width} = {value}.lo, b{width} = {value}.hi, f{width} = {join(name, f"a{width}", f"b{width}")};')
+        out.append(f'const {half} lo{width} = {value}.lo, hi{width} = {value}.hi, f{width} = {join(name, f"lo{width}", f"hi{width}")};')
         value = f'f{width}'
     return ['{', *out, f'{name} = ({S})({value});', '}'] if out else []
 def result_row(at, base, rank):
