@@ -63,6 +63,7 @@ TEMPLATES = {
     "gemm matrix units": "gemm/mma",
     "gemv": "gemm/gemv gemm/gemv_lanes",
     "gemv short": "gemm/short",
+    "gemv few": "gemm/few",
     "conv2d": "conv/cpu conv/direct conv/direct_weight conv/filters conv/patch conv/weight",
     "conv2d of few filters": "conv/direct",
     "conv2d of many filters": "conv/gpu gemm/lanes",

@@ -1,18 +1,16 @@
 <%doc>
-Matrix times vector on a CPU, limited by the memory the matrix comes from: out[m] = alpha * sum_k A[m, k] x[k] + beta * bias[m];
-or, where rows are adjacent, times N vectors, few enough that this still holds, S at a time.
+Matrix times vector on a CPU, limited by the memory the matrix comes from: out[m] = alpha * sum_k A[m, k] x[k] + beta * bias[m].
 One of three bodies:
-  rows   work-item (y, z): rows y*BM .. ; A adjacent along k; R rows at a time, each summed in U vectors of V lanes; one after the other,
-         as memory has them, or, by several vectors, all together.
+  rows   work-item (y, z): rows y*BM .. ; A adjacent along k; R rows at a time, one after the other, as memory has them, each summed
+         in U vectors of V lanes.
   cols   work-item (y, z): outputs y*BM ..; A adjacent along m; M_ROOM sums in local memory, four k at a time; one vector.
          ahead: its part of the next four is asked for meanwhile, which the processor would not foresee.
   narrow work-item z: as cols, of rows of at most R vectors, whose sums are registers.
 x is read at any stride in cols; rows with stage copies it to local memory first, X_ROOM elements at a time.
-Variables: fn body ta to acc load loadv store unaligned V R S U stage X_ROOM M_ROOM ahead headers.
+Variables: fn body ta to acc load loadv store unaligned V R U stage X_ROOM M_ROOM ahead headers.
 </%doc>
 <%
 av = f"{acc}{V}"
-tile = [(r, s) for r in range(R) for s in range(S)]
 %>\
 <%def name="finish(first, count)">\
         for (long i = ${first}; i < ${first} + ${count}; i++) {
@@ -61,72 +59,50 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % endif
     for (long m = mb; m < me; m += ${R}) {
         const long m0 = MAX(MIN(m, M - ${R}), 0L);
-        for (long n = 0; n < N; n += ${S}) {
-        // Rows and vectors past the end are those before, computed again and not stored.
-        const long n0 = ${"MIN(n, N - %d)" % S if S > 1 else "n"};
         __global const ${ta} *a = Az + m0 * sam + kb;
-% for r, s in tile:
+% for r in range(R):
 % for u in range(U):
-        ${av} t${r}_${s}_${u} = 0;
+        ${av} t${r}_${u} = 0;
 % endfor
-        ${acc} y${r}_${s} = 0;
+        ${acc} y${r} = 0;
 % endfor
         long k = 0;
-% for block in ([[r] for r in range(R)] if S == 1 else [range(R)]):
+% for r in range(R):
         for (k = 0; k + ${U * V} <= kc; k += ${U * V}) {
 % for u in range(U):
-            {
-% for s in range(S):
-% if stage:
-                const ${av} v${s} = *(__local const ${av}_u *)(xl + k + ${u * V});
-% else:
-                const ${av} v${s} = ${loadv(f"x + (n0 + {s}) * sxn + k + {u * V}")};
-% endif
-% endfor
-% for r in block:
-                {
-                    const ${av} w = ${loadv(f"a + {r} * sam + k + {u * V}")};
-% for s in range(S):
-                    t${r}_${s}_${u} = v${s} * w + t${r}_${s}_${u};
-% endfor
-                }
-% endfor
-            }
+            t${r}_${u} = ${f"*(__local const {av}_u *)(xl + k + {u * V})" if stage else loadv(f"x + k + {u * V}")} * ${loadv(f"a + {r} * sam + k + {u * V}")} + t${r}_${u};
 % endfor
         }
 % endfor
         for (; k < kc; k++) {
-% for s in range(S):
-            const ${acc} v${s} = ${"xl[k]" if stage else load(f"x[(n0 + {s}) * sxn + k]")};
-% endfor
-% for r, s in tile:
-            y${r}_${s} = v${s} * ${load(f"a[{r} * sam + k]")} + y${r}_${s};
+            const ${acc} v = ${"xl[k]" if stage else load("x[k]")};
+% for r in range(R):
+            y${r} = v * ${load(f"a[{r} * sam + k]")} + y${r};
 % endfor
         }
-% for r, s in tile:
+% for r in range(R):
         {
 % for u in range(1, U):
-            t${r}_${s}_0 += t${r}_${s}_${u};
+            t${r}_0 += t${r}_${u};
 % endfor
-<% half = V // 2; src = f"t{r}_{s}_0" %>\
+<% half = V // 2; src = f"t{r}_0" %>\
 % while half >= 2:
             const ${acc}${half} h${half} = ${src}.lo + ${src}.hi;
 <% src = f"h{half}"; half //= 2 %>\
 % endwhile
-            ${acc} y = y${r}_${s} + (${src}.lo + ${src}.hi);
-            const long i = m0 + ${r}, j = n0 + ${s};
-            if (i >= m && i < me && j >= n) {
+            ${acc} y = y${r} + (${src}.lo + ${src}.hi);
+            const long i = m0 + ${r};
+            if (i >= m && i < me) {
                 y *= alpha;
 % if stage:
-                if (kb) y += ${load("c[i * sc + j * scn]", "to")};
+                if (kb) y += ${load("c[i * sc]", "to")};
                 else
 % endif
-                if (has_bias) y += beta * ${load("d[i * sd + j * sdn]", "to")};
-                ${store("y", "c", "i * sc + j * scn")};
+                if (has_bias) y += beta * ${load("d[i * sd]", "to")};
+                ${store("y", "c", "i * sc")};
             }
         }
 % endfor
-        }
     }
     }
 % elif body == "narrow":

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import close, data
 
 import cltensor as torch
-from cltensor.codegen.products import gemm_cpu, gemm_gram, gemm_small, gemm_tall, gemv
+from cltensor.codegen.products import gemm_cpu, gemm_few, gemm_gram, gemm_small, gemm_tall, gemv
 from cltensor.ops import dense
 from cltensor.runtime import STATS
 
@@ -203,11 +203,47 @@ def test_many_rows_times_a_few_vectors(dtype: str) -> None:
     assert np.array_equal(found.double().cpu().numpy(), [exact[:600], -exact[600:]])
 
 
+@pytest.mark.usefixtures("divided", "poisoned")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_long_rows_times_some_vectors(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small whole numbers: sums of them are exact. Blocks of K, their ends, what is added, and rows shared at any place."""
+    monkeypatch.setattr(gemm_few, "TASK_BYTES", 64)
+    rng = np.random.default_rng(0)
+    for m, k, n in ((67, 1031, 12), (300, 241, 9), (130, 1536, 11), (41, 5000, 2)):
+        a, b, s = (rng.integers(-3, 4, shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+        exact = a @ b
+        wide = t(np.concatenate([a, a[:, :9]], 1))[:, :-9]
+        for x in (t(a), wide):
+            for y in (t(b), t(b.T.copy()).T):
+                assert np.array_equal((x @ y).numpy(force=True), exact)
+        assert np.array_equal((t(b.T.copy()) @ wide.T).numpy(force=True), exact.T)
+        for added in (t(s), t(s[0]), t(s[:, :1])):
+            found = torch.addmm(added, t(a), t(b), beta=2, alpha=3)
+            expected = 2 * added.expand(m, n).numpy(force=True) + 3 * exact
+            assert np.array_equal(found.numpy(force=True), expected)
+        room = torch.full((m + 2, n + 2), 7.0, dtype=getattr(torch, dtype))
+        torch.mm(t(a), t(b), out=room[1:-1, 1:-1])
+        found = room.numpy(force=True)
+        assert np.array_equal(found[1:-1, 1:-1], exact)
+        found[1:-1, 1:-1] = 7
+        assert (found == 7).all()
+        monkeypatch.setattr(gemm_few, "FAR_BYTES", 0)  # the next: as if they were far away
+
+
+def test_an_infinite_number_is_counted_once() -> None:
+    """It makes no nan where a block's end is met again, and a row has the same bits beside whatever rows."""
+    a, b = data(90, 1003), np.abs(data(1003, 5, seed=1))
+    a[3, 990], a[4, 1002], a[5, 500] = np.inf, -np.inf, np.inf
+    found = (t(a) @ t(b)).numpy(force=True)
+    assert np.array_equal(found[3:6], [[np.inf] * 5, [-np.inf] * 5, [np.inf] * 5])
+    assert np.array_equal(found[13:], (t(a)[13:] @ t(b)).numpy(force=True))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_long_rows_by_some_columns_go_part_by_part(dtype: str) -> None:
     dt = getattr(torch, dtype)
     rng = np.random.default_rng(0)
-    n, k, columns = 401, 803, 6 if dtype == "float64" else 10
+    n, k, columns = 401, 803, 7 if dtype == "float64" else 14
     a, b, c = (rng.integers(-2, 3, shape) for shape in ((n, k), (k, columns), (n, columns)))
     x, y, z = (torch.tensor(v).to(dt) for v in (a, b, c))
     close((x @ y).cpu(), a @ b, 0)
@@ -330,7 +366,7 @@ def test_many_rows_with_a_few_columns(dtype: str, monkeypatch: pytest.MonkeyPatc
         assert np.array_equal(chain.numpy(force=True), np.maximum(2 * (exact + s[0]), 0))
 
 
-@pytest.mark.parametrize(("k", "n"), [(9, 5), (20, 16)])
+@pytest.mark.parametrize(("k", "n"), [(9, 5), (20, 16), (1003, 9)])
 def test_a_chain_after_a_few_columns_is_in_their_launch(
     k: int, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

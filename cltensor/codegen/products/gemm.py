@@ -5,9 +5,9 @@ and the chain it ends with, never a shape or a stride. Knows nothing of tensors,
 arrive already equal (stride 0 where broadcast).
 
 Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (gemm_lanes.py: a work-item is a lane). On a
-CPU small matrices in batches go to gemm_small.py, many rows with a few columns to gemm_tall.py, few rows with few columns over a
-long K to gemm_gram.py, bfloat16 to gemm_amx.py where the processor multiplies tiles, products with one row or column, or a few, to gemv.py when the
-matrix has an adjacent dim. On a GPU what sums few numbers goes to gemm_tiny.py, one row or column to gemv_lanes.py, what is thin or small to gemm_sliced.py,
+CPU small matrices in batches go to gemm_small.py, many rows with a few columns to gemm_tall.py, long rows with a few vectors to gemm_few.py, few rows with few columns
+over a long K to gemm_gram.py, bfloat16 to gemm_amx.py where the processor multiplies tiles, products with one row or column to gemv.py when
+the matrix has an adjacent dim. On a GPU what sums few numbers goes to gemm_tiny.py, one row or column to gemv_lanes.py, what is thin or small to gemm_sliced.py,
 16-bit floats, and float64 that fills the device, to gemm_mma.py where the device has matrix units that it knows.
 """
 
@@ -22,6 +22,7 @@ from ..operand import Operand
 from . import (
     gemm_amx,
     gemm_cpu,
+    gemm_few,
     gemm_gram,
     gemm_lanes,
     gemm_mma,
@@ -275,9 +276,11 @@ def _run(
     if (short := gemv_short.chosen(backend, dt, p)) is not None:
         gemv_short.run(backend, dt, short)
         return True
-    if (few := gemv.chosen(p)) is not None:
+    if (few := gemm_few.chosen(dt, p)) is not None:
+        return gemm_few.run(backend, dt, few)
+    if (one := gemv.chosen(p)) is not None:
         if p.epilogue is None:
-            gemv.run(backend, dt, few)
+            gemv.run(backend, dt, one)
         return p.epilogue is None
     return gemm_cpu.run(backend, dt, dt, p)
 

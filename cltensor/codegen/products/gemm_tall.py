@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..pointwise import Memory
 from ..source import include, render
 from . import epilogue as epilogues
-from . import gemv
+from . import gemm_few
 from .product import (
     LONG,
     PACE,
@@ -37,7 +37,6 @@ PARTS = 16  # of longer sums, at most, each added to those before it
 LARGE = 1 << 18  # numbers of a matrix that is worth a launch for each part
 FAR = 160  # numbers in a row, from which the next rows are asked for
 ROWS = 64  # at least
-DOTS = 16  # times as many numbers as columns are better summed lane by lane, as gemv.py and gemv_short.py do where a row's are adjacent
 TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
 
 
@@ -51,8 +50,14 @@ def takes(dt: dtype, p: Product) -> bool:
         and (0 < p.k <= DEPTH or (p.k <= PARTS * DEPTH and p.m * p.k >= LARGE))
         and p.out.col == 1
         and not p.kstep
-        and not (p.n <= gemv.FEW and p.k >= DOTS * p.n and p.a.col == 1)
+        and (gemm_few.chosen(dt, p) is None or _is_worth_more(dt, p))
     )
+
+
+def _is_worth_more(dt: dtype, p: Product) -> bool:
+    """Whether vectors of columns are better than gemm_few.py's along K: where few numbers are summed, or the vectors are almost full."""
+    full = p.n * dt.itemsize > 4 * gemm_few.FULL
+    return p.k < gemm_few.DOTS * p.n or (full and p.k <= DEPTH)
 
 
 def run(backend: Backend, dt: dtype, p: Product) -> bool:
