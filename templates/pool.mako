@@ -5,6 +5,7 @@ Windows over up to three dims of planes: largest element, average, and what they
 geometry   regular: window o starts at o * s - p and has k positions, w apart; adaptive: the dim in o equal parts;
            fractional: steps from a number drawn per plane (Graham, arXiv 1412.6071).
 last       channels last: the planes of an image lie element by element side by side, and vectors run over the channels. Forward only.
+rows       such windows meet in rows: work-items go along rows of elements (pool_rows.mako).
 one        the only window is the whole plane: vectors run along it, the last one moved back to its end. Largest elements only.
 CPU        forward: a work-item per run of output rows. Columns [lo, hi) have whole windows and go lanes at a time, the last vector
            moved back to end at hi; the others one by one. Backward: a work-item per run of planes adds up in its own memory;
@@ -21,6 +22,7 @@ GPU        a lane per element of a plane, which walks through planes: where the 
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="few" file="/pool_few.mako"/>\
+<%namespace name="rowed" file="/pool_rows.mako"/>\
 <%
 V = f"{T}{L}" if L > 1 else T
 IV = f"int{L}"
@@ -30,6 +32,7 @@ best = action.startswith('max')
 wide_where = 'u_i32' if W == 'int' else 'u_i64'
 LINE, AHEAD = 64, 4096  # bytes: the second is how far ahead elements are asked for, where windows meet each once
 STRIP = 32  # rows of windows of which a vector of columns is made after the other, if they share what they read: it stays in a cache
+DEEP = 4  # rows of windows through volumes that are made together, for they are met once for each plane of a window
 made = f'(long)(k0 == 1 ? a0 * i1 + a1 * k1 : a0 * k0 * i1) * i2'  # elements whose windows have been met
 def positions(at): return at if W == 'int' else f'convert_long{L}({at})'
 def lanes_mask(condition): return f'({condition})' if M == 'int' else f'convert_int{L}({condition})'
@@ -358,6 +361,16 @@ ${single('c', 'o + k * o2 + c')}\
         for (c = max(hi, alone); c < o2; ++c)
 ${single('c', 'o + k * o2 + c')}\
       }
+      a1 += (I)rows;
+      if (a1 == o1) {
+        a1 = 0;
+        if (++a0 == o0) { a0 = 0; ++plane; x += isize; }
+      }
+  }
+% elif rows:
+  for (long row = begin, rows; row < end; row += rows) {
+      rows = min(min(end - row, (long)(o1 - a1)), k0 > 1 ? ${DEEP}L : LONG_MAX);
+${rowed.strip(span, across)}\
       a1 += (I)rows;
       if (a1 == o1) {
         a1 = 0;

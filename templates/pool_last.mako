@@ -9,12 +9,13 @@ Variables  as pool.mako's, and best: largest elements, which are sent back where
 <%namespace name="windows" file="/pool.mako"/>\
 <%
 V = f"{T}{L}"
+regular = geometry == 'regular'
 positions = 'u_i32' if W == 'int' else 'u_i64'
-def mine(lanes):
-    """Whether the position of a vector, or of one element, is the element's own."""
-    if lanes == 1: return 'where[from] == here'
+load, store = memory.vector_load, memory.vector_store
+def mine():
+    """Whether the positions of a vector are the element's own."""
     equal = f'*(__global const {positions} *)(where + from) == here'
-    return equal if (M, W) in (('int', 'int'), ('long', 'long')) else f'convert_{M}{L}({equal})'
+    return f'({equal})' if (M, W) in (('int', 'int'), ('long', 'long')) else f'convert_{M}{L}({equal})'
 %>\
 ## The shares of one window, of all channels; `more` are added to what others sent.
 <%def name="share(more)">\
@@ -34,20 +35,30 @@ value = f"{load('to + ch')} + {value}" if more else value
 % endif
 % endfor
 </%def>\
-## Sums over all windows, of a vector of channels or of one.
-<%def name="sums(lanes, store)">\
+## What one place is sent, a vector of channels after the other: the total of the windows at these distances, or of all from f to l, `columns` a row.
+<%def name="sums(distances=(), columns=0)">\
 <%
-R = f"{T}{lanes}" if lanes > 1 else T
-load = memory.vector_load if lanes > 1 else memory.scalar_load
-value = f"({R})({memory.scalar_load('x')})" if flat else load('x + from')
+value = f"({V})({memory.scalar_load('x')})" if flat else load('x + from')
+def added(): return f"total += {mine()} ? {value} : ({V})(0);"
 %>\
-      for (; ch + ${lanes} <= channels; ch += ${lanes}) {
-        ${R} total = (${R})(0);
-        for (I a0 = f0; a0 <= l0; ++a0) for (I a1 = f1; a1 <= l1; ++a1) for (I a2 = f2; a2 <= l2; ++a2) {
-          const long from = image * osize + (((long)a0 * o1 + a1) * o2 + a2) * channels + ch;
-          total += (${mine(lanes)}) ? ${value} : (${R})(0);
+      for (I ch = 0; ch < channels; ch += ${L}) {
+        ch = min(ch, channels - ${L});
+        ${V} total = (${V})(0);
+% for distance in distances:
+        { const long from = first + ch + ${distance}; ${added()} }
+% endfor
+% if not distances:
+        for (I a0 = f0; a0 <= l0; ++a0) for (I a1 = f1; a1 <= l1; ++a1) {
+          long from = image * osize + (((long)a0 * o1 + a1) * o2 + f2) * channels + ch;
+% for _ in range(columns):
+          ${added()} from += channels;
+% endfor
+% if not columns:
+          for (I a2 = f2; a2 <= l2; ++a2, from += channels) ${added()}
+% endif
         }
-        ${store};
+% endif
+        ${'CLT_STREAM(total, (__global ' + V + ' *)(to + ch))' if streamed else store('to + ch', 'total')};
       }
 </%def>\
 #pragma OPENCL FP_CONTRACT OFF
@@ -74,14 +85,35 @@ __kernel void ${fn}(__global const ${dt.cl} *x, __global ${dt.cl} *y\
   for (long row = begin; row < end; ++row) {
     ${windows.holders(0, 'g0')}
     ${windows.holders(1, 'g1')}
+% if regular:
+    I f2 = 0, l2 = -1;
+    const I reach = (k2 - 1) * ${'w2' if best else '1'} - p2;
+% endif
     for (I g2 = 0; g2 < i2; ++g2) {
+% if regular:
+      while (f2 * s2 + reach < g2) ++f2;
+      while (l2 + 1 < o2 && (l2 + 1) * s2 - p2 <= g2) ++l2;
+% else:
       ${windows.holders(2, 'g2')}
+% endif
       const I here = (g0 * i1 + g1) * i2 + g2;
       __global ${dt.cl} *to = y + (row * i2 + g2) * channels;
 % if best:
-      I ch = 0;
-${sums(L, 'CLT_STREAM(total, (__global ' + V + ' *)(to + ch))' if streamed else memory.vector_store('to + ch', 'total'))}\
-${sums(1, memory.scalar_store('to + ch', 'total'))}\
+      const long first = image * osize + (((long)f0 * o1 + f1) * o2 + f2) * channels, below = (long)o2 * channels;
+      // Most places lie in one, two or four windows.
+      const bool few = f0 == l0 && f1 <= l1 && f2 <= l2 && l1 - f1 < 2 && l2 - f2 < 2;
+      if (few && f1 == l1 && f2 == l2) {
+${sums(('0',))}\
+      } else if (few && f1 != l1 && f2 != l2) {
+${sums(('0', 'channels', 'below', 'below + channels'))}\
+      } else if (few) {
+        const long other = f1 == l1 ? (long)channels : below;
+${sums(('0', 'other'))}\
+      } else if (l2 - f2 == 2) {
+${sums(columns=3)}\
+      } else {
+${sums()}\
+      }
 % else:
       bool found = false;
       for (I a0 = f0; a0 <= l0; ++a0) for (I a1 = f1; a1 <= l1; ++a1) for (I a2 = f2; a2 <= l2; ++a2) {

@@ -73,7 +73,7 @@ TEMPLATES = {
     "conv2d winograd": "conv/winograd conv/winograd_filters conv/winograd_weight conv/winograd_taps",
     "max_pool2d": "pool",
     "max_pool2d wide": "pool_few",
-    "max_pool2d channels last": "pool_last",
+    "max_pool2d channels last": "pool_last pool_rows",
     "avg_pool2d that meet": "pool_shares",
     "interpolate": "resample/resample resample/axis resample/turn",
     "interpolate bytes": "resample/bytes",

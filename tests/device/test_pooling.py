@@ -203,6 +203,44 @@ def test_nan_is_the_largest_channels_last(channels: int) -> None:
             np.testing.assert_array_equal(found.cpu().numpy(), expected.cpu().numpy())
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype", "window"),
+    [
+        ((3, 19, 13, 9), "float32", (3, 2, 1)),
+        ((2, 16, 9, 10), "float32", (3, 1, 1)),
+        ((1, 21, 12, 12), "float32", (5, (2, 3), 2)),
+        ((2, 8, 8, 7), "float16", (3, 1, 1)),
+        ((1, 13, 9, 8), "float64", (3, 2, 0)),
+        ((2, 8, 5, 6, 5), "float32", ((2, 3, 2), (2, 1, 2), 1)),
+    ],
+    ids=str,
+)
+def test_windows_over_channels_last_images_that_meet_in_rows(
+    shape: tuple[int, ...], dtype: str, window: tuple[Any, ...], poisoned: None
+) -> None:
+    """They find what they find in planes: equal elements, nan and infinities, rows that two work-items share; and what they send back."""
+    rng = np.random.default_rng(len(shape))
+    rank = len(shape) - 2
+    pool_of = getattr(F, f"max_pool{rank}d")
+    order = {"memory_format": ct.channels_last if rank == 2 else ct.channels_last_3d}
+    for share in (0.0, 0.01):
+        a = rng.integers(-2, 3, shape).astype(np.float64)
+        a[rng.random(shape) < 0.2] = -np.inf
+        a[rng.random(shape) < share] = np.nan
+        x = ct.tensor(a).to(getattr(ct, dtype)).requires_grad_()
+        turned = x.detach().to(**order).requires_grad_()
+        found: list[list[Any]] = [[], []]
+        for into, given in zip(found, (x, turned), strict=True):
+            for ceil_mode in (False, True):
+                y = pool_of(given, *window, ceil_mode=ceil_mode)
+                g = ct.tensor(np.round(data(*y.shape, seed=3) * 4)).to(y.dtype)
+                g = g.to(**order) if given is turned else g
+                into += [y.detach(), *ct.autograd.grad(y, [given], g)]
+                into += pool_of(given.detach(), *window, ceil_mode=ceil_mode, return_indices=True)
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_array_equal(one.double().cpu().numpy(), other.double().cpu().numpy())
+
+
 def _triples(shape: Any, k: Any, s: Any, p: Any, d: Any) -> Window:
     pad = lambda v, f: (f,) * (3 - len(v)) + tuple(v)  # noqa: E731
     size, k, s, p, d = pad(shape[-len(k) :], 1), pad(k, 1), pad(s, 1), pad(p, 0), pad(d, 1)

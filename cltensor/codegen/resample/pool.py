@@ -113,6 +113,7 @@ class _Schedule(NamedTuple):
     run: int  # columns of windows side by side, where few
     strips: bool  # of windows of three by three that are two apart each row is read once
     aside: bool  # planes are made in memory of a work-item's own and go past the cache from there
+    rows: bool  # windows over channels-last images meet a row of elements once
 
 
 def _schedule(
@@ -133,13 +134,15 @@ def _schedule(
     if best and not back:
         run = window.kernel[2] if window.kernel[2] in TAPS and window.dilation[2] == 1 else 0
         run *= window.kind == "regular"
-    run = 0 if gpu or last else run
+    rows = last and action == "max" and not gpu and _meet_in_rows(window, where)
+    run = 0 if gpu or (last and not rows) else run
     if not gpu and (not back or best or (apart and run)):
         low, high = window.whole()
         along_plane = one or (back and best and not apart)
         beside = x.shape[-1] if last else high - low
         lanes = _lanes(backend, dt, window, numel(window.size) if along_plane else beside)
-    strips = lanes > 1 and run == 3 and best and not back and _by_strips(window)
+    rows = rows and lanes > 1
+    strips = lanes > 1 and run == 3 and best and not (back or last) and _by_strips(window)
     if strips:  # what is kept from row to row is to stay in registers
         lanes = min(lanes, tile(backend, "double" if dt.reg in ("double", "long") else "float")[1])
     one = one and lanes > 1
@@ -165,12 +168,22 @@ def _schedule(
         run if lanes > 1 else 0,
         strips,
         aside,
+        rows,
     )
 
 
 def _by_strips(window: Window) -> bool:
     """Whether windows are three by three and two apart: one row of them and the next meet in a row of elements."""
     return (window.kernel, window.stride[1:], window.dilation) == ((1, 3, 3), (2, 2), _ONES)
+
+
+def _meet_in_rows(window: Window, where: Operand | None) -> bool:
+    """Whether rows of windows have so many rows of elements in common that each is better met once; without or with long positions these are more."""
+    if window.kind != "regular" or window.dilation[1] != 1:
+        return False
+    high, step = window.kernel[1], window.stride[1]
+    ours = where is not None and where.dtype is dtypes.int32
+    return high > step if ours else high >= 2 * step
 
 
 def _is_flat(x: Operand) -> bool:
@@ -202,14 +215,15 @@ def _kernel(
     """Build one kernel of pool.mako."""
     gpu = is_gpu(backend)
     backend.require(dt)
-    lanes, stride, apart, streamed, one, where, flat, run, strips, aside = schedule
-    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_int' * (where == 'int')}{'_flat' * flat}{f'_run{run}' if run else ''}{'_strips' * strips}{'_aside' * aside}{'_gpu' if gpu else ''}"
+    lanes, stride, apart, streamed, one, where, flat, run, strips, aside, rows = schedule
+    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_int' * (where == 'int')}{'_flat' * flat}{f'_run{run}' if run else ''}{'_strips' * strips}{'_aside' * aside}{'_rows' * rows}{'_gpu' if gpu else ''}"
     head, memories = _headers(dt, lanes, streamed or aside), _memories(dt, lanes)
-    head += include("all_lanes") * (run > 0 and action == "max") + include("ahead") * (run > 0)
+    head += include("all_lanes") * ((run > 0 or rows) and action == "max")
+    head += include("ahead") * (run > 0)
     text = render(
         "pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
         I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, last=last, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
-        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed, one=one, W=where, flat=flat, run=run, strips=strips, aside=aside, page=PAGE,
+        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed, one=one, W=where, flat=flat, run=run, strips=strips, aside=aside, rows=rows, page=PAGE,
     )  # fmt: skip
     buffers = 2 + (indices or action == "max_back") + (kind == "fractional") + aside
     index = np.int64 if big else np.int32
@@ -237,7 +251,7 @@ def _launch(
     sizes = window.sizes(best)
     if last:
         sizes["channels"] = x.shape[-1]
-    elif schedule.lanes > 1 and not (back or schedule.one):
+    if schedule.lanes > 1 and not (back or schedule.one) and (not last or schedule.run):
         sizes["lo"], sizes["hi"] = window.whole()
     touched = numel(x.shape) + numel(y.shape)
     planes = numel(x.shape[: -window.rank - last])
