@@ -76,6 +76,7 @@ TEMPLATES = {
     "max_pool2d channels last": "pool_last pool_rows",
     "avg_pool2d that meet": "pool_shares",
     "interpolate": "resample/resample resample/axis resample/turn",
+    "interpolate channels last": "resample/last",
     "interpolate bytes": "resample/bytes",
     "grid_sample": "resample/grid",
     "attention": "attention/forward attention/backward attention/gpu attention/tiles",

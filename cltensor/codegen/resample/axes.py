@@ -223,6 +223,59 @@ def _bytes(backend: Backend, axis: Axis) -> _Table:
     return _kept((backend, axis, "bytes"), make)
 
 
+def _by_channels(
+    backend: Backend, src: Operand, axes: Sequence[Axis], tables: Sequence[_Table], strides: Sequence[int], turned: bool
+) -> bool:  # fmt: skip
+    """Whether rows of channels-last images are added up before what they come to: two axes with weights, and channels for a vector.
+
+    Not of large images that shrink, which to read takes the time: each place's runs one after the other are read the quickest.
+    """
+    dt, (height, width, channels) = src.dtype, tables
+    if is_gpu(backend) or dt.itemsize < 4 or len(axes) < 3 or src.shape[1] != 1:
+        return False
+    if (height.kind, width.kind, channels.kind) != ("many", "many", "same"):
+        return False
+    dense = strides[-1] == 1 and strides[-2] == channels.ni
+    if not dense or channels.ni < (16 if dt.itemsize == 4 else 8):
+        return False
+    if width.no < width.ni and past_cache(backend, math.prod(src.shape) * dt.itemsize):
+        return False
+    high, wide = (a.readers if turned else a.taps for a in axes[:2])
+    return width.ni * high + width.no * wide < width.no * high * wide
+
+
+def _along_channels(
+    backend: Backend, src: Operand, out: Operand, tables: Sequence[_Table], strides: Sequence[int]
+) -> None:
+    """Run resample/last.mako."""
+    dt, (height, width, last) = src.dtype, tables
+    nbytes = math.prod(out.shape) * dt.itemsize
+    moved = max(math.prod(out.shape), math.prod(src.shape))
+    images, channels = src.shape[0], last.ni
+    items = min(workers(backend, moved), images * height.no)
+    lanes = 16 if dt.itemsize == 4 else 8
+    streamed = not channels % lanes and past_cache(backend, nbytes)
+    run(
+        backend,
+        "resample/last",
+        f"resample_last_{dt.code}{'_streamed' * streamed}",
+        [
+            src.buffer,
+            out.buffer,
+            backend.alloc(items * width.ni * channels * dt.itemsize),
+            *height.buffers,
+            *width.buffers,
+        ],
+        [images, src.offset, strides[0], height.no, strides[2], width.ni, width.no, channels],
+        items,
+        nbytes + math.prod(src.shape) * dt.itemsize,
+        dt=dt,
+        I=index_type(backend, src, out),
+        headers=include("stream") * streamed + include("ahead"),
+        streamed=streamed,
+    )
+
+
 def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool = False) -> Operand:
     """Return `src` (N, C, up to three axes) resampled along each axis, or the gradient of that, dense.
 
@@ -244,6 +297,9 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     if not n:
         return out
     gpu = is_gpu(backend)
+    if not integral and _by_channels(backend, src, axes, tables, strides, turned):
+        _along_channels(backend, src, out, tables, strides)
+        return out
     rows = not gpu and not integral
     kinds = tuple(t.kind for t in tables)
     half = dt.itemsize == 2
