@@ -98,6 +98,7 @@ TEMPLATES = {
     "qr": "factor/reflectors factor/reflector",
     "eigh": "factor/condense factor/eigenvalues factor/rotate factor/rotation",
     "svd": "factor/condense factor/singular_values factor/rotate factor/rotation",
+    "eigh and svd divided": "factor/deflate factor/merge factor/secular factor/secular_weights factor/secular_vectors factor/wide",
     "multi-tensor step": "multi_tensor",
 }
 
@@ -142,6 +143,12 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
 
         condense._SMALL = 0
         return torch.linalg.eigvalsh(r(7, 7) ** 2), torch.linalg.svdvals(r(7, 7) ** 2)
+
+    def divided() -> Any:
+        from cltensor.codegen.factor import conquer
+
+        conquer.MANY, conquer.LEAF = 8, 4
+        return torch.linalg.eigh(r(9, 9) ** 2)[1].abs(), torch.linalg.svd(r(9, 8) ** 2)[0].abs()
 
     def attention_by_tiles() -> Any:
         from cltensor.codegen.products import gemm_amx
@@ -553,6 +560,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "qr": lambda: torch.linalg.qr(r(2, 9, 6))[0],
         "eigh": lambda: (torch.linalg.eigh(r(2, 7, 7) ** 2)[1].abs(), *step_by_step()),
         "svd": lambda: (torch.linalg.svd(r(2, 7, 6) ** 2)[0].abs(), torch.linalg.svd(r(5, 6) ** 2)[2].abs()),
+        "eigh and svd divided": divided,
         "fft": lambda: torch.fft.fft(r(3, 30)),
         "fft line": lambda: (torch.fft.fft(r(2, 256) * 1j), torch.fft.irfft(torch.fft.rfft(r(3, 256)), 256)),
         "fft blocks": lambda: (torch.fft.ifft(r(3, 84)), torch.fft.fft(r(40, 3) * 1j, dim=0), torch.fft.hfft(torch.fft.rfft(r(3, 60)), 60), torch.fft.rfft(r(64, 9), dim=0), torch.stft(r(1, 200), 40, 9, window=r(40), return_complex=True)),
