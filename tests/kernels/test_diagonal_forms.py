@@ -155,6 +155,16 @@ def check(a: np.ndarray, tol: float) -> None:
     assert (np.diff(s) <= 0).all() and (s >= 0).all()
 
 
+def check_of(*more: np.ndarray) -> None:
+    """Do so with matrices whose values vanish, repeat, or are these, diagonal ones and others."""
+    n = len(more[0])
+    q = np.linalg.qr(data(n, n))[0]
+    few = np.r_[np.ones(3), np.zeros(n - 3)]
+    for d in (np.zeros(n), np.ones(n), np.repeat([3.0, -2.0], n // 2), few, *more):
+        for a in (np.diag(d), (q * d) @ q.T):
+            check(a.astype("float32"), 1e-5)
+
+
 @pytest.mark.parametrize("kind", ["float32", "float64", "complex64", "complex128"])
 def test_dtypes(kind: str) -> None:
     check(data(2, 40, 40, dtype=kind), 1e-4 if dtypes.BY_NAME[kind].to_real().itemsize == 4 else 1e-13)  # fmt: skip
@@ -162,16 +172,7 @@ def test_dtypes(kind: str) -> None:
 
 def test_values_that_repeat_vanish_or_differ_by_orders_of_magnitude() -> None:
     n = 20
-    q = np.linalg.qr(data(n, n))[0]
-    for d in (
-        np.zeros(n),
-        np.ones(n),
-        np.repeat([3.0, -2.0], n // 2),
-        np.r_[np.ones(3), np.zeros(n - 3)],
-        10.0 ** -np.arange(n),
-    ):
-        for a in (np.diag(d), (q * d) @ q.T):
-            check(a.astype("float32"), 1e-5)
+    check_of(10.0 ** -np.arange(n))
     check(np.triu(np.ones((n, n), "float32")), 1e-5)
     check(np.eye(n, k=1, dtype="float32"), 1e-5)
     for size in (1e-36, 1e-20, 1e19, 1e36):
@@ -221,17 +222,7 @@ def test_divide_and_conquer(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_halves_with_the_same_values_and_what_couples_nothing() -> None:
     """Where nothing is left to find of a merge, or little: values stay, vectors are turned."""
     n = 40
-    q = np.linalg.qr(data(n, n))[0]
-    for d in (
-        np.zeros(n),
-        np.ones(n),
-        np.repeat([3.0, -2.0], n // 2),
-        np.r_[np.ones(3), np.zeros(n - 3)],
-        1 + 1e-6 * np.arange(n),
-        2.0 ** -np.arange(n),
-    ):
-        for a in (np.diag(d), (q * d) @ q.T):
-            check(a.astype("float32"), 1e-5)
+    check_of(1 + 1e-6 * np.arange(n), 2.0 ** -np.arange(n))
     for a in (np.ones((n, n)), np.triu(np.ones((n, n)))):
         check(a.astype("float32"), 1e-4)  # times some n, the norm
     for a in (
