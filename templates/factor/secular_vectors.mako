@@ -25,10 +25,15 @@ __kernel void ${fn}(__global const R *all_poles, __global const R *exact, __glob
         __global R *x = columns + (side * count + z) * both * step + first;
         const J rooted = IDS < (J)(k - first);
         const F origin = *(__global const F *)(origins + z * step + first), offset = *(__global const F *)(offsets + z * step + first);
+        // Part by part: small numbers added to a large sum one by one are lost in part, and vectors would be longer with each merge.
         F sum = 0;
-        for (I i = 0; i < k; ++i) {
-            const F q = PART(i);
-            sum += q * q;
+        for (I i = 0; i < k;) {
+            F part = 0;
+            for (const I stop = min(i + 32, k); i < stop; ++i) {
+                const F q = PART(i);
+                part += q * q;
+            }
+            sum += part;
         }
         const F size = 1 / sqrt(sum);
         for (I i = 0; i < k; ++i) ROW(places[i]) = rooted ? PART(i) * size : (F)(0);
