@@ -1,9 +1,7 @@
 <%doc>
 Bidiagonal blocks of m - 1 rows and m columns, upper ones, as rows of `diagonal` and `beside` (m each), are turned into square lower ones and a column of zeros (d, e: m - 1), by rotations of neighbouring
 columns (`numbers`: cosine and sine). A work-item takes a block.
-% if back:
-Back: the rotations are applied to right vectors, columns [blocks, m, m]. A work-item takes a column.
-% endif
+`back`: the rotations are applied to right vectors, columns [blocks, m, m]. A work-item takes a column.
 </%doc>\
 <%namespace name="steps" file="/factor/rotation.mako"/>\
 typedef ${I} I;
