@@ -22,6 +22,17 @@ def t(array: np.ndarray, grad: bool = False) -> Any:
     return made.requires_grad_() if grad else made
 
 
+def keeps_to_its_room(a: Any, b: Any, exact: np.ndarray) -> None:
+    """Assert that a product into the middle of a matrix writes there, and nothing else."""
+    m, n = exact.shape
+    room = torch.full((m + 2, n + 2), 7.0, dtype=a.dtype)
+    torch.mm(a, b, out=room[1:-1, 1:-1])
+    found = room.numpy(force=True)
+    assert np.array_equal(found[1:-1, 1:-1], exact)
+    found[1:-1, 1:-1] = 7
+    assert (found == 7).all()
+
+
 def r(*shape: int) -> Any:
     return t(data(*shape, seed=sum(shape)), True)
 
@@ -221,12 +232,7 @@ def test_long_rows_times_some_vectors(dtype: str, monkeypatch: pytest.MonkeyPatc
             found = torch.addmm(added, t(a), t(b), beta=2, alpha=3)
             expected = 2 * added.expand(m, n).numpy(force=True) + 3 * exact
             assert np.array_equal(found.numpy(force=True), expected)
-        room = torch.full((m + 2, n + 2), 7.0, dtype=getattr(torch, dtype))
-        torch.mm(t(a), t(b), out=room[1:-1, 1:-1])
-        found = room.numpy(force=True)
-        assert np.array_equal(found[1:-1, 1:-1], exact)
-        found[1:-1, 1:-1] = 7
-        assert (found == 7).all()
+        keeps_to_its_room(t(a), t(b), exact)
         monkeypatch.setattr(gemm_few, "FAR_BYTES", 0)  # the next: as if they were far away
 
 
@@ -356,12 +362,7 @@ def test_many_rows_with_a_few_columns(dtype: str, monkeypatch: pytest.MonkeyPatc
             assert np.array_equal(found.numpy(force=True), expected)
         found = t(s.copy()).addmm_(t(a), t(b), beta=2, alpha=3)
         assert np.array_equal(found.numpy(force=True), 2 * s + 3 * exact)
-        room = torch.full((m + 2, n + 2), 7.0, dtype=getattr(torch, dtype))
-        torch.mm(t(a), t(b), out=room[1:-1, 1:-1])
-        found = room.numpy(force=True)
-        assert np.array_equal(found[1:-1, 1:-1], exact)
-        found[1:-1, 1:-1] = 7
-        assert (found == 7).all()
+        keeps_to_its_room(t(a), t(b), exact)
         chain = torch.relu(torch.nn.functional.linear(t(a), t(b.T.copy()), t(s[0])) * 2)
         assert np.array_equal(chain.numpy(force=True), np.maximum(2 * (exact + s[0]), 0))
 

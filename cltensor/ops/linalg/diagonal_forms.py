@@ -1,7 +1,7 @@
 """Eigenvalues of Hermitian matrices and singular values by kernels: from tensors to `codegen.factor`, and back from narrow matrices.
 
-A matrix is made tridiagonal or bidiagonal by reflectors, that diagonal by plane rotations, and the reflectors are applied to what these
-make of the identity. Knows no gradient.
+A matrix is made tridiagonal or bidiagonal by reflectors, that diagonal (diagonal_values.py), and the reflectors are applied to the vectors
+found there. Knows no gradient.
 """
 
 from __future__ import annotations

@@ -129,9 +129,8 @@ def _conquered(values: Tensor, vectors: Tensor, *beside: Tensor) -> tuple[Tensor
     diagonals = [x.view(-1) for x in beside]
     while blocks > 1:
         values, columns = _merged([values, values.argsort(-1), vectors[0], *diagonals])
-        vectors = vectors.view(-1, m, m) @ columns.view(-1, m, columns.shape[-1]).narrow(
-            -1, 0, 2 * m
-        )
+        columns = columns.view(-1, m, columns.shape[-1]).narrow(-1, 0, 2 * m)
+        vectors = vectors.view(-1, m, m) @ columns
         blocks, m = blocks // 2, 2 * m
         values, vectors = values.view(-1, m), vectors.view(sides, -1, m, m)
     return values.view(*batch, m), vectors.mT.contiguous()
@@ -147,7 +146,7 @@ def eigenvectors(values: Tensor, beside: Tensor, function: str) -> tuple[Tensor,
 
 
 @at_once
-def _squares(xs: Sequence[Tensor], blocks: int, m: int) -> list[Tensor]:
+def _square_blocks(xs: Sequence[Tensor], blocks: int, m: int) -> list[Tensor]:
     """Divide upper bidiagonal matrices (…, n): return diagonals and what stands beside them (…, blocks, m), and what `conquer.made_square` makes of them, the last row of each being
     the one between two blocks.
     """
@@ -191,7 +190,7 @@ def _bordered(xs: Sequence[Tensor], m: int) -> list[Tensor]:
 def singular_vectors(values: Tensor, beside: Tensor, function: str) -> tuple[Tensor, Tensor]:
     """Return the singular values (…, n') of upper bidiagonal matrices (…, n), of which those after the n least are none, and the vectors [2, count, n', n'] as rows, the right ones first."""
     blocks, m = conquer.divided(values.shape[-1] + 1)
-    diagonal, coupled, d, e, numbers = _squares([values, beside], blocks, m)
+    diagonal, coupled, d, e, numbers = _square_blocks([values, beside], blocks, m)
     rows = diagonalized("singular_values", d, e, True, function, True, (values, beside))
     found, vectors = _bordered([d.view(-1, m - 1), rows, numbers], m)
     return _conquered(found, vectors, coupled, diagonal)
