@@ -20,6 +20,7 @@ from .composite import at_once, plain
 from .core import Tensor, is_tensor
 from .operands import check_tensor, check_tensors
 from .products import bmm, dot, mm
+from .replay import Replayed
 from .row import FUNCTIONS, public
 from .values import into
 
@@ -494,9 +495,12 @@ def _unsafe(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return out
 
 
-def _cross_value(a: Tensor, b: Tensor, dim: int) -> Tensor:
-    (a0, a1, a2), (b0, b1, b2) = a.unbind(dim), b.unbind(dim)
-    return FUNCTIONS["stack"]((a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0), dim)
+@Replayed.of_memory
+def _crossed(vectors: Sequence[Tensor], dim: int) -> list[Tensor]:
+    """Return the products of vectors that lie along `dim` of tensors alike in shape."""
+    (a0, a1, a2), (b0, b1, b2) = [v.unbind(dim) for v in vectors]
+    parts = (a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0)
+    return [FUNCTIONS["stack"](parts, dim)]
 
 
 def linalg_cross(
@@ -513,7 +517,7 @@ def linalg_cross(
         )
     shape = layouts.broadcast_shapes(input.shape, other.shape)
     with unrecorded():
-        value = _cross_value(input.expand(shape), other.expand(shape), d)
+        (value,) = _crossed([input.detach().expand(shape), other.detach().expand(shape)], d)
     if graph.needs_grad(input, other):
         saved = {
             "self": input if graph.needs_grad(other) else None,

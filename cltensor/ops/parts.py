@@ -172,15 +172,16 @@ def positions(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dev
 
 
 def _several(
-    input: Tensor, parts: list[layouts.Layout], name: str, backward: Callable, saved: dict[str, Any]
+    input: Tensor,
+    parts: Sequence[layouts.Layout],
+    name: str,
+    backward: Callable,
+    saved: dict[str, Any],
 ) -> tuple[Tensor, ...]:
-    outs = []
-    for shape, strides, offset in parts:
-        out = core.make(
-            input._storage, core.Size(shape), input.dtype, input.device, strides, offset
-        )
+    make, storage, dt, dev = core.Registry.tensor._make, input._storage, input.dtype, input.device
+    outs = [make(storage, shape, dt, dev, strides, offset) for shape, strides, offset in parts]
+    for out in outs:
         out._vc = input._vc
-        outs.append(out)
     if graph.needs_grad(input):
         graph.record(name, (input,), tuple(outs), backward, saved, dual.VIEW)
     for out in outs:
@@ -201,10 +202,10 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     dim = layouts.wrap_dim(dim, input.ndim)
     if input.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    parts = [
-        layouts.select(input.shape, input._strides, input._offset, dim, i)
-        for i in range(input.shape[dim])
-    ]
+    shape, strides = input.shape, input._strides
+    step, start = strides[dim], input._offset
+    shape, strides = shape[:dim] + shape[dim + 1 :], strides[:dim] + strides[dim + 1 :]
+    parts = [(shape, strides, start + i * step) for i in range(input.shape[dim])]
     return _several(
         input,
         parts,
@@ -215,10 +216,12 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def _split_layouts(input: Tensor, dim: int, lengths: Sequence[int]) -> list[layouts.Layout]:
-    shape, strides, offset = tuple(input.shape), input._strides, input._offset
-    parts = []
+    strides, offset = input._strides, input._offset
+    before, after = input.shape[:dim], input.shape[dim + 1 :]
+    shapes = {n: core.Size((*before, n, *after)) for n in lengths}
+    parts: list[layouts.Layout] = []
     for n in lengths:
-        parts.append(((*shape[:dim], n, *shape[dim + 1 :]), strides, offset))
+        parts.append((shapes[n], strides, offset))
         offset += n * strides[dim]
     return parts
 
