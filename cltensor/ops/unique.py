@@ -13,6 +13,8 @@ from . import core, writes
 from .core import NUMBERS, Tensor, is_tensor
 from .row import FUNCTIONS, invalid_combination, public
 
+_FEW = 4  # columns after which the rows of a matrix may be told apart already
+
 
 def _run(
     fn: Callable, x: Tensor, want_inverse: bool = True, want_counts: bool = True
@@ -124,19 +126,32 @@ def _taken(x: Tensor, dim: int, which: Tensor) -> Tensor:
 
 
 def _slice_ranks(rows: Tensor) -> Tensor:
-    """A number per row, ordered as the rows are lexicographically: neighbouring columns are merged into their ranks, pair by pair."""
+    """A number per row, ordered as the rows are lexicographically; columns that come after all rows differ are not looked at."""
     n, m = rows.shape
     if n == 0 or m == 0:
         return rows.new_zeros(n, dtype=dtypes.int64)
-    ranks = _run(family.unique, rows)[1]
+    start, width = 0, _FEW
+    ranks, distinct = _column_ranks(rows[:, :width])
+    while distinct < n and start + width < m:
+        start, width = start + width, 2 * width
+        more, _ = _column_ranks(rows[:, start : start + width])
+        values, ranks, _ = _run(family.unique, ranks * n + more)
+        distinct = values.shape[0]
+    return ranks
+
+
+def _column_ranks(rows: Tensor) -> tuple[Tensor, int]:
+    """The rows' ranks, below their number, and how many there are: neighbouring columns are merged into their ranks, pair by pair."""
+    n, m = rows.shape
+    values, ranks, _ = _run(family.unique, rows)
     while m > 1:
         if m % 2:
             ranks = FUNCTIONS["cat"]((ranks, ranks.new_zeros((n, 1))), 1)
             m += 1
         ranks = ranks[:, ::2] * (n * m) + ranks[:, 1::2]
-        ranks = _run(family.unique, ranks)[1]
+        values, ranks, _ = _run(family.unique, ranks)
         m //= 2
-    return ranks.reshape(n)
+    return ranks.reshape(n), values.shape[0]
 
 
 @public()
