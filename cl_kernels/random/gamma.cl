@@ -1,36 +1,82 @@
 /* Gamma and binomial numbers by rejection, and the derivative of a gamma number by its shape. An attempt is a block of the
    element's own Philox counter, so the result depends on index, seed and offset alone. Parameters arrive, and gamma numbers
    leave, as bit patterns of a float (or double), because a node's operands all have one type. */
+#include "elementary/log.cl"
+#include "elementary/pow.cl"
+#include "elementary/sine.cl"
 #include "random/draw.cl"
+#include "random/philox.cl"
 #define CLT_GAMMA_MIX(block) clt_draw_mix(index, seed, offset, 0x67616d6du, block, &v)
 
-/* Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. */
-#define CLT_GAMMA_DRAW(NAME, T, FROM, INTO, LEAST, UNIT, K)                                                                    \
-  static inline long NAME(long index, long seed, long offset, long bits) {                                                     \
-    T shape = FROM(bits), boost = 1;                                                                                           \
-    ulong w, v;                                                                                                                \
-    if (!(shape > 0)) return (long)INTO(shape == 0 ? (T)0 : (T)NAN);                                                           \
-    if (shape < 1) {                                                                                                           \
-      w = CLT_GAMMA_MIX(0);                                                                                                    \
-      boost = pow(UNIT(w), 1 / shape);                                                                                         \
-      shape += 1;                                                                                                              \
-    }                                                                                                                          \
-    const T d = shape - K(0.333333333333333333), c = 1 / sqrt(9 * d);                                                          \
-    T cube = 1;                                                                                                                \
-    for (uint attempt = 1; attempt < 256; attempt++) {                                                                         \
-      w = CLT_GAMMA_MIX(2 * attempt);                                                                                          \
-      const T x = sqrt(-2 * log(UNIT(w))) * cos(K(6.28318530717958648) * UNIT(v)), y = 1 + c * x;                              \
-      if (y <= 0) continue;                                                                                                    \
-      cube = y * y * y;                                                                                                        \
-      w = CLT_GAMMA_MIX(2 * attempt + 1);                                                                                      \
-      const T u = UNIT(w);                                                                                                     \
-      if (u < 1 - K(0.0331) * x * x * x * x || log(u) < K(0.5) * x * x + d * (1 - cube + log(cube))) break;                    \
-    }                                                                                                                          \
-    return (long)INTO(fmax(boost * d * cube, (T)LEAST));                                                                       \
+/* Blocks of several elements' own counters, side by side: as clt_draw_mix. */
+#if CLT_LANES == 1
+#define clt_draw_mixes clt_draw_mix
+#define CLT_GAMMA_OWN_float(f) f
+#define CLT_GAMMA_POW_double pow
+#else
+#define CLT_GAMMA_OWN_float(f) CLT_PASTE(f##_float, CLT_LANES)
+#define CLT_GAMMA_POW_double CLT_PHILOX_NAME(pow, double)
+static inline clt_philox_u clt_draw_mixes(clt_philox_u index, clt_philox_u seed, clt_philox_u offset, uint stream, uint block, clt_philox_u *second) {
+  const clt_philox_u low = (clt_philox_u)(0xffffffffUL), at = index + offset;
+  clt_philox_u a = at & low, b = at >> 32, c = (clt_philox_u)((ulong)block), d = (clt_philox_u)((ulong)stream);
+  uint k = (uint)seed.s0, l = (uint)(seed.s0 >> 32);
+  for (int round = 0; round < 10; round++) {
+    const clt_philox_u p = (a & low) * (clt_philox_u)(0xD2511F53UL), q = (c & low) * (clt_philox_u)(0xCD9E8D57UL);
+    a = (q >> 32) ^ b ^ (clt_philox_u)((ulong)k);
+    c = (p >> 32) ^ d ^ (clt_philox_u)((ulong)l);
+    b = q & low;
+    d = p & low;
+    k += 0x9E3779B9u;
+    l += 0xBB67AE85u;
   }
-#define CLT_FROM_F(b) as_float((int)(b))
-#define CLT_INTO_F(x) as_int((float)(x))
-CLT_GAMMA_DRAW(gamma_draw_long, float, CLT_FROM_F, CLT_INTO_F, FLT_MIN, CLT_DRAW_UNIT_F, CLT_DRAW_F)
+  *second = (c & low) | (d << 32);
+  return (a & low) | (b << 32);
+}
+#endif
+#define CLT_GAMMA_OWN_double(f) f
+#define CLT_GAMMA_POW_float CLT_GAMMA_OWN_float(pow)
+#define CLT_GAMMA_BITS_float CLT_PHILOX_CALL(convert_int)
+#define CLT_GAMMA_BITS_double
+#define CLT_GAMMA_UNIT_float(w) ((CLT_PHILOX_CALL(convert_float)(CLT_PHILOX_CALL(convert_int)((w) >> 41)) + 0.5f) * 1.1920928955078125e-07f)
+#define CLT_GAMMA_UNIT_double(w) ((CLT_PHILOX_CALL(convert_double)((w) >> 12) + 0.5) * 2.220446049250313e-16)
+#define CLT_GAMMA_MIXES(block) \
+  clt_draw_mixes(CLT_PHILOX_CALL(as_ulong)(index), CLT_PHILOX_CALL(as_ulong)(seed), CLT_PHILOX_CALL(as_ulong)(offset), 0x67616d6du, block, &v)
+/* Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. Lanes go on until each has a number. */
+#define CLT_GAMMA_DRAW(NAME, T, I, LEAST, K)                                                                                   \
+  static inline clt_philox_l CLT_PHILOX_NAME(NAME, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset,           \
+                                                         clt_philox_l bits) {                                                  \
+    typedef CLT_PHILOX_TYPE(T) V;                                                                                              \
+    const V given = CLT_PHILOX_CALL(as_##T)(CLT_GAMMA_BITS_##T(bits));                                                         \
+    const CLT_PHILOX_TYPE(I) small = given < (V)(1);                                                                           \
+    V boost = (V)(1), cube = (V)(1);                                                                                           \
+    clt_philox_u w, v;                                                                                                         \
+    if (CLT_PHILOX_NAME(CLT_ANY, I)(small) != 0) {                                                                             \
+      w = CLT_GAMMA_MIXES(0);                                                                                                  \
+      boost = small ? CLT_GAMMA_POW_##T(CLT_GAMMA_UNIT_##T(w), 1 / given) : boost;                                             \
+    }                                                                                                                          \
+    const V d = (small ? given + 1 : given) - K(0.333333333333333333), c = 1 / sqrt(9 * d);                                    \
+    CLT_PHILOX_TYPE(I) left = given > (V)(0);                                                                                  \
+    for (uint attempt = 1; attempt < 256 && CLT_PHILOX_NAME(CLT_ANY, I)(left) != 0; attempt++) {                               \
+      w = CLT_GAMMA_MIXES(2 * attempt);                                                                                        \
+      const V radius = sqrt(-2 * CLT_GAMMA_OWN_##T(log)(CLT_GAMMA_UNIT_##T(w)));                                               \
+      const V x = radius * CLT_GAMMA_OWN_##T(cos)(K(6.28318530717958648) * CLT_GAMMA_UNIT_##T(v)), y = 1 + c * x;              \
+      const V third = y * y * y;                                                                                               \
+      w = CLT_GAMMA_MIXES(2 * attempt + 1);                                                                                    \
+      const V u = CLT_GAMMA_UNIT_##T(w);                                                                                       \
+      const CLT_PHILOX_TYPE(I) fit = left & y > (V)(0), inner = fit & u < 1 - K(0.0331) * x * x * x * x;                       \
+      CLT_PHILOX_TYPE(I) taken = inner;                                                                                        \
+      if (CLT_PHILOX_NAME(CLT_ANY, I)(fit & !inner) != 0) {                                                                    \
+        const V bound = K(0.5) * x * x + d * (1 - third + CLT_GAMMA_OWN_##T(log)(third));                                      \
+        taken |= fit & CLT_GAMMA_OWN_##T(log)(u) < bound;                                                                      \
+      }                                                                                                                        \
+      cube = fit ? third : cube;                                                                                               \
+      left &= !taken;                                                                                                          \
+    }                                                                                                                          \
+    V value = fmax(boost * d * cube, (V)((T)LEAST));                                                                           \
+    value = given > (V)(0) ? value : given == (V)(0) ? (V)(0) : (V)(NAN);                                                      \
+    return CLT_PHILOX_CALL(convert_long)(CLT_PHILOX_CALL(as_##I)(value));                                                      \
+  }
+CLT_GAMMA_DRAW(gamma_draw, float, int, FLT_MIN, CLT_DRAW_F)
 
 /* What Stirling's formula leaves out of log(k!). */
 #define CLT_BINOMIAL(NAME, T, FROM, UNIT, K)                                                                                   \
@@ -78,6 +124,7 @@ CLT_GAMMA_DRAW(gamma_draw_long, float, CLT_FROM_F, CLT_INTO_F, FLT_MIN, CLT_DRAW
     }                                                                                                                          \
     return (long)(given > K(0.5) ? count - found : found);                                                                     \
   }
+#define CLT_FROM_F(b) as_float((int)(b))
 CLT_BINOMIAL(binomial_draw_long, float, CLT_FROM_F, CLT_DRAW_UNIT_F, CLT_DRAW_F)
 
 /* dx/da of a gamma number x of shape a, at a fixed quantile: -(dP/da) / p. Below the mean P is a series of positive terms, above
@@ -136,8 +183,7 @@ CLT_BINOMIAL(binomial_draw_long, float, CLT_FROM_F, CLT_DRAW_UNIT_F, CLT_DRAW_F)
 CLT_GAMMA_SLOPE(float, 1e-8f, CLT_DRAW_F)
 #ifdef CLT_DOUBLE
 #define CLT_FROM_D(b) as_double(b)
-#define CLT_INTO_D(x) as_long((double)(x))
-CLT_GAMMA_DRAW(gamma_draw_double_long, double, CLT_FROM_D, CLT_INTO_D, DBL_MIN, CLT_DRAW_UNIT_D, CLT_DRAW_D)
+CLT_GAMMA_DRAW(gamma_draw_double, double, long, DBL_MIN, CLT_DRAW_D)
 CLT_BINOMIAL(binomial_draw_double_long, double, CLT_FROM_D, CLT_DRAW_UNIT_D, CLT_DRAW_D)
 CLT_GAMMA_SLOPE(double, 1e-17, CLT_DRAW_D)
 #endif

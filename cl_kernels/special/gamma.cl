@@ -1,61 +1,63 @@
-/* trigamma, polygamma from 1 on and the Hurwitz zeta function: recurrence up to where the asymptotic series (DLMF 5.15) or
+/* trigamma and the Hurwitz zeta function for any number of lanes: recurrence up to where the asymptotic series (DLMF 5.15) or
    Euler-Maclaurin's formula (DLMF 25.11.5) holds, reflection below zero. Poles and arguments out of the domain as torch has them. */
+#include "elementary/pow.cl"
+#include "elementary/sine.cl"
 #define CLT_LIT_F(c) c##f
 #define CLT_LIT_D(c) c
-#define CLT_GAMMA(T, K)                                                                                                        \
-  static inline T trigamma_##T(T x) {                                                                                          \
-    T sign = 1, sum = 0;                                                                                                       \
-    if (x < K(0.5)) {                                                                                                          \
-      sign = -1;                                                                                                               \
-      const T p = K(3.14159265358979324) / sin(K(3.14159265358979324) * (x - rint(x)));                                        \
-      sum = -p * p;                                                                                                            \
-      x = 1 - x;                                                                                                               \
+#define CLT_GAMMA_SIN_float(V, x) sin_##V(x)
+#define CLT_GAMMA_SIN_double(V, x) sin(x)
+/* The next term of Euler-Maclaurin's sum: its factor, and the coefficient that it is times. */
+#define CLT_ZETA_TERM(C) c *= (rising + 1) * (rising + 2) * r, rising += 2, far += c * (C);
+#define CLT_GAMMA(V, T, I, K)                                                                                                  \
+  static inline V trigamma_##V(V x) {                                                                                          \
+    V y = x, sum = (V)(0);                                                                                                     \
+    const I turned = x < (V)(K(0.5));                                                                                          \
+    if (CLT_ANY_##I(turned) != 0) {                                                                                            \
+      const V pi = (V)(K(3.14159265358979324)), p = pi / CLT_GAMMA_SIN_##T(V, pi * (x - rint(x)));                             \
+      sum = turned ? -p * p : sum;                                                                                             \
+      y = turned ? 1 - x : x;                                                                                                  \
     }                                                                                                                          \
-    for (; x < 10; x += 1) sum += 1 / (x * x);                                                                                 \
-    const T s = 1 / (x * x);                                                                                                   \
-    sum += 1 / x + K(0.5) * s + s / x * (K(0.166666666666666667) - s * (K(3.33333333333333333e-2) -                            \
+    for (int k = 0; k < 10; k++) {                                                                                             \
+      const I low = y < (V)(10);                                                                                               \
+      sum += low ? 1 / (y * y) : (V)(0);                                                                                       \
+      y += low ? (V)(1) : (V)(0);                                                                                              \
+    }                                                                                                                          \
+    const V s = 1 / (y * y);                                                                                                   \
+    sum += 1 / y + K(0.5) * s + s / y * (K(0.166666666666666667) - s * (K(3.33333333333333333e-2) -                            \
            s * (K(2.38095238095238095e-2) - s * (K(3.33333333333333333e-2) - s * (K(7.57575757575757576e-2) -                  \
            s * (K(0.253113553113553114) - s * K(1.16666666666666667)))))));                                                    \
-    return sign * sum;                                                                                                         \
+    return turned ? -sum : sum;                                                                                                \
   }                                                                                                                            \
-  static inline T zeta_##T(T s, T q) {                                                                                         \
-    if (s == 1) return INFINITY;                                                                                               \
-    if (!(s > 1)) return NAN;                                                                                                  \
-    if (q <= 0) {                                                                                                              \
-      if (q == floor(q)) return INFINITY;                                                                                      \
-      if (s != floor(s)) return NAN;                                                                                           \
+  static inline V zeta_##V(V s, V q) {                                                                                         \
+    const I pole = q <= (V)(0) & q == floor(q), none = q <= (V)(0) & s != floor(s);                                            \
+    const I large = q > (V)(K(1e8)), summed = !(pole | none | large) & s > (V)(1);                                             \
+    V a = q, term = pow_##V(q, -s), sum = term;                                                                                \
+    I settled = (V)(0) != (V)(0);                                                                                              \
+    for (int k = 0; k < 9 || CLT_ANY_##I(summed & !settled & a <= (V)(9)) != 0; k++) {                                        \
+      const I goes = (k < 9 ? (I)(-1) : (I)(a <= (V)(9))) & !settled;                                                          \
+      a += goes ? (V)(1) : (V)(0);                                                                                             \
+      const V next = pow_##V(a, -s);                                                                                           \
+      term = goes ? next : term;                                                                                               \
+      sum += goes ? next : (V)(0);                                                                                             \
+      settled |= fabs(term) < fabs(sum) * K(1e-17);                                                                            \
     }                                                                                                                          \
-    if (q > K(1e8)) return pow(q, 1 - s) * (1 / (s - 1) + K(0.5) / q);                                                         \
-    T a = q, term = pow(q, -s), sum = term;                                                                                    \
-    for (int k = 0; k < 9 || a <= 9; k++) {                                                                                    \
-      a += 1;                                                                                                                  \
-      term = pow(a, -s);                                                                                                       \
-      sum += term;                                                                                                             \
-      if (fabs(term) < fabs(sum) * K(1e-17)) return sum;                                                                       \
-    }                                                                                                                          \
-    sum += term * a / (s - 1) - K(0.5) * term;                                                                                 \
-    const T r = 1 / (a * a);                                                                                                   \
-    T c = s * term / a, rising = s;                                                                                            \
-    sum += c * K(8.33333333333333333e-2);                                                                                      \
-    c *= (rising + 1) * (rising + 2) * r, rising += 2;                                                                         \
-    sum -= c * K(1.38888888888888889e-3);                                                                                      \
-    c *= (rising + 1) * (rising + 2) * r, rising += 2;                                                                         \
-    sum += c * K(3.30687830687830688e-5);                                                                                      \
-    c *= (rising + 1) * (rising + 2) * r, rising += 2;                                                                         \
-    sum -= c * K(8.26719576719576720e-7);                                                                                      \
-    c *= (rising + 1) * (rising + 2) * r, rising += 2;                                                                         \
-    sum += c * K(2.08767569878680990e-8);                                                                                      \
-    c *= (rising + 1) * (rising + 2) * r, rising += 2;                                                                         \
-    sum -= c * K(5.28419013868749318e-10);                                                                                     \
-    c *= (rising + 1) * (rising + 2) * r, rising += 2;                                                                         \
-    return sum + c * K(1.33825365306846788e-11);                                                                               \
-  }                                                                                                                            \
-  static inline T polygamma_##T(T n, T x) {                                                                                    \
-    if (n == 1) return trigamma_##T(x);                                                                                        \
-    const T sign = fmod(n, K(2.0)) == 0 ? K(-1.0) : K(1.0);                                                                    \
-    return sign * tgamma(n + 1) * zeta_##T(n + 1, x);                                                                          \
+    V far = term * a / (s - 1) - K(0.5) * term;                                                                                \
+    const V r = 1 / (a * a);                                                                                                   \
+    V c = s * term / a, rising = s;                                                                                            \
+    far += c * K(8.33333333333333333e-2);                                                                                      \
+    CLT_ZETA_TERM(K(-1.38888888888888889e-3))                                                                                  \
+    CLT_ZETA_TERM(K(3.30687830687830688e-5))                                                                                   \
+    CLT_ZETA_TERM(K(-8.26719576719576720e-7))                                                                                  \
+    CLT_ZETA_TERM(K(2.08767569878680990e-8))                                                                                   \
+    CLT_ZETA_TERM(K(-5.28419013868749318e-10))                                                                                 \
+    CLT_ZETA_TERM(K(1.33825365306846788e-11))                                                                                  \
+    V value = settled ? sum : sum + far;                                                                                       \
+    value = large ? pow_##V(q, 1 - s) * (1 / (s - 1) + K(0.5) / q) : value;                                                    \
+    value = none ? (V)(NAN) : value;                                                                                           \
+    value = pole ? (V)(INFINITY) : value;                                                                                      \
+    return s > (V)(1) ? value : s == (V)(1) ? (V)(INFINITY) : (V)(NAN);                                                        \
   }
-CLT_GAMMA(float, CLT_LIT_F)
+CLT_OWN_LANES(CLT_GAMMA, float, int, CLT_LIT_F)
 #ifdef CLT_DOUBLE
-CLT_GAMMA(double, CLT_LIT_D)
+CLT_OWN_LANES(CLT_GAMMA, double, long, CLT_LIT_D)
 #endif

@@ -114,12 +114,13 @@ library("elementary/asin", "asin acos", single=True)
 library("elementary/atan", "atan atan2", single=True)
 library("special/lgamma", "lgamma", single=True, cost=30)
 library("special/digamma", "digamma", vector=True, cost=30)
-library("special/gamma", "trigamma polygamma zeta")
+library("special/gamma", "trigamma", vector=True, cost=60)
+library("special/gamma", "zeta", vector=True, cost=600)
 library("special/igamma", "igamma igammac")
 library("elementary/gcd", "gcd")
 library("elementary/ipow", "ipow", cost=200)
 library("elementary/division", "fmod floor_rest floor_quotient floor_settled", vector=True, cost=20)
-library("elementary/frexp", "mantissa exponent")
+library("elementary/frexp", "mantissa exponent", vector=True, cost=12)
 library("elementary/exp2_whole", "exp2_whole", vector=True, cost=8)
 library("special/normal", "erfinv ndtri log_ndtr erfcx", vector=True, cost=30)
 library("special/bessel_i", "i0 i0e i1 i1e", vector=True, cost=60)
@@ -132,9 +133,8 @@ library(
 )
 library("random/philox", "philox_bits philox_more philox_word philox_below unit_log", vector=True)
 library("random/poisson", "poisson poisson_double")
-library(
-    "random/gamma", "gamma_draw gamma_draw_double binomial_draw binomial_draw_double gamma_slope"
-)
+library("random/gamma", "gamma_draw gamma_draw_double", vector=True, cost=300)
+library("random/gamma", "binomial_draw binomial_draw_double gamma_slope")
 
 
 _LIGHT_BUILTINS = {"fabs", "floor", "ceil", "trunc", "rint", "fmax", "fmin", "sqrt", "copysign"}

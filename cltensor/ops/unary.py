@@ -509,7 +509,7 @@ _FIRST = (
     trigamma,
 )
 polygamma_row = Row(
-    "polygamma", {"f": "polygamma(y, x)"}, promote=FLOAT, args=("input", "n"), public=False, node="PolygammaBackward0", graph_inputs=1,
+    "polygamma", {"f": "z * zeta(y + 1, x)"}, promote=FLOAT, args=("input", "n", "factor"), public=False, node="PolygammaBackward0", graph_inputs=1,
     inplace_nodes=("PolygammaBackward1",), grad={"x": lambda g, x, y: g * polygamma(int(y) + 1, x)},
 )  # fmt: skip
 
@@ -518,7 +518,11 @@ def _polygamma(n: int) -> tuple[Row, tuple[float, ...]]:
     n = whole("polygamma", "n", n)
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return (_FIRST[n], ()) if n < len(_FIRST) else (polygamma_row, (float(n),))
+    if n < len(_FIRST):
+        return _FIRST[n], ()
+    # (-1)^(n + 1) n! zeta(n + 1, x): DLMF 25.11.12.
+    size = math.gamma(n + 1) if n < 171 else math.inf
+    return polygamma_row, (float(n), size if n % 2 else -size)
 
 
 @public(method=False)

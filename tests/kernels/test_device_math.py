@@ -18,6 +18,7 @@ from cltensor.codegen.pointwise import PointOp
 from cltensor.ops import core
 
 LETTERS = "xyz"
+INF, NAN = np.inf, np.nan
 
 
 @functools.cache
@@ -139,11 +140,6 @@ def log_gamma_pairs(n: int = 4001) -> tuple[np.ndarray, np.ndarray]:
 
 TWO: dict[str, tuple[Callable, Callable[[], tuple[np.ndarray, np.ndarray]], float]] = {
     "zeta": (sp.zeta, lambda: (spread(1.05, 15), spread(0.05, 30)), 12),
-    "polygamma": (
-        lambda n, x: sp.polygamma(n.astype(int), x),
-        lambda: (np.full(4001, 3.0), spread(0.05, 30)),
-        12,
-    ),
     "igamma": (sp.gammainc, log_gamma_pairs, 64),
     "igammac": (sp.gammaincc, log_gamma_pairs, 64),
 }
@@ -162,6 +158,23 @@ def test_two_arguments(name: str, dtype: str) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.fp64)])
+def test_derivatives_of_digamma(dtype: str) -> None:
+    x = spread(0.05, 30).astype(dtype)
+    for n in (2, 3):
+        found = torch.polygamma(n, torch.tensor(x)).cpu().numpy()
+        assert error(found, sp.polygamma(n, x.astype(np.float64)), mixed=True) <= 12
+
+
+def test_zeta_out_of_its_series() -> None:
+    s = np.array([1, 0.5, 2, 2.5, 2, 3, 2, 1e9, NAN, 2], "float32")
+    q = np.array([2, 2, -3, -3.5, -3.5, -0.5, 1e9, 2, 1, NAN], "float32")
+    # Below zero: the numbers up to it, each by itself, and the rest.
+    steps = [sum((k - 3.5) ** -2 for k in range(4)) + sp.zeta(2, 0.5), -8 + sp.zeta(3, 0.5)]
+    wanted = np.float32([INF, NAN, INF, NAN, *steps, 1e-9, 0, NAN, NAN])
+    np.testing.assert_allclose(evaluate("zeta", s, q), wanted, rtol=2e-6)
+
+
 def test_incomplete_gamma_of_large_arguments_is_uniform() -> None:
     a = np.float32(4e6)
     x = (a + 2000 * np.linspace(-3, 3, 101)).astype(np.float32)
@@ -171,7 +184,6 @@ def test_incomplete_gamma_of_large_arguments_is_uniform() -> None:
     assert abs(p[50] - sp.gammainc(4e6, 4e6)) < 1e-6
 
 
-INF, NAN = np.inf, np.nan
 POINTS = [
     ("exp", [0, 88.8, INF, -INF, -110, NAN], [1, INF, INF, 0, 0, NAN]),
     ("erf", [0, 5, INF, -INF, NAN], [0, 1, 1, -1, NAN]),
