@@ -86,6 +86,7 @@ TEMPLATES = {
     "ctc_loss": "ctc/gpu ctc/cpu",
     "lstm": "recurrent/forward recurrent/backward recurrent/pack recurrent/steps",
     "embedding_bag": "bag",
+    "segments": "index/segment",
     "sparse mm": "sparse/mm sparse/dot sparse/keys sparse/places",
     "cdist": "distance",
     "tril": "move/triangle",
@@ -540,6 +541,10 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "embedding_bag weighted": lambda: grads(
             lambda w, s: F.embedding_bag(index, w, mode="sum", per_sample_weights=s), r(4, 5), r(3, 2)
         ),
+        "segments": lambda: [
+            *grads(lambda x: torch.segment_reduce(x, "mean", lengths=torch.tensor([4, 0, 3])), r(7, 19)),
+            torch.segment_reduce(r(2, 37), "max", offsets=torch.tensor([[0, 33, 35], [1, 1, 37]]), axis=1),
+        ],
         "tril": lambda: (r(2, 7, 37).tril(), r(37, 5).triu(-3)),
         "cdist": lambda: grads(lambda x, y: torch.cdist(x, y, 1.0), r(2, 9, 5), r(1, 7, 5)),
         "pdist": lambda: grads(lambda x: F.pdist(x, 3.0), r(9, 19)),

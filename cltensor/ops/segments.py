@@ -5,12 +5,17 @@ Also the way between runs' offsets and a number for each element, under the name
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from .. import dtypes
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
+from ..codegen.index import segment as family
+from ..runtime import get_backend
+from . import core
 from .core import Tensor
+from .replay import Replayed
 from .row import FUNCTIONS, public
 from .selection import where
 
@@ -21,7 +26,6 @@ _INITIAL = {
     "max": -float("inf"),
     "min": float("inf"),
 }
-_SCATTER = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
 
 
 def _offsets(
@@ -49,33 +53,54 @@ def _offsets(
     return FUNCTIONS["cat"]([n.new_zeros((*n.shape[:-1], 1)), n.cumsum(-1)], -1)
 
 
-class _Segments:
-    """Which segment each element belongs to, ready to gather from and scatter into."""
+@Replayed.of_memory
+def _reduced(given: Sequence[Tensor], way: str) -> list[Tensor]:
+    backend, (x, bounds) = get_backend(given[0].device), map(core.kernel_operand, given)
+    with backend.lock:
+        return [core.result(family.reduce(backend, x, bounds, way), given[0].device)]
 
-    def __init__(self, data: Tensor, offsets: Tensor, axis: int) -> None:
-        self.axis, self.count = axis, offsets.shape[-1] - 1
-        at = FUNCTIONS["arange"](data.shape[axis], device=data.device)
-        at = at.expand(*offsets.shape[:-1], -1).contiguous()
-        # Elements outside all segments go to a place of their own.
-        ids = FUNCTIONS["searchsorted"](offsets[..., 1:].contiguous(), at, right=True)
-        ids = where(at < offsets[..., :1], self.count, ids)
-        rest = data.ndim - axis - 1
-        self.ids = ids.reshape(*ids.shape, *[1] * rest).expand(data.shape)
-        size = offsets[..., 1:] - offsets[..., :-1]
-        self.sizes = size.reshape(*size.shape, *[1] * rest)
+
+@Replayed.of_memory
+def _filled(given: Sequence[Tensor], n: int) -> list[Tensor]:
+    backend, (v, bounds) = get_backend(given[0].device), map(core.kernel_operand, given)
+    with backend.lock:
+        return [core.result(family.spread(backend, v, bounds, n), given[0].device)]
+
+
+class _Segments(NamedTuple):
+    """Runs along the dim `axis` of tensors whose size there is `n`: bounds (…, runs + 1), one tensor for each place before it."""
+
+    bounds: Tensor
+    axis: int
+    n: int
+
+    def sizes(self, ndim: int) -> Tensor:
+        """How many elements each run has, to go with reduced tensors of so many dims."""
+        size = self.bounds[..., 1:] - self.bounds[..., :-1]
+        return size.reshape(*size.shape, *[1] * (ndim - self.axis - 1))
 
     def reduce(self, x: Tensor, way: str, initial: float) -> Tensor:
-        shape = [*x.shape]
-        shape[self.axis] = self.count + 1
-        start = x.new_full(shape, initial)
-        return start.scatter_reduce(self.axis, self.ids, x, way).narrow(self.axis, 0, self.count)
+        (value,) = _reduced([x.contiguous(), self.bounds], way)
+        if initial == _INITIAL[way]:
+            return value
+        if way in ("sum", "prod"):
+            return value + initial if way == "sum" else value * initial
+        start = value.new_full((), initial)
+        return value.maximum(start) if way == "max" else value.minimum(start)
 
     def spread(self, v: Tensor) -> Tensor:
-        """Give every element its segment's value, 0 outside all segments."""
-        shape = [*v.shape]
-        shape[self.axis] = 1
-        padded = FUNCTIONS["cat"]([v, v.new_zeros(shape)], self.axis)
-        return padded.gather(self.axis, self.ids)
+        """Give every element its segment's value, 0 outside all segments; the gradient is their sum."""
+        if not self.bounds.shape[-1] - 1:
+            shape = (*v.shape[: self.axis], self.n, *v.shape[self.axis + 1 :])
+            return v.new_zeros(shape)
+        with unrecorded():
+            (value,) = _filled([v.detach().contiguous(), self.bounds], self.n)
+        graph.record("SegmentSpreadBackward0", (v,), value, _spread_back, {"segments": self})
+        return value
+
+
+def _spread_back(ctx: Any, g: Tensor) -> Tensor:
+    return _reduce(g, ctx.segments, "sum", 0.0)
 
 
 def _back(ctx: Any, g: Tensor) -> Tensor:
@@ -83,16 +108,16 @@ def _back(ctx: Any, g: Tensor) -> Tensor:
     if way == "sum":
         return segments.spread(g)
     if way == "mean":
-        return segments.spread(g / segments.sizes)
+        return segments.spread(g / segments.sizes(g.ndim))
     if way == "prod":
         alone = (x == 0) | x.isnan()  # what the product cannot be divided by
-        count = segments.spread(segments.reduce(alone.to(x.dtype), "sum", 0.0))
-        others = segments.spread(segments.reduce(where(alone, 1.0, x), "prod", ctx.initial))
+        count = segments.spread(_reduce(alone.to(x.dtype), segments, "sum", 0.0))
+        others = segments.spread(_reduce(where(alone, 1.0, x), segments, "prod", ctx.initial))
         whole = segments.spread(result)
         share = where(alone, where(count == 1, others, whole), whole / where(alone, 1.0, x))
         return segments.spread(g) * share
     chosen = (x == segments.spread(result)) | x.isnan()
-    sharing = segments.reduce(chosen.to(x.dtype), "sum", 0.0).clamp_min(1)
+    sharing = _reduce(chosen.to(x.dtype), segments, "sum", 0.0).clamp_min(1)
     return where(chosen, segments.spread(g / sharing), 0.0)
 
 
@@ -124,16 +149,18 @@ def segment_reduce(
         raise NotImplementedError(
             f"\"_segment_reduce_cpu\" not implemented for '{data.dtype.scalar_name}'"
         )
-    start = _INITIAL[reduce] if initial is None else float(initial)
+    return _reduce(data, _Segments(bounds.contiguous(), axis, data.shape[axis]), reduce, initial)
+
+
+def _reduce(data: Tensor, segments: _Segments, way: str, initial: float | None) -> Tensor:
+    start = _INITIAL[way] if initial is None else float(initial)
     with unrecorded():
         x = data.detach()
-        segments = _Segments(x, bounds, axis)
-        value = segments.reduce(x, _SCATTER[reduce], start)
-        if reduce == "mean":
-            empty = float("nan") if initial is None else start
-            value = where(segments.sizes == 0, empty, value / segments.sizes)
-        value = value.to(data.dtype)
-    saved = {"data": data, "result": value, "segments": segments, "way": reduce, "initial": start}
+        value = segments.reduce(x, "sum" if way == "mean" else way, start)
+        if way == "mean":
+            empty, sizes = float("nan") if initial is None else start, segments.sizes(x.ndim)
+            value = where(sizes == 0, empty, value / sizes)
+    saved = {"data": data, "result": value, "segments": segments, "way": way, "initial": start}
     graph.record("SegmentReduceBackward0", (data,), value, _back, saved)
     return value
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from support import close, data
@@ -29,6 +31,36 @@ def test_segment_reduce(way: str, one_by_one: None) -> None:
     offsets = ct.tensor([0, *np.cumsum(LENGTHS).tolist()])
     close(ct.segment_reduce(x, way, offsets=offsets, initial=1), y.tolist(), 1e-12)
     assert gradcheck(lambda v: ct.segment_reduce(v, way, lengths=lengths, initial=1), (x,))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "within"), [("float32", 2e-4), ("float16", 2e-2), ("bfloat16", 0.2)]
+)
+@pytest.mark.parametrize("way", ["sum", "prod", "max", "min"])
+def test_segments_of_any_width(way: str, dtype: str, within: float) -> None:
+    reduce = {"max": np.max, "min": np.min, "sum": np.sum, "prod": np.prod}[way]
+    for shape in ((2, 301), (2, 41, 1, 16), (2, 7, 37), (2, 5, 2, 3)):
+        n = shape[1]
+        bounds = [[0, n // 3, n // 3, n], [1, n // 2, n - 1, n - 1]]
+        x = ct.tensor(1 + 0.1 * data(*shape)).to(getattr(ct, dtype))
+        x[0, n - 1] = float("nan")
+        y = ct.segment_reduce(x, way, offsets=ct.tensor(bounds), axis=1, initial=1)
+        first = np.ones((1, *shape[2:]))
+        wanted = [
+            [reduce(np.concatenate([first, rows[i:j]]), 0) for i, j in pairwise(ends)]
+            for rows, ends in zip(x.double().cpu().numpy(), bounds, strict=True)
+        ]
+        close(y.double(), np.array(wanted), within)
+
+
+def test_gradients_of_segments_lie_within_them() -> None:
+    for width in (1, 19):
+        x = ct.zeros(2, 6, width, requires_grad=True)
+        offsets = ct.tensor([[0, 2, 2, 6], [1, 3, 4, 4]])
+        y = ct.segment_reduce(x, "sum", offsets=offsets, axis=1)
+        y.backward(ct.arange(1.0, 7.0).view(2, 3, 1).expand(2, 3, width))
+        wanted = np.array([[1, 1, 3, 3, 3, 3], [0, 4, 4, 5, 0, 0]])[..., None]
+        close(x.grad, np.broadcast_to(wanted, (2, 6, width)), 0)
 
 
 def test_segments_by_row_and_their_errors(one_by_one: None) -> None:
