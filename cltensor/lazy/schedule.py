@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from .. import layouts
@@ -79,13 +80,31 @@ def _run_long(backend: Backend, storage: Storage, expr: Expr) -> None:
         fusion = _collect(backend, expr)
         if is_large(expr):
             _leave_pending(fusion, expr)
-    limit = backend.info.arg_bytes
-    if (len(fusion.refs) + len(fusion.leaves)) * MOST_BYTES > limit and argument_bytes(
-        fusion
-    ) > limit:
-        _realise_in_parts(storage, expr)
-        return
+    if not _fits(backend, fusion):
+        fusion = _collect_alone(expr)
+        while not _fits(backend, fusion):
+            split("arguments")
+            force(_half(expr), backend)
+            fusion = _collect_alone(expr)
     _run_outputs(backend, fusion)
+
+
+def _fits(backend: Backend, fusion: Fusion) -> bool:
+    """Whether a kernel can have so many arguments."""
+    limit, most = backend.info.arg_bytes, (len(fusion.refs) + len(fusion.leaves)) * MOST_BYTES
+    return most <= limit or argument_bytes(fusion) <= limit
+
+
+def _half(expr: Expr) -> Expr:
+    """Find, going down where most is pending, what is half of an expression or less: a kernel of its own."""
+    half, part = expr.size // 2, expr
+    while part is expr or part.size > half:
+        inner = [a.expr if a.__class__ is View else a for a in part.args]
+        pending = [a for a in inner if a.__class__ is Expr and a.value is None]
+        if not pending:
+            break
+        part = max(pending, key=attrgetter("size"))
+    return part
 
 
 def _leave_pending(fusion: Fusion, target: Expr) -> None:
@@ -101,6 +120,12 @@ def _collect(backend: Backend, expr: Expr) -> Fusion:
     fusion = Fusion(expr.shape, product=product)
     fusion.visit(expr)
     _add_siblings(backend, fusion, expr)
+    return fusion
+
+
+def _collect_alone(expr: Expr) -> Fusion:
+    fusion = Fusion(expr.shape)
+    fusion.visit(expr)
     return fusion
 
 
@@ -125,18 +150,6 @@ def _run_with_product(backend: Backend, fusion: Fusion) -> bool:
     return True
 
 
-def _realise_in_parts(storage: Storage, expr: Expr) -> None:
-    """Too many arguments for one kernel: run the operands on their own first."""
-    split("arguments")
-    for a in expr.args:
-        inner = a.expr if a.__class__ is View else a
-        if inner.__class__ is Expr and inner.value is None:
-            force(inner, storage.backend)
-    fusion = Fusion(expr.shape)
-    fusion.visit(expr)
-    _run_outputs(storage.backend, fusion)
-
-
 def force(expr: Expr, backend: Backend) -> None:
     """Run a pending expression whether or not somebody holds it; its buffer stays with the expression."""
     storage = expr.live()
@@ -154,8 +167,7 @@ def run_held(backend: Backend, expr: Expr) -> None:
     """
     todo, seen = [expr], {id(expr)}
     if expr.size > 1 and is_large(expr):
-        fusion = Fusion(expr.shape)
-        fusion.visit(expr)
+        fusion = _collect_alone(expr)
         _leave_pending(fusion, expr)
         note_left(backend, fusion.left)
         seen.update([id(e) for e in fusion.left])

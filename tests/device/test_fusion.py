@@ -133,6 +133,25 @@ def test_many_operands_are_split():
     np.testing.assert_allclose(total.tolist(), np.array(xs[0].tolist()) * 100, rtol=1e-5)
 
 
+def test_a_chain_of_results_that_are_held_is_a_few_kernels():
+    rewards = ct.tensor(data(64))
+
+    def returns():
+        held, after = [], 0.0
+        for t in reversed(range(64)):
+            after = rewards[t] + 0.5 * after
+            held.append(after)
+        return held
+
+    wanted, after = [], 0.0
+    for r in reversed(rewards.tolist()):
+        after = r + 0.5 * after
+        wanted.append(after)
+    np.testing.assert_allclose(ct.stack(returns()).tolist(), wanted, rtol=1e-5)
+    # 127 nodes, of which a kernel has 64 at the most, and fewer where its arguments are many.
+    assert launches(returns) <= 12
+
+
 def test_a_training_loop_in_steady_state_builds_nothing_and_holds_no_more():
     w = on_device(data(20, 20), requires_grad=True)
     x = on_device(data(20, 20))
