@@ -451,7 +451,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "gemv short": lambda: (r(67, 19) @ r(19), r(2, 70, 63) @ r(63), r(80, 2) @ r(2)),
         "gemv few": lambda: (r(3, 257) @ r(257, 260) + r(3, 257) @ r(260, 257).T, r(1100, 61) @ r(61, 3)),
         "random": lambda: (torch.rand(33) + torch.randn(33), torch.randint(9, (133,))),
-        "random draws": lambda: (torch.poisson(r(9).abs()), torch.bernoulli(r(9).abs())),
+        "random draws": lambda: (
+            torch.poisson(20 * r(9).abs()), torch.bernoulli(r(9).abs()), torch._standard_gamma(2 * r(9).abs())
+        ),
         "conv1d": lambda: grads(lambda x, w: F.conv1d(x, w, dilation=2), r(2, 3, 21), r(5, 3, 3)),
         "conv2d": lambda: grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 3, 5, 6), r(4, 3, 3, 3)),
         "conv2d of few filters": lambda: grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 17, 5, 6), r(3, 17, 3, 3) / 9),

@@ -5,69 +5,42 @@
 #include "elementary/pow.cl"
 #include "elementary/sine.cl"
 #include "random/draw.cl"
-#include "random/philox.cl"
 #define CLT_GAMMA_MIX(block) clt_draw_mix(index, seed, offset, 0x67616d6du, block, &v)
 
-/* Blocks of several elements' own counters, side by side: as clt_draw_mix. */
 #if CLT_LANES == 1
-#define clt_draw_mixes clt_draw_mix
-#define CLT_GAMMA_OWN_float(f) f
 #define CLT_GAMMA_POW_double pow
 #else
-#define CLT_GAMMA_OWN_float(f) CLT_PASTE(f##_float, CLT_LANES)
 #define CLT_GAMMA_POW_double CLT_PHILOX_NAME(pow, double)
-static inline clt_philox_u clt_draw_mixes(clt_philox_u index, clt_philox_u seed, clt_philox_u offset, uint stream, uint block, clt_philox_u *second) {
-  const clt_philox_u low = (clt_philox_u)(0xffffffffUL), at = index + offset;
-  clt_philox_u a = at & low, b = at >> 32, c = (clt_philox_u)((ulong)block), d = (clt_philox_u)((ulong)stream);
-  uint k = (uint)seed.s0, l = (uint)(seed.s0 >> 32);
-  for (int round = 0; round < 10; round++) {
-    const clt_philox_u p = (a & low) * (clt_philox_u)(0xD2511F53UL), q = (c & low) * (clt_philox_u)(0xCD9E8D57UL);
-    a = (q >> 32) ^ b ^ (clt_philox_u)((ulong)k);
-    c = (p >> 32) ^ d ^ (clt_philox_u)((ulong)l);
-    b = q & low;
-    d = p & low;
-    k += 0x9E3779B9u;
-    l += 0xBB67AE85u;
-  }
-  *second = (c & low) | (d << 32);
-  return (a & low) | (b << 32);
-}
 #endif
-#define CLT_GAMMA_OWN_double(f) f
-#define CLT_GAMMA_POW_float CLT_GAMMA_OWN_float(pow)
-#define CLT_GAMMA_BITS_float CLT_PHILOX_CALL(convert_int)
-#define CLT_GAMMA_BITS_double
-#define CLT_GAMMA_UNIT_float(w) ((CLT_PHILOX_CALL(convert_float)(CLT_PHILOX_CALL(convert_int)((w) >> 41)) + 0.5f) * 1.1920928955078125e-07f)
-#define CLT_GAMMA_UNIT_double(w) ((CLT_PHILOX_CALL(convert_double)((w) >> 12) + 0.5) * 2.220446049250313e-16)
-#define CLT_GAMMA_MIXES(block) \
-  clt_draw_mixes(CLT_PHILOX_CALL(as_ulong)(index), CLT_PHILOX_CALL(as_ulong)(seed), CLT_PHILOX_CALL(as_ulong)(offset), 0x67616d6du, block, &v)
+#define CLT_GAMMA_POW_float CLT_DRAW_OWN_float(pow)
+#define CLT_GAMMA_MIXES(block) CLT_DRAW_MIXES(0x67616d6du, block)
 /* Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. Lanes go on until each has a number. */
 #define CLT_GAMMA_DRAW(NAME, T, I, LEAST, K)                                                                                   \
   static inline clt_philox_l CLT_PHILOX_NAME(NAME, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset,           \
                                                          clt_philox_l bits) {                                                  \
     typedef CLT_PHILOX_TYPE(T) V;                                                                                              \
-    const V given = CLT_PHILOX_CALL(as_##T)(CLT_GAMMA_BITS_##T(bits));                                                         \
+    const V given = CLT_PHILOX_CALL(as_##T)(CLT_DRAW_BITS_##T(bits));                                                         \
     const CLT_PHILOX_TYPE(I) small = given < (V)(1);                                                                           \
     V boost = (V)(1), cube = (V)(1);                                                                                           \
     clt_philox_u w, v;                                                                                                         \
     if (CLT_PHILOX_NAME(CLT_ANY, I)(small) != 0) {                                                                             \
       w = CLT_GAMMA_MIXES(0);                                                                                                  \
-      boost = small ? CLT_GAMMA_POW_##T(CLT_GAMMA_UNIT_##T(w), 1 / given) : boost;                                             \
+      boost = small ? CLT_GAMMA_POW_##T(CLT_DRAW_UNITS_##T(w), 1 / given) : boost;                                             \
     }                                                                                                                          \
     const V d = (small ? given + 1 : given) - K(0.333333333333333333), c = 1 / sqrt(9 * d);                                    \
     CLT_PHILOX_TYPE(I) left = given > (V)(0);                                                                                  \
     for (uint attempt = 1; attempt < 256 && CLT_PHILOX_NAME(CLT_ANY, I)(left) != 0; attempt++) {                               \
       w = CLT_GAMMA_MIXES(2 * attempt);                                                                                        \
-      const V radius = sqrt(-2 * CLT_GAMMA_OWN_##T(log)(CLT_GAMMA_UNIT_##T(w)));                                               \
-      const V x = radius * CLT_GAMMA_OWN_##T(cos)(K(6.28318530717958648) * CLT_GAMMA_UNIT_##T(v)), y = 1 + c * x;              \
+      const V radius = sqrt(-2 * CLT_DRAW_OWN_##T(log)(CLT_DRAW_UNITS_##T(w)));                                               \
+      const V x = radius * CLT_DRAW_OWN_##T(cos)(K(6.28318530717958648) * CLT_DRAW_UNITS_##T(v)), y = 1 + c * x;              \
       const V third = y * y * y;                                                                                               \
       w = CLT_GAMMA_MIXES(2 * attempt + 1);                                                                                    \
-      const V u = CLT_GAMMA_UNIT_##T(w);                                                                                       \
+      const V u = CLT_DRAW_UNITS_##T(w);                                                                                       \
       const CLT_PHILOX_TYPE(I) fit = left & y > (V)(0), inner = fit & u < 1 - K(0.0331) * x * x * x * x;                       \
       CLT_PHILOX_TYPE(I) taken = inner;                                                                                        \
       if (CLT_PHILOX_NAME(CLT_ANY, I)(fit & !inner) != 0) {                                                                    \
-        const V bound = K(0.5) * x * x + d * (1 - third + CLT_GAMMA_OWN_##T(log)(third));                                      \
-        taken |= fit & CLT_GAMMA_OWN_##T(log)(u) < bound;                                                                      \
+        const V bound = K(0.5) * x * x + d * (1 - third + CLT_DRAW_OWN_##T(log)(third));                                      \
+        taken |= fit & CLT_DRAW_OWN_##T(log)(u) < bound;                                                                      \
       }                                                                                                                        \
       cube = fit ? third : cube;                                                                                               \
       left &= !taken;                                                                                                          \

@@ -132,7 +132,7 @@ library(
     "chebyshev_t chebyshev_u chebyshev_v chebyshev_w shifted_t shifted_u shifted_v shifted_w hermite_h hermite_he laguerre_l legendre_p",
 )
 library("random/philox", "philox_bits philox_more philox_word philox_below unit_log", vector=True)
-library("random/poisson", "poisson poisson_double")
+library("random/poisson", "poisson poisson_double", vector=True, cost=300)
 library("random/gamma", "gamma_draw gamma_draw_double", vector=True, cost=300)
 library("random/gamma", "binomial_draw binomial_draw_double gamma_slope")
 
