@@ -5,11 +5,16 @@ Work-item (x, y, z) makes `span` panels of MR output channels from panel y * spa
 It goes through the input channels `part` at a time: copies the box (conv/patch.mako), then for `block` panels at a time (their
 weights stay in cache), for every NR positions and every panel runs a register tile of MR x NR over channels and taps.
 NR = NV * V. Sums between parts lie in the output.
-Variables: fn ta to acc load loadv store storev MR NV V room longs headers.
+
+`spread`: the transposed correlation. Outputs are z0 x z1 x z2, and a position stands for u0 x u1 x u2 of them, each of which is summed over the taps that
+reach its remainder (conv/filters.mako lists them). Remainders along the last dim are stored together where they are two.
+Variables: fn ta to acc load loadv store storev MR NV V room longs headers spread.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\
 <%
 NR = NV * V
+PITCH = NR * (2 if spread else 1)
+along = [f"u{d} * y_{d}" if spread else f"y_{d}" for d in range(3)]
 av = f"{acc}{V}"
 # Vectors that outputs are stored by: lanes, type, and how.
 rows = [(V, f"{av}_u", lambda p: loadv(p, "to"), storev)]
@@ -26,29 +31,86 @@ for (${at}2 += ${by}; ${at}2 >= e2; ${at}2 -= e2)
                     if (++${at}0 == e0) { ${at}0 = 0; ++${at}b; }
                 }
 </%def>\
+<%def name="remainders()" filter="trim">
+for (long rem = 0; rem < u0 * u1 * u2; rem++) {
+                const long first = shift[taps + rem], many = shift[taps + rem + 1] - first, r2 = rem % u2, r1 = rem / u2 % u1, r0 = rem / (u2 * u1);
+                __global const int *at = shift + first;
+</%def>\
+## Sums of one remainder, rows of vectors, in the tile; of two along the last dim the first are kept, and lie between the second.
+<%def name="lay(sums)">\
+                if (u2 == 2 && r2 == 0) {
+% for r, row in enumerate(sums):
+% for v, t in enumerate(row):
+                    *(__local ${av}_u *)(even + ${r * NR + v * V}) = ${t};
+% endfor
+% endfor
+                    continue;
+                }
+                if (u2 == 2) {
+% for r, row in enumerate(sums):
+% for v, t in enumerate(row):
+                    {
+                        const ${av} odd = ${t}, before = *(__local const ${av}_u *)(even + ${r * NR + v * V});
+                        ${av} lo, hi;
+                        lo.even = before.lo, lo.odd = odd.lo, hi.even = before.hi, hi.odd = odd.hi;
+                        *(__local ${av}_u *)(tile + ${r * PITCH + 2 * v * V}) = lo;
+                        *(__local ${av}_u *)(tile + ${r * PITCH + (2 * v + 1) * V}) = hi;
+                    }
+% endfor
+% endfor
+                } else {
+% for r, row in enumerate(sums):
+% for v, t in enumerate(row):
+                    *(__local ${av}_u *)(tile + ${r * PITCH + v * V}) = ${t};
+% endfor
+% endfor
+                }
+</%def>\
+## Store `run` positions of the tile from j on, which begin at output `from` of their row.
+<%def name="spread_out(y, j, begin, d, live)" filter="trim">
+                        if (u2 == 2)
+                            put(${y} + r0 * y_0 + r1 * y_1, y_o, y_2, tile + 2 * ${j}, ${d}, d_o, has_bias, MIN(2 * run, z2 - ${begin}), ${live}, cb);
+                        else
+                            put(${y} + r0 * y_0 + r1 * y_1 + r2 * y_2, y_o, u2 * y_2, tile + ${j}, ${d}, d_o, has_bias, MIN(run, (z2 - ${begin} - r2 + u2 - 1) / u2), ${live}, cb);
+</%def>\
 % for h in headers:
 ${h}
 % endfor
 ${patch.types()}
 ${patch.copies()}
-// n sums into a row of outputs, which lie `step` apart; `more` adds to what lies there.
-CLT_WIDE static void put(__global ${to} *y, long step, __local const ${acc} *s, const ${acc} shift, long n, long more)
+// n sums each, of rows ${PITCH} apart, into rows of outputs `apart`, which lie `step` apart; what is added to a row lies d_o apart.
+// `more` adds to what lies there. A last vector overlaps the one before.
+CLT_WIDE static void put(__global ${to} *y, long apart, long step, __local const ${acc} *s, __global const ${ta} *d, long d_o, int has_bias,
+    long n, long live, long more)
 {
-    long i = 0;
-    if (step == 1) {
+    const int shifted = has_bias && !more;
 % for lanes, kind, read, save in rows:
-        for (; i + ${lanes} <= n; i += ${lanes}) {
-            ${acc}${lanes} value = *(__local const ${kind} *)(s + i) + shift;
-            if (more) value += ${read("y + i")};
-            ${save("value", "y + i")};
+    if (step == 1 && n >= ${lanes}) {
+        PLAIN
+        for (long r = 0; r < live; r++, y += apart, s += ${PITCH}) {
+            const ${acc} shift = shifted ? ${load("d[r * d_o]")} : 0;
+            ${acc}${lanes} last = *(__local const ${kind} *)(s + n - ${lanes}) + shift;
+            if (more) last += ${read(f"(y + n - {lanes})")};
+            PLAIN
+            for (long i = 0; i + ${lanes} < n; i += ${lanes}) {
+                ${acc}${lanes} value = *(__local const ${kind} *)(s + i) + shift;
+                if (more) value += ${read("(y + i)")};
+                ${save("value", "(y + i)")};
+            }
+            ${save("last", f"(y + n - {lanes})")};
         }
-% endfor
+        return;
     }
+% endfor
     PLAIN
-    for (; i < n; i++) {
-        ${acc} value = s[i] + shift;
-        if (more) value += ${load("y[i * step]", "to")};
-        ${store("value", "y", "i * step")};
+    for (long r = 0; r < live; r++, y += apart, s += ${PITCH}) {
+        const ${acc} shift = shifted ? ${load("d[r * d_o]")} : 0;
+        PLAIN
+        for (long i = 0; i < n; i++) {
+            ${acc} value = s[i] + shift;
+            if (more) value += ${load("y[i * step]", "to")};
+            ${store("value", "y", "i * step")};
+        }
     }
 }
 
@@ -58,7 +120,10 @@ void ${fn}(__global const ${ta} *X, __global const ${acc} *filters, __global con
     int has_bias, ${', '.join(f'const long {name}' for name in longs)})
 {
     __local ${acc} xp[${room + NR}] __attribute__((aligned(64)));
-    __local ${acc} tile[${MR * NR}] __attribute__((aligned(64)));
+    __local ${acc} tile[${MR * PITCH}] __attribute__((aligned(64)));
+% if spread:
+    __local ${acc} even[${MR * NR}] __attribute__((aligned(64)));
+% endif
 ${patch.geometry()}
     const long group = get_global_id(2), panels = (rows + ${MR - 1}) / ${MR};
     const long pb = get_global_id(1) * span, pe = MIN(pb + span, panels);
@@ -66,46 +131,63 @@ ${patch.geometry()}
     const long i2 = box % m2 * b2, i1 = box / m2 % m1 * b1, i0 = box / (m2 * m1) % m0 * b0, ib = box / (m2 * m1 * m0) * n;
     const long nb = MIN(n, batch - ib), n0 = MIN(b0, p0 - i0), n1 = MIN(b1, p1 - i1), n2 = MIN(b2, p2 - i2);
     const long Q = (((nb - 1) * e0 + n0 - 1) * e1 + n1 - 1) * e2 + n2;
-    __global ${to} *Yg = Y + y_off + group * y_g + ib * y_b + i0 * y_0 + i1 * y_1 + i2 * y_2;
+    __global ${to} *Yg = Y + y_off + group * y_g + ib * y_b + i0 * ${along[0]} + i1 * ${along[1]} + i2 * ${along[2]};
     for (long cb = 0; cb == 0 || cb < channels; cb += part) {
         const long cn = MIN(part, channels - cb);
         ${patch.copy_box("cb", "cn")}
 % if MR == 1:
         // One output channel: vectors of an output row each, the last overlapping the one before; NV of them at a time.
+% if not spread:
         const ${acc} shift0 = has_bias && cb == 0 ? ${load("D[d_off + group * d_g]")} : 0;
         const bool whole = cb == 0 && y_2 == 1 && n2 >= ${V};
+% endif
         const long slots = nb * n0 * n1 * ((n2 + ${V - 1}) / ${V});
         __local const ${acc} *xr = xp;
         __global ${to} *yr = Yg;
         for (long slot = 0, j2 = 0, j1 = 0, j0 = 0, jb = 0; slot < slots; slot += ${NV}) {
-            __global const ${acc} *a = filters + (group * channels + cb) * taps;
 % for v in range(NV):
             const long at${v} = MAX(MIN(j2, n2 - ${V}), 0L), skip${v} = j2 - at${v};
             __local const ${acc} *x${v} = xr + at${v};
+% if spread:
+            const long from0_${v} = (i0 + j0) * u0, from1_${v} = (i1 + j1) * u1, from2_${v} = (i2 + j2) * u2;
+            __global ${to} *y${v} = yr + j2 * ${along[2]};
+% else:
             __global ${to} *y${v} = yr + at${v} * y_2;
+% endif
             if ((j2 += ${V}) >= n2) {
                 j2 = 0;
                 xr += e2;
-                yr += y_1;
+                yr += ${along[1]};
                 if (++j1 == n1) {
                     j1 = 0;
                     if (++j0 == n0) { j0 = 0; ++jb; }
                     if (jb == nb) jb = 0; // past the last: the first ones again
                     xr = xp + (jb * e0 + j0) * e1 * e2;
-                    yr = Yg + jb * y_b + j0 * y_0;
+                    yr = Yg + jb * y_b + j0 * ${along[0]};
                 }
             }
-            ${av} t${v} = shift0;
+% endfor
+% if spread:
+            ${remainders()}
+            __global const ${acc} *a = filters + group * channels * taps + first * channels + cb * many;
+% else:
+            const long many = taps;
+            __global const int *at = shift;
+            __global const ${acc} *a = filters + (group * channels + cb) * taps;
+% endif
+% for v in range(NV):
+            ${av} t${v} = ${0 if spread else 'shift0'};
 % endfor
             for (long c = 0; c < cn; c++)
-                for (long t = 0; t < taps; t++, a++) {
+                for (long t = 0; t < many; t++, a++) {
                     const ${av} w = *a;
-                    const long to_tap = c * plane + shift[t];
+                    const long to_tap = c * plane + at[t];
 % for v in range(NV):
                     t${v} = w * *(__local const ${av}_u *)(x${v} + to_tap) + t${v};
 % endfor
                 }
             const long left = slots - slot;
+% if not spread:
             if (whole) {
 % for v in range(NV):
                 ${storev(f"t{v}", f"y{v}")};
@@ -119,7 +201,20 @@ ${patch.geometry()}
             const long skips[] = {${', '.join(f'skip{v}' for v in range(NV))}};
             PLAIN
             for (long v = 0; v < MIN(left, ${NV}L); v++)
-                put(to[v] + skips[v] * y_2, y_2, tile + v * ${V} + skips[v], 0, MIN(n2, ${V}L) - skips[v], cb);
+                put(to[v] + skips[v] * y_2, 0, y_2, tile + v * ${V} + skips[v], D, 0, 0, MIN(n2, ${V}L) - skips[v], 1, cb);
+% else:
+${lay([[f"t{v}" for v in range(NV)]])}
+            __global ${to} *const to[] = {${', '.join(f'y{v}' for v in range(NV))}};
+            const long skips[] = {${', '.join(f'skip{v}' for v in range(NV))}};
+            const long froms[][3] = {${', '.join(f'{{from0_{v}, from1_{v}, from2_{v}}}' for v in range(NV))}};
+            PLAIN
+            for (long v = 0; v < MIN(left, ${NV}L); v++) {
+                const long run = MIN(n2, ${V}L) - skips[v];
+                if (froms[v][0] + r0 < z0 && froms[v][1] + r1 < z1)
+                    ${spread_out("to[v]", f"(v * {V} + skips[v])", "froms[v][2]", "D + d_off + group * d_g", "1")}
+            }
+            }
+% endif
         }
 % else:
         for (long pi = pb; pi < pe; pi += block)
@@ -130,14 +225,21 @@ ${patch.geometry()}
             if (q0 >= n0) { q += ((e0 - q0) * e1 - q1) * e2 - q2; q2 = q1 = q0 = 0; ++qb; }
             if (q >= Q) break;
             for (long panel = pi; panel < MIN(pi + block, pe); panel++) {
+% if spread:
+                ${remainders()}
+                __global const ${acc} *a = filters + ((group * panels + panel) * channels * taps + first * channels + cb * many) * ${MR};
+% else:
+                const long many = taps;
+                __global const int *at = shift;
                 __global const ${acc} *a = filters + ((group * panels + panel) * channels + cb) * taps * ${MR};
+% endif
 % for r in range(MR):
                 ${av} ${', '.join(f"t{r}_{v} = 0" for v in range(NV))};
 % endfor
                 __local const ${acc} *x = xp + q;
                 for (long c = 0; c < cn; c++, x += plane)
-                    for (long t = 0; t < taps; t++, a += ${MR}) {
-                        __local const ${acc} *b = x + shift[t];
+                    for (long t = 0; t < many; t++, a += ${MR}) {
+                        __local const ${acc} *b = x + at[t];
 % for v in range(NV):
                         const ${av} b${v}_ = *(__local const ${av}_u *)(b + ${v * V});
 % endfor
@@ -151,6 +253,9 @@ ${patch.geometry()}
 % endfor
                     }
                 const long o0 = panel * ${MR}, live = MIN(rows - o0, (long)${MR});
+% if spread:
+${lay([[f"t{r}_{v}" for v in range(NV)] for r in range(MR)])}
+% else:
                 if (cb == 0 && y_2 == 1 && live == ${MR} && q2 + ${NR} <= n2 && q1 < n1 && q0 < n0) {
                     __global ${to} *y = Yg + o0 * y_o + qb * y_b + q0 * y_0 + q1 * y_1 + q2;
 % for r in range(MR):
@@ -168,21 +273,24 @@ ${patch.geometry()}
                 *(__local ${av}_u *)(tile + ${(r * NV + v) * V}) = t${r}_${v};
 % endfor
 % endfor
+% endif
                 // The positions of the tile, one piece of an output row at a time.
                 long j2 = q2, j1 = q1, j0 = q0, jb = qb;
                 for (long j = 0; j < ${NR} && jb < nb;) {
                     const long rest = MIN(e2 - j2, ${NR} - j), run = MIN(n2 - j2, rest);
-                    if (run > 0 && j1 < n1 && j0 < n0) {
-                        __global ${to} *y = Yg + o0 * y_o + jb * y_b + j0 * y_0 + j1 * y_1 + j2 * y_2;
-                        PLAIN
-                        for (long r = 0; r < live; r++, y += y_o) {
-                            const ${acc} shifted = has_bias && cb == 0 ? ${load("D[d_off + group * d_g + (o0 + r) * d_o]")} : 0;
-                            put(y, y_2, tile + r * ${NR} + j, shifted, run, cb);
-                        }
+                    if (run > 0 && j1 < n1 && j0 < n0${' && (i1 + j1) * u1 + r1 < z1 && (i0 + j0) * u0 + r0 < z0' if spread else ''}) {
+                        __global ${to} *y = Yg + o0 * y_o + jb * y_b + j0 * ${along[0]} + j1 * ${along[1]} + j2 * ${along[2]};
+                        __global const ${ta} *d = D + d_off + group * d_g + o0 * d_o;
+% if spread:
+                        ${spread_out("y", "j", "(i2 + j2) * u2", "d", "live")}
+% else:
+                        put(y, y_o, y_2, tile + j, d, d_o, has_bias, run, live, cb);
+% endif
                     }
                     j += rest;
                     ${step("j", "rest")}
                 }
+${'                }' if spread else ''}
             }
             ${step("q", NR)}
         }

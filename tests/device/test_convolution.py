@@ -98,10 +98,8 @@ def test_slopes_of_filters_in_pieces_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -
     close(found[1], found[0].tolist(), 1e-4)
 
 
-@pytest.mark.usefixtures("on_a_cpu")
-@pytest.mark.parametrize("outputs", [1, 5])
-def test_channels_are_summed_in_parts(outputs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit the cache at once is added to what lies in the output."""
+def cut_channels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let plans find little room; return how many channels each takes at a time."""
     plan, parts = cpu._correlate_plan.__wrapped__, []
 
     def small(*args: Any) -> Any:
@@ -112,6 +110,14 @@ def test_channels_are_summed_in_parts(outputs: int, monkeypatch: pytest.MonkeyPa
         return made
 
     monkeypatch.setattr(cpu, "_correlate_plan", small)
+    return parts
+
+
+@pytest.mark.usefixtures("on_a_cpu")
+@pytest.mark.parametrize("outputs", [1, 5])
+def test_channels_are_summed_in_parts(outputs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit the cache at once is added to what lies in the output."""
+    parts = cut_channels(monkeypatch)
     for way in (as_product, depthwise, winograd):
         monkeypatch.setattr(way, "correlate", lambda *_: False)
     monkeypatch.setattr(winograd, "fits", lambda *_: False)
@@ -234,15 +240,17 @@ def test_a_transposed_convolution_is_the_adjoint(schedule: str) -> None:
 
 
 def test_taps_added_up_are_what_phases_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transposed convolution is a product and a sum over taps, one launch for all remainders of the stride, or one for each."""
     shift = tensor(data(10, seed=2))
     cases = [
         ((3, 40, 5, 7), (40, 5, 3, 2), {"stride": 3, "padding": (2, 0), "groups": 2}),
         ((2, 40, 9, 19), (40, 10, 3, 5), {"stride": 2, "padding": 2, "dilation": (1, 2), "output_padding": 1}),
         ((1, 33, 2, 3, 4), (33, 10, 1, 2, 3), {"stride": (2, 2, 1), "padding": (0, 1, 1)}),
     ]  # fmt: skip
-    ways = []
-    for least in (1, 1 << 20):
+    ways: list[list[Any]] = []
+    for least, spread in ((1, cpu.spread), (1 << 20, cpu.spread), (1 << 20, lambda *_: False)):
         monkeypatch.setattr(as_product, "SPREAD", least)
+        monkeypatch.setattr(cpu, "spread", spread)
         ways.append([])
         for gs, ws, kwargs in cases:
             call = F.conv_transpose2d if len(gs) == 4 else F.conv_transpose3d
@@ -250,10 +258,44 @@ def test_taps_added_up_are_what_phases_give(monkeypatch: pytest.MonkeyPatch) -> 
             ways[-1].append(call(tensor(data(*gs)), tensor(data(*ws, seed=1)), shift, **kwargs))
             ct.opencl.synchronize()
             ways[-1].append(STATS.launches - before)
-    for found, expected in zip(ways[0][::2], ways[1][::2], strict=True):
-        close(found, expected.tolist(), 1e-4)
+    for way in ways[:2]:
+        for found, expected in zip(way[::2], ways[2][::2], strict=True):
+            close(found, expected.tolist(), 1e-4)
     if get_backend(ct.get_default_device()).info.kind == "cpu":
-        assert all(a < b for a, b in zip(ways[0][1::2], ways[1][1::2], strict=True))
+        assert all(a < b for a, b in zip(ways[0][1::2], ways[2][1::2], strict=True))
+        assert ways[1][1::2] == [2, 2, 2]  # filters, and all that is computed
+
+
+@pytest.mark.usefixtures("on_a_cpu")
+@pytest.mark.parametrize("outputs", [1, 3, 7])
+@pytest.mark.parametrize("parts", [False, True])
+def test_remainders_of_a_stride_in_one_launch_are_what_each_gives(
+    outputs: int, parts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that cross tiles, sizes that no stride divides, taps that some remainders lack, sums in parts."""
+    cases: list[Any] = [
+        ((2, 21, 5, 11), (3, 3), {"stride": 2, "padding": 1, "output_padding": (1, 0)}),
+        ((1, 6, 9, 37), (4, 4), {"stride": 2, "padding": 1, "groups": 2}),
+        ((2, 19, 4, 3), (1, 2), {"stride": (3, 2), "dilation": (1, 2), "output_padding": (2, 1)}),
+        ((1, 17, 7, 9), (2, 3), {"stride": (2, 3), "padding": (0, 2)}),
+        ((1, 20, 6, 5), (5, 1), {"stride": (1, 4), "padding": (3, 0), "output_padding": (0, 2)}),
+    ]
+    for way in (as_product, depthwise):
+        monkeypatch.setattr(way, "spread", lambda *_: False)
+    cut = cut_channels(monkeypatch) if parts else []
+    found = []
+    for spread in (cpu.spread, lambda *_: False):
+        monkeypatch.setattr(cpu, "spread", spread)
+        for size, taps, kwargs in cases:
+            groups = kwargs.get("groups", 1)
+            x, w = tensor(data(*size)), tensor(data(size[1], outputs, *taps, seed=1))
+            shift = tensor(data(outputs * groups, seed=2))
+            last = x.to(memory_format=ct.channels_last)
+            found.append([F.conv_transpose2d(v, w, shift, **kwargs) for v in (x, last)])
+    for made, expected in zip(found[: len(cases)], found[len(cases) :], strict=True):
+        close(made[0], expected[0].tolist(), 1e-4)
+        close(made[1], expected[0].tolist(), 1e-4)
+    assert not parts or min(cut) < 17
 
 
 def test_transposed_values_in_two_dims_with_groups_and_bias() -> None:

@@ -129,7 +129,7 @@ def spread(
     """
     if not _on_cpu(backend, None):
         return False
-    ways = depthwise.spread, as_product.spread
+    ways = depthwise.spread, as_product.spread, cpu.spread
     return any(way(backend, y, f, x, window, bias) for way in ways)
 
 

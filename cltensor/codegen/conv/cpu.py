@@ -1,13 +1,13 @@
 """The CPU schedules of the convolution: how its boxes are cut, and its launches.
 
 A work-item copies a box of the input to local memory and computes everything that it needs of it (see
-templates/conv/patch.mako). Both entries say when a convolution fits no box; correlation.py then takes the
+templates/conv/patch.mako). All entries say when a convolution fits no box; correlation.py then takes the
 other schedule. Plans are a function of sizes only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import gcd
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,6 +42,10 @@ WEIGHT_BYTES = 128 * 1024  # weights that stay in cache while a box is gone thro
 ROWS = 48  # output channels that make the copy of a box cheap
 STEPS = 256  # products a register tile should sum at least before it is stored
 
+# Of a transposed correlation: the sizes of its result, and how many of its outputs along each dim are a position.
+_SPREAD = ("z0", "z1", "z2", "u0", "u1", "u2")
+# For its filters: which tap follows which of one remainder, and the first place that is read.
+_REMAINDERS = ("m0", "m1", "m2", "low0", "low1", "low2")
 _BOX = ("n", "b0", "b1", "b2", "h0", "h1", "h2", "e0", "e1", "e2", "tail", "part", "span", "block")
 _LONGS = (*LONGS, *_BOX)
 
@@ -59,6 +63,7 @@ class Shape(NamedTuple):
     stride: tuple[int, ...]
     step: tuple[int, ...]
     pad: tuple[int, ...]
+    reach: tuple[int, ...]  # how far beyond its outputs a box reads along a dim
 
     @property
     def work(self) -> int:
@@ -85,11 +90,16 @@ class Plan(NamedTuple):
         return (*self.box, *self.phases, *self.extents, self.tail, self.part, self.span, self.block)
 
 
-def _shape(x: Operand, f_shape: tuple[int, ...], y: Operand, window: Window) -> Shape:
+def _shape(
+    x: Operand, f_shape: tuple[int, ...], y: Operand, window: Window, reach: Sequence[int] = ()
+) -> Shape:
+    taps = f_shape[3:]
+    dims = zip(taps, window.stride, window.step, strict=True)
     return Shape(
         *(x.shape[0], x.shape[1], x.shape[2], f_shape[1]),
-        *(tuple(f_shape[3:]), tuple(y.shape[3:]), tuple(x.shape[3:])),
+        *(tuple(taps), tuple(y.shape[3:]), tuple(x.shape[3:])),
         *window,
+        tuple(reach or [max(k - 1, 0) * step // stride for k, stride, step in dims]),
     )
 
 
@@ -115,11 +125,7 @@ class _Cutting:
             ]
         )
         self._lanes = lanes
-        # How far beyond its outputs a box reads along a dim.
-        self._reach = [
-            max(k - 1, 0) * step // stride
-            for k, stride, step in zip(s.taps, s.stride, s.step, strict=True)
-        ]
+        self._reach = s.reach
         # How many zeros at the end of a dim can be those at the start of what follows in memory, in a box over all of it.
         self._shared = [
             max(min(pad, n + reach - size - pad, reach), 0) if stride == 1 else 0
@@ -183,6 +189,8 @@ def _tile(rows: int, most: int) -> tuple[int, int]:
     wide = most >= 8
     if rows == 1:
         return 1, 8 if wide else 6
+    if rows == 3:
+        return 3, 6 if wide else 4
     return (4, 4 if wide else 2) if rows <= 4 else (most, 2)
 
 
@@ -245,43 +253,89 @@ def correlate(
     return True
 
 
-def _correlate_kernel(backend: Backend, dt: dtype, mr: int, nv: int) -> Kernel:
+def spread(
+    backend: Backend, y: Operand, f: Operand, x: Operand, window: Window, bias: Operand | None
+) -> bool:
+    """As conv.spread; False where the box of a single place does not fit, and for a stride of 1, which is a correlation."""
+    if window.stride == (1, 1, 1) or not (numel(f.shape) and numel(x.shape)):
+        return False
+    acc = accumulator(x.dtype)
+    dims = list(zip(f.shape[3:], *window, strict=True))
+    # A tap k gives from place (r + pad - k * step) / stride on, r being the remainder for which that is whole.
+    low = [-(((k - 1) * step - pad) // stride) for k, stride, step, pad in dims]
+    high = [-(-pad // stride) for _, stride, _, pad in dims]
+    reach = [last - first for first, last in zip(low, high, strict=True)]
+    turned = f._replace(
+        shape=(f.shape[0], f.shape[2], f.shape[1], *f.shape[3:]),
+        strides=(f.strides[0], f.strides[2], f.strides[1], *f.strides[3:]),
+    )
+    cells = tuple([ceil_div(n, by) for n, by in zip(x.shape[3:], window.stride, strict=True)])
+    made = x._replace(shape=(*x.shape[:3], *cells))
+    box = window._replace(stride=(1, 1, 1), pad=(-low[0], -low[1], -low[2]))
+    s = _shape(y, turned.shape, made, box, reach)._replace(step=(1, 1, 1))
+    plan = _correlate_plan(backend, acc, s)
+    if plan is None:
+        return False
+    mr, nv = _tile(s.rows, tile(backend, acc)[0])
+    period = [stride // gcd(stride, step) for _, stride, step, _ in dims]
+    whole = (*numbers(y, turned, made, None, window), *plan.args(), *period, *low)
+    filters, shift = _filters(backend, turned, s, mr, whole, numel(window.stride) + 1)
+    kernel = _correlate_kernel(backend, x.dtype, mr, nv, spread=True)
+    values = *numbers(y, turned, made, bias, box), *plan.args(), *x.shape[3:], *window.stride
+    args = (y.buffer, filters, shift, x.buffer, (bias or x).buffer, int(bias is not None), *values)
+    backend.launch(kernel, plan.grid, (1, 1, 1), args, x.nbytes + f.nbytes + y.nbytes, 2 * s.work)
+    return True
+
+
+def _correlate_kernel(
+    backend: Backend, dt: dtype, mr: int, nv: int, *, spread: bool = False
+) -> Kernel:
+    longs = _LONGS + _SPREAD * spread
+
     def make() -> tuple[str, str, list[Any]]:
         acc = accumulator(dt)
-        name = f"conv_{dt.code}_{mr}x{nv}"
+        name = f"conv{'_spread' * spread}_{dt.code}_{mr}x{nv}"
         source = render(
             "conv/cpu",
             fn=name,
             MR=mr,
             NV=nv,
             room=_room(backend, acc),
-            longs=_LONGS,
+            longs=longs,
+            spread=spread,
             **access_variables(dt, dt, tile(backend, acc)[1]),
         )
-        return name, source, [None] * 5 + [np.int32] + [LONG] * len(_LONGS)
+        return name, source, [None] * 5 + [np.int32] + [LONG] * len(longs)
 
-    return built(backend, ("conv cpu", dt, mr, nv), make)
+    return built(backend, ("conv cpu", dt, mr, nv, spread), make)
 
 
 def _filters(
-    backend: Backend, f: Operand, s: Shape, mr: int, values: tuple[int, ...]
+    backend: Backend,
+    f: Operand,
+    s: Shape,
+    mr: int,
+    values: tuple[int, ...],
+    more: int = 0,
 ) -> tuple[Any, Any]:
-    """Prepare panels of weights (none for mr = 0) and the shift of every tap."""
+    """Prepare panels of weights (none for mr = 0) and the shift of every tap; of a transposed correlation `more` numbers of its remainders."""
     dt = f.dtype
     acc = accumulator(dt)
+    longs = _LONGS + _REMAINDERS * bool(more)
 
     def make() -> tuple[str, str, list[Any]]:
-        name = f"conv_filters_{dt.code}_{mr}"
-        source = render("conv/filters", fn=name, MR=mr, longs=_LONGS, **access_variables(dt, dt, 8))
-        return name, source, [None] * 3 + [LONG] * len(_LONGS)
+        name = f"conv_filters{'_spread' * bool(more)}_{dt.code}_{mr}"
+        variables = access_variables(dt, dt, 8)
+        source = render("conv/filters", fn=name, MR=mr, longs=longs, spread=bool(more), **variables)
+        return name, source, [None] * 3 + [LONG] * len(longs)
 
     taps = numel(s.taps)
     panels = ceil_div(s.rows, mr) if mr else 1
     groups = s.groups if mr else 1
     count = groups * panels * s.channels * taps * mr
     filters = backend.alloc(max(count, 1) * WIDE[acc].itemsize)
-    shift = backend.alloc(max(taps, 1) * 4)
-    kernel = built(backend, ("conv filters", dt, mr), make)
+    shift = backend.alloc(max(taps + more, 1) * 4)
+    kernel = built(backend, ("conv filters", dt, mr, bool(more)), make)
     backend.launch(kernel, (panels, groups), (1, 1), (f.buffer, filters, shift, *values))
     return filters, shift
 
