@@ -459,7 +459,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "conv2d of few filters": lambda: grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 17, 5, 6), r(3, 17, 3, 3) / 9),
         "conv2d of many filters": lambda: grads(lambda x, w: F.conv2d(x, w, padding=1), r(1, 17, 5, 6), r(18, 17, 3, 3)),
         "conv2d many": lambda: grads(
-            lambda x, w: F.conv2d(x, w, stride=2, padding=1), r(2, 32, 5, 35), r(128, 32, 3, 3)
+            lambda x, w: F.conv2d(x, w, stride=2, padding=1), r(2, 32, 5, 35), r(256, 32, 3, 3)
         ),
         "conv2d winograd": winograd,
         "conv2d grouped": lambda: grads(

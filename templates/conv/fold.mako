@@ -1,8 +1,8 @@
 <%doc>
 What a transposed correlation adds up, one sum for each number of its result: u[g, c, tap, b, p] is what place p of image b gives
 through a tap of channel c to the number that it reads there. Places are adjacent; u_g, u_k (of channel and tap) and u_b are
-strides. X is the result, of which p0, p1, p2 places are read. A row is summed in parts, numbers of equal remainder by the stride
-side by side. Work-item (x, y, z): `span` channels from x * span on, of image y, group z.
+strides. X is the result, of which p0, p1, p2 places are read. As many rows as there is room for are summed at a time, tap by tap: each in parts,
+numbers of equal remainder by the stride side by side. Work-item (x, y, z): `span` channels from x * span on, of image y, group z.
 Variables: fn ta acc store load V room longs headers unaligned.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\
@@ -52,46 +52,54 @@ void ${fn}(__global const ${acc} *U, __global ${ta} *X, __global const ${ta} *D,
 {
     __local ${acc} parts[${room}] __attribute__((aligned(64))), row[${room}] __attribute__((aligned(64)));
     const long b = get_global_id(1), g = get_global_id(2), cb = get_global_id(0) * span, ce = MIN(cb + span, channels);
-    const long margin = (pad2 + stride2 - 1) / stride2, each = (s2 + stride2 - 1) / stride2;
+    const long margin = (pad2 + stride2 - 1) / stride2, each = (s2 + stride2 - 1) / stride2, across = stride2 * pitch;
+    const long high = MAX(${room - slack} / across, 1L);
     for (long c = cb; c < ce; c++) {
         const ${acc} shift = has_bias ? D[d_off + g * d_g + c * d_o] : 0;
         __global const ${acc} *u = U + g * u_g + b * u_b + c * k0 * k1 * k2 * u_k;
         for (long a0 = 0; a0 < s0; a0++)
-            for (long a1 = 0; a1 < s1; a1++) {
-                for (long j = 0; j < stride2 * pitch; j += ${V})
+            for (long a1 = 0; a1 < s1; a1 += high) {
+                const long end = MIN(a1 + high, s1);
+                for (long j = 0; j < (end - a1) * across; j += ${V})
                     *(__local ${acc}${V}_u *)(parts + j) = shift;
                 for (long t0 = 0; t0 < k0; t0++) {
                     const long from0 = a0 + pad0 - t0 * step0;
                     if (from0 < 0 || from0 % stride0 || from0 / stride0 >= p0) continue;
                     for (long t1 = 0; t1 < k1; t1++) {
-                        const long from1 = a1 + pad1 - t1 * step1;
-                        if (from1 < 0 || from1 % stride1 || from1 / stride1 >= p1) continue;
-                        __global const ${acc} *from = u + (t0 * k1 + t1) * k2 * u_k + (from0 / stride0 * p1 + from1 / stride1) * p2;
+                        // Place i gives to row i * stride1 - ahead: those from a1 to end.
+                        const long ahead = pad1 - t1 * step1, least = a1 + ahead, most = end + ahead;
+                        const long lo = least > 0 ? (least + stride1 - 1) / stride1 : 0, hi = MIN(most > 0 ? (most + stride1 - 1) / stride1 : 0, p1);
+                        __global const ${acc} *from = u + (t0 * k1 + t1) * k2 * u_k + from0 / stride0 * p1 * p2;
                         for (long t2 = 0; t2 < k2; t2++, from += u_k) {
                             const long to = t2 * step2 - pad2 + margin * stride2;
-                            add_row(parts + to % stride2 * pitch + to / stride2, from, p2);
+                            __local ${acc} *q = parts + (lo * stride1 - least) * across + to % stride2 * pitch + to / stride2;
+                            for (long i = lo; i < hi; i++, q += stride1 * across)
+                                add_row(q, from + i * p2, p2);
                         }
                     }
                 }
+                __local const ${acc} *part = parts + margin;
                 __global ${ta} *x = X + x_off + g * x_g + b * x_b + c * x_c + a0 * x_0 + a1 * x_1;
-                if (stride2 == 1) {
-                    put_row(x, x_2, parts + margin, s2);
-                    continue;
-                }
-                if (stride2 == 2)
-                    for (long j = 0; j < each; j += ${V}) {
-                        const ${acc}${V} even = *(__local const ${acc}${V}_u *)(parts + margin + j), odd = *(__local const ${acc}${V}_u *)(parts + pitch + margin + j);
-                        ${acc}${V} lo, hi;
-                        lo.even = even.lo, lo.odd = odd.lo, hi.even = even.hi, hi.odd = odd.hi;
-                        *(__local ${acc}${V}_u *)(row + 2 * j) = lo;
-                        *(__local ${acc}${V}_u *)(row + 2 * j + ${V}) = hi;
+                for (long a = a1; a < end; a++, part += across, x += x_1) {
+                    if (stride2 == 1) {
+                        put_row(x, x_2, part, s2);
+                        continue;
                     }
-                else
-                    for (long h = 0; h < stride2; h++)
-                        PLAIN
-                        for (long j = h, part = h * pitch + margin; j < s2; j += stride2)
-                            row[j] = parts[part++];
-                put_row(x, x_2, row, s2);
+                    if (stride2 == 2)
+                        for (long j = 0; j < each; j += ${V}) {
+                            const ${acc}${V} even = *(__local const ${acc}${V}_u *)(part + j), odd = *(__local const ${acc}${V}_u *)(part + pitch + j);
+                            ${acc}${V} lo, hi;
+                            lo.even = even.lo, lo.odd = odd.lo, hi.even = even.hi, hi.odd = odd.hi;
+                            *(__local ${acc}${V}_u *)(row + 2 * j) = lo;
+                            *(__local ${acc}${V}_u *)(row + 2 * j + ${V}) = hi;
+                        }
+                    else
+                        for (long h = 0; h < stride2; h++)
+                            PLAIN
+                            for (long j = h, i = h * pitch; j < s2; j += stride2)
+                                row[j] = part[i++];
+                    put_row(x, x_2, row, s2);
+                }
             }
     }
 }

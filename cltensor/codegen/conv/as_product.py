@@ -33,9 +33,9 @@ IMAGE = 1 << 20  # of an image, at most
 FEW = 64  # places of an image: with fewer the images of a batch share register tiles
 SMALL = 256  # with fewer, boxes have much junk
 FOLDED = 1 << 20  # numbers added up at a time
-# Numbers summed for each tap that make adding up fewer than three taps cheap, for images of few places; with more, and this many
-# multiply-adds, a correlation for each remainder of the stride takes nine tenths of the time.
-SPREAD, SPREAD_PLACES, SPREAD_WORK = 32, 128, 1 << 27
+# Numbers summed for each tap that make adding up one tap for each remainder of the stride cheap, if images have so many places: more
+# taps or fewer places want more.
+SPREAD, SPREAD_PLACES = 32, 256
 FOLD_ROOM = 4096  # numbers of a row that taps are added up in
 FOLD_SLACK = 64  # what vectors reach past it
 TILE = 64  # rows and columns of a product that a GPU's work-group makes
@@ -202,15 +202,14 @@ def spread(
 def _foldable(x: Operand, y: Operand, shape: tuple[int, ...], window: Window, pitch: int) -> bool:
     """Say whether adding up what taps give pays: each of that is a sum of enough, and an image's is not too large."""
     taps, stride, places = numel(shape[3:]), window.stride, numel(y.shape[3:])
-    few = taps < 3 * numel(stride)
-    least = SPREAD if few else 8 * SPREAD
-    if few and places >= SPREAD_PLACES and numel(y.shape) * numel(shape[2:]) >= SPREAD_WORK:
-        return False
+    by, remainders = 8, numel(stride)
+    if places >= SPREAD_PLACES:
+        by = 1 if taps <= remainders else 2 if taps < 3 * remainders else 4
     return (
         stride != (1, 1, 1)
         and _floats(x, y)
         and taps > 0
-        and shape[1] >= least
+        and shape[1] >= by * SPREAD
         and min(window.pad) >= 0
         and shape[0] * numel(shape[2:]) * places <= 4 * IMAGE
         and max(pitch * stride[2], x.shape[5]) <= FOLD_ROOM - FOLD_SLACK
@@ -241,7 +240,8 @@ def _fold(
         name = f"conv_fold_{x.dtype.code}"
         index = "int" if x.dtype.itemsize == 4 else "long"
         variables = access_variables(x.dtype, x.dtype, 32 // x.dtype.itemsize)
-        source = render("conv/fold", fn=name, longs=longs, room=FOLD_ROOM, index=index, **variables)
+        rooms = {"room": FOLD_ROOM, "slack": FOLD_SLACK}
+        source = render("conv/fold", fn=name, longs=longs, index=index, **rooms, **variables)
         return name, source, [None] * 3 + [np.int32] + [LONG] * len(longs)
 
     groups, images, channels = x.shape[:3]
@@ -423,7 +423,7 @@ def _unfold(
     made: Operand,
 ) -> None:
     groups, images = x.shape[:2]
-    longs = (*LONGS, "u_g", "u_b", "u_k", "span")
+    longs = (*LONGS, "u_g", "u_b", "u_k", "span", "many")
 
     def make() -> tuple[str, str, list[Any]]:
         name = f"conv_unfold_{x.dtype.code}"
@@ -433,11 +433,13 @@ def _unfold(
         source = render("conv/unfold", fn=name, longs=longs, **variables)
         return name, source, [None] * 2 + [LONG] * len(longs)
 
-    span = _span(backend, groups * images, x.shape[2])
+    # Images that follow each other are written in that order.
+    many = images if made.strides[1] < made.strides[3] else 1
+    span = _span(backend, groups * images // many, x.shape[2])
     f = x._replace(shape=shape, strides=(0,) * 6)
     values = numbers(x, f, y, None, window)
-    args = (x.buffer, made.buffer, *values, *made.strides[:2], made.strides[3], span)
-    grid = ceil_div(x.shape[2], span), images, groups
+    args = (x.buffer, made.buffer, *values, *made.strides[:2], made.strides[3], span, many)
+    grid = ceil_div(x.shape[2], span), images // many, groups
     kernel = built(backend, ("conv unfold", x.dtype), make)
     backend.launch(kernel, grid, (1, 1, 1), args, x.nbytes + made.nbytes)
 
