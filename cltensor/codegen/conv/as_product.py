@@ -34,8 +34,8 @@ FEW = 64  # places of an image: with fewer the images of a batch share register 
 SMALL = 256  # with fewer, boxes have much junk
 FOLDED = 1 << 20  # numbers added up at a time
 # Numbers summed for each tap that make adding up one tap for each remainder of the stride cheap, if images have so many places: more
-# taps or fewer places want more.
-SPREAD, SPREAD_PLACES = 32, 256
+# taps or fewer places want more, but so few channels do not fill another way's register tile.
+SPREAD, SPREAD_PLACES, SPREAD_CHANNELS = 32, 256, 3
 FOLD_ROOM = 4096  # numbers of a row that taps are added up in
 FOLD_SLACK = 64  # what vectors reach past it
 TILE = 64  # rows and columns of a product that a GPU's work-group makes
@@ -203,7 +203,9 @@ def _foldable(x: Operand, y: Operand, shape: tuple[int, ...], window: Window, pi
     """Say whether adding up what taps give pays: each of that is a sum of enough, and an image's is not too large."""
     taps, stride, places = numel(shape[3:]), window.stride, numel(y.shape[3:])
     by, remainders = 8, numel(stride)
-    if places >= SPREAD_PLACES:
+    if shape[2] <= SPREAD_CHANNELS:
+        by = 1
+    elif places >= SPREAD_PLACES:
         by = 1 if taps <= remainders else 2 if taps < 3 * remainders else 4
     return (
         stride != (1, 1, 1)
