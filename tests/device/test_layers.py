@@ -136,6 +136,45 @@ def test_batch_norm_tracks_statistics(layer: Any, shape: tuple[int, ...]) -> Non
         close(norm.running_var, [1, 1, 1])
 
 
+def test_instance_norm_is_over_each_image_of_a_channel() -> None:
+    """One kernel forward, whatever weights there are; statistics tracked are the mean of the images'."""
+    norm, mean, var = nn.InstanceNorm2d(3, affine=True, track_running_stats=True), 0.0, 1.0
+    with ct.no_grad():
+        norm.weight.copy_(_on(data(3, seed=7)))
+        norm.bias.copy_(_on(data(3, seed=8)))
+    weight, bias = (v.tolist() for v in (norm.weight, norm.bias))
+    for step, shape in ((1, (2, 3, 5, 7)), (2, (4, 3, 1, 9))):
+        a, g = data(*shape, seed=step), data(*shape, seed=step + 3)
+        mean = 0.9 * mean + 0.1 * a.mean((2, 3)).mean(0)
+        var = 0.9 * var + 0.1 * a.var((2, 3), ddof=1).mean(0)
+        x, leaf = _on(a).requires_grad_(), _on(a).requires_grad_()
+        found = norm(x)
+        centred = leaf - leaf.mean((2, 3), True)
+        hat = centred / (centred.square().mean((2, 3), True) + 1e-5).sqrt()
+        w, b = (ct.tensor(v).requires_grad_() for v in (weight, bias))
+        expected = hat * w.reshape(3, 1, 1) + b.reshape(3, 1, 1)
+        close(found, expected.tolist(), 1e-4)
+        made = ct.autograd.grad(found, (x, norm.weight, norm.bias), _on(g))
+        for one, other in zip(made, ct.autograd.grad(expected, (leaf, w, b), _on(g)), strict=True):
+            close(one, other.tolist(), 1e-3)
+    close(norm.running_mean, mean, 1e-4)
+    close(norm.running_var, var, 1e-4)
+    across = _on(np.ascontiguousarray(a.transpose(0, 2, 3, 1))).permute(0, 3, 1, 2)
+    close(F.instance_norm(across), _normed(a, (2, 3)), 1e-4)
+    norm.eval()
+    spread = np.sqrt(var + 1e-5)[:, None, None]
+    want = (a - mean[:, None, None]) / spread * data(3, seed=7)[:, None, None]
+    close(norm(across), want + data(3, seed=8)[:, None, None], 1e-4)
+    with ct.no_grad():
+        x = _on(a)
+        F.instance_norm(x, weight=norm.weight, bias=norm.bias)
+        ct.opencl.synchronize()
+        before = ct.stats()["launches"]
+        F.instance_norm(x, weight=norm.weight, bias=norm.bias)
+        ct.opencl.synchronize()
+        assert ct.stats()["launches"] - before == 1
+
+
 def test_norm_without_statistics_uses_the_batch() -> None:
     norm = nn.BatchNorm1d(3, track_running_stats=False).eval()
     a = data(5, 3)

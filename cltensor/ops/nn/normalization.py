@@ -489,15 +489,7 @@ def batch_parts(
     elif running_mean is None or running_var is None:
         missing = "running_mean" if running_mean is None else "running_var"
         raise RuntimeError(f"{missing} must be defined in evaluation mode")
-    channels = whole[1] if len(whole) > 1 else 0
-    for name, v in (
-        ("running_mean", running_mean),
-        ("running_var", running_var),
-        ("weight", weight),
-        ("bias", bias),
-    ):
-        if v is not None and prod(v.shape) != channels:
-            raise RuntimeError(f"{name} should contain {channels} elements not {v.numel()}")
+    channels = _check_channels(input, (running_mean, running_var, weight, bias))
     _check_float("batch_norm", input)
     if len(whole) < 2:
         if input.numel():
@@ -515,6 +507,17 @@ def batch_parts(
     if count := prod(whole):
         _update((running_mean, running_var), (mean, var), count // channels, momentum)
     return out, mean, var, rstd
+
+
+def _check_channels(input: Tensor, given: Sequence[Tensor | None], times: int = 1) -> int:
+    """Raise torch's error for running_mean, … of another size than there are channels, which are returned; in its words each is `times` as many."""
+    channels = input.shape[1] if input.ndim > 1 else 0
+    for name, v in zip(("running_mean", "running_var", "weight", "bias"), given, strict=True):
+        if v is not None and prod(v.shape) != channels:
+            raise RuntimeError(
+                f"{name} should contain {times * channels} elements not {times * v.numel()}"
+            )
+    return channels
 
 
 def check_several(shape: Sequence[int]) -> None:
@@ -576,14 +579,21 @@ def instance_norm(
         raise RuntimeError(
             "Expected running_mean and running_var to be defined when use_input_stats is false"
         )
+    running = running_mean, running_var
+    _check_channels(input, (*running, weight, bias), input.shape[0])
+    if not use_input_stats:
+        whole = input.contiguous()
+        out = batch_norm(whole, running_mean, running_var, weight, bias, False, momentum, eps)
+        return out.view(input.shape)
+    graph.refuse_gradient("native_batch_norm", running_mean=running_mean, running_var=running_var)
+    _check_float("batch_norm", input)
     n, c = input.shape[:2]
-    flat = input.reshape(1, n * c, *input.shape[2:])
-    repeated = [
-        None if v is None else v.repeat(n) for v in (running_mean, running_var, weight, bias)
-    ]
-    out = batch_norm(flat, *repeated, use_input_stats, momentum, eps)
-    with unrecorded():
-        for own, many in zip((running_mean, running_var), repeated, strict=False):
-            if own is not None and use_input_stats:
-                own.copy_(many.view(n, c).mean(0))
+    # A group of channels with one of them; the node is what torch has for the batch norm of an image that it makes of all.
+    grouped, node = (n, c, 1, prod(input.shape[2:])), "NativeBatchNormBackward0"
+    out, *found, _ = _normalized(
+        node, input, weight, bias, grouped, (2, 3), (c, 1, 1), eps, images=False
+    )
+    if input.numel() and any(v is not None for v in running):
+        mean, var = [v.mean(0) for v in found]
+        _update(running, (mean, var), grouped[3], momentum)
     return out.view(input.shape)
