@@ -66,7 +66,7 @@ for (long rem = 0; rem < u0 * u1 * u2; rem++) {
 % endfor
                 }
 </%def>\
-## Store `run` positions of the tile from j on, which begin at output `from` of their row.
+## Store `run` positions of the tile from j on, whose first output is `begin` along its row.
 <%def name="spread_out(y, j, begin, d, live)" filter="trim">
                         if (u2 == 2)
                             put(${y} + r0 * y_0 + r1 * y_1, y_o, y_2, tile + 2 * ${j}, ${d}, d_o, has_bias, MIN(2 * run, z2 - ${begin}), ${live}, cb);
@@ -78,8 +78,8 @@ ${h}
 % endfor
 ${patch.types()}
 ${patch.copies()}
-// n sums each, of rows ${PITCH} apart, into rows of outputs `apart`, which lie `step` apart; what is added to a row lies d_o apart.
-// `more` adds to what lies there. A last vector overlaps the one before.
+// Rows of n sums, ${PITCH} apart, into rows of outputs, which are `apart` and have their numbers a `step` apart. To each a number is added, which lies d_o
+// behind the one before; or, with `more`, what lies there. A last vector overlaps the one before.
 CLT_WIDE static void put(__global ${to} *y, long apart, long step, __local const ${acc} *s, __global const ${ta} *d, long d_o, int has_bias,
     long n, long live, long more)
 {
