@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..move.copies import fill_strided
 from ..operand import Operand
+from ..products.product import tile
 from ..region import empty, is_gpu
-from .parts import LANES, flat, launch, part, take_off, transposed
+from .parts import LANES, copy_into, flat, launch, part, take_off, transposed, zeros
 from .triangular import ROWS
 
 if TYPE_CHECKING:
+    from ...dtypes import dtype
     from ...runtime import Backend
 
 _WIDTH = ROWS  # columns of a panel
+_COLUMNS = 64  # of a Hermitian matrix that make a part
+_STRIP = 128  # columns of a Hermitian matrix that are brought up to date together, from the diagonal down
+_LINE = 64  # bytes of a cache line
 _SMALL = 128  # rows of a matrix that one work-group takes alone
 
 
@@ -30,49 +36,51 @@ class Condensed(NamedTuple):
 
 
 def tridiagonal(backend: Backend, a: Operand) -> Condensed:
-    """Overwrite Hermitian A [count, n, n], by columns, whose Q^H A Q is real and tridiagonal; Q's reflectors [count, n - 1, n - 1] begin in row 1."""
+    """Make Hermitian matrices (…, n, n) real and tridiagonal, Q^H A Q; Q's reflectors [count, n - 1, n - 1] begin in row 1."""
+    a = _copied(backend, a)
     count, n, _ = a.shape
     made = _result(backend, a)
     v, inverse = _reflectors(backend, a, n - 1, n - 1)
-    taus, w = empty(backend, a.dtype, (count, n)), _thin(backend, a, n)
+    taus, thin = empty(backend, a.dtype, (count, n)), _thin(backend, a, n, 3)
     coefficients = empty(backend, a.dtype, (count, _WIDTH))
-    operands = (a, v, taus, inverse, *made, w, coefficients)
+    sums = empty(backend, a.dtype, (count, _pieces(backend, n), thin.strides[2]))
+    operands = (a, v, taus, inverse, *made, thin, coefficients, sums)
+    strip = n if is_gpu(backend) else _STRIP
     for first, stop in _panels(n):
         _panel(backend, "tridiagonal", operands, first, stop)
-        if stop < n:
-            rest, reflected = (stop, n), (stop - 1, n - 1)
-            below = part(a, rest, rest)
-            vectors = part(v, reflected, (first, stop))
-            others = part(w, rest, (0, stop - first))
-            for left, right in ((vectors, others), (others, vectors)):
-                take_off(backend, below, left, transposed(right), (False, True))
+        for c in range(stop, n, strip):
+            end = min(c + strip, n)
+            left = part(thin, (c, n), (_WIDTH, 3 * _WIDTH))
+            right = part(thin, (c, end), (0, 2 * _WIDTH))
+            take_off(backend, part(a, (c, n), (c, end)), left, transposed(right), (False, True))
     return Condensed(*made, (v, inverse), None)
 
 
 def bidiagonal(backend: Backend, a: Operand) -> Condensed:
-    """Overwrite A [count, m, n], m >= n, by columns, whose P^H A Q is real and upper bidiagonal.
+    """Make matrices (…, m, n), m >= n, real and upper bidiagonal, P^H A Q.
 
     P's reflectors are [count, m, n], Q's [count, n - 1, n - 1] begin in row 1.
     """
+    a = _copied(backend, a)
     count, m, n = a.shape
     made = _result(backend, a)
     v, inverse = _reflectors(backend, a, m, n)
     u, inverse_u = _reflectors(backend, a, n - 1, n - 1)
-    y, x = _thin(backend, a, n), _thin(backend, a, m)
-    taus, row = (empty(backend, a.dtype, (count, size)) for size in (2 * n, n))
-    coefficients = empty(backend, a.dtype, (count, _WIDTH))
-    operands = (a, v, taus, inverse, *made, y, coefficients, u, inverse_u, x, row)
+    left, right = (_thin(backend, a, size, 2) for size in (m, n))
+    taus, coefficients = (empty(backend, a.dtype, (count, size)) for size in (2 * n, _WIDTH))
+    row = zeros(backend, a.dtype, (count, right.strides[2]))
+    operands = (a, v, taus, inverse, *made, left, coefficients, u, inverse_u, right, row)
     for first, stop in _panels(n):
         _panel(backend, "bidiagonal", operands, first, stop)
         if stop < n:
-            below, columns = part(a, (stop, m), (stop, n)), (0, stop - first)
-            left = part(v, (stop, m), (first, stop))
-            right = part(u, (stop - 1, n - 1), (first, stop))
-            for one, other in (
-                (left, part(y, (stop, n), columns)),
-                (part(x, (stop, m), columns), right),
-            ):
-                take_off(backend, below, one, transposed(other), (False, True))
+            columns = (0, 2 * _WIDTH)
+            take_off(
+                backend,
+                part(a, (stop, m), (stop, n)),
+                part(left, (stop, m), columns),
+                transposed(part(right, (stop, n), columns)),
+                (False, True),
+            )
     return Condensed(*made, (v, inverse), (u, inverse_u))
 
 
@@ -92,9 +100,33 @@ def _reflectors(backend: Backend, a: Operand, rows: int, k: int) -> tuple[Operan
     return flat(v, k, rows), empty(backend, dt, (count, k))
 
 
-def _thin(backend: Backend, a: Operand, rows: int) -> Operand:
-    """Make room for a panel's columns, [count, rows, width] by columns."""
-    return flat(empty(backend, a.dtype, (a.shape[0], _WIDTH, rows)), _WIDTH, rows)
+def _step(dt: dtype, rows: int) -> int:
+    """Return how far columns are apart: an odd number of cache lines, so that a row's numbers are not all kept in one place of a cache."""
+    line = _LINE // dt.itemsize
+    return (-(-rows // line) | 1) * line
+
+
+def _copied(backend: Backend, a: Operand) -> Operand:
+    """Copy matrices (…, m, n) to [count, m, n], by columns with zeros behind them."""
+    *batch, m, n = a.shape
+    step = _step(a.dtype, m)
+    made = flat(empty(backend, a.dtype, (*batch, n, step)), n, step)
+    if made.nbytes:
+        fill_strided(backend, part(made, (m, step), (0, n)), 0)
+    made = part(made, (0, m), (0, n))
+    copy_into(backend, a, made)
+    return made
+
+
+def _thin(backend: Backend, a: Operand, rows: int, many: int) -> Operand:
+    """Make so `many` zero matrices of a panel's columns, side by side, [count, rows, many * width] by columns."""
+    step, k = _step(a.dtype, rows), many * _WIDTH
+    return part(flat(zeros(backend, a.dtype, (a.shape[0], k, step)), k, step), (0, rows), (0, k))
+
+
+def _pieces(backend: Backend, n: int) -> int:
+    """Return how many parts of a Hermitian matrix are multiplied by themselves on a CPU, each with columns enough to be worth its sums."""
+    return min(backend.info.compute_units, -(-n // _COLUMNS))
 
 
 def _panel(
@@ -102,7 +134,10 @@ def _panel(
 ) -> None:
     a = operands[0]
     count, m, n = a.shape
+    step, short_step = a.strides[2], _step(a.dtype, n)
     units = backend.info.compute_units
+    # Eight sums of vectors, or four and what they are sums of, are in registers.
+    vector = 0 if a.dtype.is_complex or is_gpu(backend) else tile(backend, a.dtype.reg)[1]
 
     def phases(begin: int, end: int, which: tuple[int, int], parts: int, nbytes: int) -> None:
         launch(
@@ -110,21 +145,26 @@ def _panel(
             "condense",
             kind,
             [x.buffer for x in operands],
-            [count, m, n, first, stop, begin, end, *which, parts],
+            [count, m, n, step, short_step, first, stop, begin, end, *which, parts, pieces],
             (a,),
             count * parts,
             nbytes,
+            vector=vector,
             kind=kind,
             width=_WIDTH,
         )
 
     thin = [(0, 2), (3, 5)] if kind == "bidiagonal" else [(0, 2)]
-    each = len(thin)
+    each, pieces = len(thin), 1
     if n <= _SMALL or count >= units:
         rest = (m - first) * (n - first)
         phases(first, stop + 1, (0, 3 * each), 1, (stop - first) * rest * count * a.dtype.itemsize)
         return
-    parts = -(-n // LANES) if is_gpu(backend) else units
+    if is_gpu(backend):
+        parts = -(-n // LANES)
+    else:
+        parts = units if kind == "bidiagonal" else _pieces(backend, n)
+        pieces = parts
     for i in range(first, stop):
         for begin, end in thin:
             phases(i, i + 1, (begin, end), 1, 4 * (i - first) * m * count * a.dtype.itemsize)

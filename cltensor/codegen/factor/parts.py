@@ -116,10 +116,15 @@ def launch(
     nbytes: int,
     *,
     lanes: int = LANES,
+    vector: int = 0,
     **key: Any,
 ) -> None:
-    """Run a kernel over vectors of `operands[0]`'s dtype; `items` work-items of a CPU, work-groups of `lanes` on a GPU."""
-    dt, gpu, width = operands[0].dtype, is_gpu(backend), lanes_of(backend, operands[0].dtype)
+    """Run a kernel over vectors of `operands[0]`'s dtype; `items` work-items of a CPU, work-groups of `lanes` on a GPU.
+
+    `vector`: how many numbers of a vector, unless `lanes_of` is to say so.
+    """
+    dt, gpu = operands[0].dtype, is_gpu(backend)
+    width = vector or lanes_of(backend, dt)
     headers = ""
     if dt.is_complex:
         headers = lane_macros(width, double=dt.itemsize == 16) + include("complex")

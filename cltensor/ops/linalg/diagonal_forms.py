@@ -32,8 +32,8 @@ def _condensed(xs: Sequence[Tensor], hermitian: bool) -> list[Tensor]:
     backend = get_backend(x.device)
     batch = x.shape[:-2]
     with backend.lock:
-        a = parts.by_columns(backend, core.kernel_operand(x))
-        made = (condense.tridiagonal if hermitian else condense.bidiagonal)(backend, a)
+        form = condense.tridiagonal if hermitian else condense.bidiagonal
+        made = form(backend, core.kernel_operand(x))
     found = [made.diagonal, made.beside]
     for side in (made.left, made.right):
         if side is not None:
