@@ -142,7 +142,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
     def step_by_step() -> Any:
         from cltensor.codegen.factor import condense
 
-        condense._SMALL = 0
+        condense._SMALL = condense._ALONE = 0
         return torch.linalg.eigvalsh(r(7, 7) ** 2), torch.linalg.svdvals(r(7, 7) ** 2)
 
     def divided() -> Any:

@@ -55,6 +55,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     """Have a matrix be one work-group's, or its products divided."""
     if request.param != "together":
         monkeypatch.setattr(condense, "_SMALL", 0)
+        monkeypatch.setattr(condense, "_ALONE", 0)
 
 
 @pytest.mark.usefixtures("way")

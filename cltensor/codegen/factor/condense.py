@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..move.copies import fill_strided
 from ..operand import Operand
+from ..products.gemv import PACE_BYTES
 from ..products.product import tile
 from ..region import empty, is_gpu
 from .parts import LANES, copy_into, flat, launch, part, take_off, transposed, zeros
@@ -23,7 +24,9 @@ _WIDTH = ROWS  # columns of a panel
 _COLUMNS = 64  # of a Hermitian matrix that make a part
 _STRIP = 128  # columns of a Hermitian matrix that are brought up to date together, from the diagonal down
 _LINE = 64  # bytes of a cache line
-_SMALL = 128  # rows of a matrix that one work-group takes alone
+_SMALL = 128  # rows of a matrix that one work-group of a GPU takes alone
+# A CPU's thread takes one alone of so many times the memory that it reads before a second one would help: products read a third of that on the mean.
+_ALONE = 6
 
 
 class Condensed(NamedTuple):
@@ -156,7 +159,11 @@ def _panel(
 
     thin = [(0, 2), (3, 5)] if kind == "bidiagonal" else [(0, 2)]
     each, pieces = len(thin), 1
-    if n <= _SMALL or count >= units:
+    if is_gpu(backend):
+        alone = n <= _SMALL
+    else:
+        alone = m * n * a.dtype.itemsize < _ALONE * PACE_BYTES * backend.info.wake_us
+    if alone or count >= units:
         rest = (m - first) * (n - first)
         phases(first, stop + 1, (0, 3 * each), 1, (stop - first) * rest * count * a.dtype.itemsize)
         return
