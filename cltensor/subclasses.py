@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import sys
 import threading
 import warnings
@@ -46,6 +47,10 @@ _OPERATORS = {
 _VIEWS = ("T", "mT", "H", "mH", "real", "imag", "data")
 _UNASKED = {"as_subclass", "as_tensor", "asarray", "can_cast", "from_numpy", "is_tensor", "is_storage", "promote_types", "result_type", "tensor"}  # fmt: skip
 _MODULES = ("functional", "nn.functional", "linalg", "fft", "special")
+_ASKED = (
+    "is_complex is_floating_point is_nonzero is_same_size numel"  # no ops, and asked all the same
+)
+_ASKED_INIT = "constant_ kaiming_uniform_ normal_ uniform_"
 
 
 class _State(threading.local):
@@ -329,11 +334,16 @@ def _candidates() -> Iterator[tuple[Any, Any, bool]]:
         factory = home.startswith(f"{__package__}.creation") and name[0] != "_"
         if (name in FUNCTIONS or factory) and name not in _UNASKED:
             yield value, None, False
+    for name in _ASKED.split():
+        yield getattr(package, name), None, False
+    for name in _ASKED_INIT.split():
+        yield getattr(package.nn.init, name), None, False
     yield package._assert, None, False
     yield package.ops.profiler._record_function_exit, None, False
     for path in _MODULES:
-        module = sys.modules.get(f"{__package__}.{path}")
-        for name, value in list(vars(module).items()) if module else ():
+        # One that nothing has used yet must not come later, with functions that do not ask.
+        module = importlib.import_module(f".{path}", __package__)
+        for name, value in list(vars(module).items()):
             home = getattr(value, "__module__", None) or ""
             if name[0].islower() and home.startswith(f"{__package__}."):
                 yield value, None, False

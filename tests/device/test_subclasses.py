@@ -369,6 +369,10 @@ for refused in ("torch.mean('d')", "torch.add(x, 'd')", "x + 'd'", "torch.linalg
         ("torch.addmm(x, d, d)", ("addmm", ["Duck"], 3, {})),
         ("torch.linalg.inv(d)", ("inv", ["Duck"], 1, {})),
         ("torch.stack([d, d])", ("stack", ["Duck"], 1, {})),
+        (
+            "[f(d)[0] for f in (torch.mean, torch.fft.fft, torch.numel, torch.is_complex, torch.nn.init.normal_)]",
+            ["mean", "fft_fft", "numel", "is_complex", "normal_"],
+        ),
     ],
 )
 def test_a_class_that_is_no_tensor_is_asked_before_any_other_was(call: str, answer: Any) -> None:
