@@ -16,7 +16,7 @@ from .linalg import LinAlgError as _LinAlgError  # noqa: F401
 from .memory_format import layout, memory_format
 from .nn.modules.moving import parse_to
 from .random import Generator
-from .reexport import absent, expose
+from .reexport import SCRIPT, absent, expose
 from .runtime import device
 from .size import Size
 from .storages import StorageBase  # noqa: F401
@@ -31,8 +31,12 @@ from .tensor import Tensor
 __all__ = ["Future", "Generator", "Size", "TensorBase", "device", "dtype", "layout", "memory_format"]  # fmt: skip
 
 _TensorMeta = type(Tensor)
-Graph, ScriptObject, Value = absent(
-    __name__, "Graph ScriptObject Value", "there is no TorchScript, functions run as they are"
+globals().update(
+    zip(
+        SCRIPT.split(),
+        absent(__name__, SCRIPT, "there is no TorchScript, functions run as they are"),
+        strict=True,
+    )
 )
 
 

@@ -71,6 +71,7 @@ from .switches import *
 from .symbolic import *
 
 from .ops import return_types  # isort: skip
+from .reexport import SCRIPT as _SCRIPT  # isort: skip
 from .reexport import absent as _absent  # isort: skip
 from .reexport import expose as _expose  # isort: skip
 from .runtime import device as _device  # isort: skip
@@ -377,7 +378,9 @@ _LATE = (
     "_functorch",
     "_guards",
     "_higher_order_ops",
+    "_jit_internal",
     "_subclasses",
+    "_tensor",
     "_tensor_str",
     "_utils",
     "_vmap_internals",
@@ -403,6 +406,7 @@ _LATE = (
     "optim",
     "overrides",
     "profiler",
+    "quantization",
     "quasirandom",
     "signal",
     "testing",
@@ -412,9 +416,9 @@ _LATE = (
 )
 # Names of modules that are loaded late.
 _LENT = {
+    **dict.fromkeys(_SCRIPT.split(), "_C"),
     "ScriptFunction": "jit",
     "ScriptModule": "jit",
-    "ScriptObject": "_C",
     "Tag": "library",
     "cond": "_higher_order_ops",
     "fork": "jit",

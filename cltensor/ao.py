@@ -18,6 +18,11 @@ _WHY = "there is no quantization"
     "QConfig convert fuse_modules fuse_modules_qat prepare prepare_qat get_default_qconfig get_default_qat_qconfig",
     _WHY,
 )  # fmt: skip
+FakeQuantize, FakeQuantizeBase, HistogramObserver, MinMaxObserver, ObserverBase, quantize_dynamic = absent(
+    f"{__name__}.quantization",
+    "FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver ObserverBase quantize_dynamic",
+    _WHY,
+)  # fmt: skip
 default_observer = default_weight_observer = default_per_channel_weight_observer = None
 
 
@@ -39,7 +44,8 @@ class DeQuantStub(QuantStub):
 expose(
     globals(),
     {
-        "quantization": "DeQuantStub QConfig QuantStub convert fuse_modules fuse_modules_qat prepare prepare_qat get_default_qconfig "
+        "quantization": "DeQuantStub FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver ObserverBase QConfig QuantStub "
+        "quantize_dynamic convert fuse_modules fuse_modules_qat prepare prepare_qat get_default_qconfig "
         "get_default_qat_qconfig default_observer default_weight_observer default_per_channel_weight_observer",
     },
 )

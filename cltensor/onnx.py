@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
 from .reexport import expose
 
-__all__ = ["export", "is_in_onnx_export", "register_custom_op_symbolic"]
+__all__ = [
+    "OperatorExportTypes",
+    "TrainingMode",
+    "export",
+    "is_in_onnx_export",
+    "register_custom_op_symbolic",
+]
+
+
+class TrainingMode(enum.Enum):
+    """In which mode a model would be exported."""
+
+    EVAL, PRESERVE, TRAINING = range(3)
+
+
+class OperatorExportTypes(enum.Enum):
+    """As which operators a model would be exported."""
+
+    ONNX, ONNX_ATEN, ONNX_ATEN_FALLBACK, ONNX_FALLTHROUGH = range(4)
 
 
 def is_in_onnx_export() -> bool:

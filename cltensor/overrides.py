@@ -30,13 +30,15 @@ __all__ = [
     "get_testing_overrides",
     "handle_torch_function",
     "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
     "is_tensor_like",
     "is_tensor_method_or_property",
     "resolve_name",
     "wrap_torch_function",
 ]
 
-_SPACES = ("", "functional", "nn.functional", "linalg", "fft", "special")
+_SPACES = ("", "functional", "nn.functional", "nn.init", "linalg", "fft", "special")
 
 
 def is_tensor_like(inp: Any) -> bool:
@@ -49,6 +51,16 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     if not isinstance(relevant_args, Iterable):
         raise TypeError("expected a sequence")
     return bool(current_modes()) or any(map(overrides, relevant_args))
+
+
+def has_torch_function_unary(relevant_arg: Any) -> bool:
+    """Tell the same of one argument."""
+    return has_torch_function((relevant_arg,))
+
+
+def has_torch_function_variadic(*relevant_args: Any) -> bool:
+    """Tell the same of arguments that are not in a sequence."""
+    return has_torch_function(relevant_args)
 
 
 def handle_torch_function(

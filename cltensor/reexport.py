@@ -10,6 +10,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NoReturn
 
+# TorchScript's types that programs name in annotations.
+SCRIPT = "AnyType BoolType DictType FloatType Graph IntType ListType Node NoneType OptionalType ScriptObject StringType TensorType TupleType Value"
 EXPOSED: list[ModuleType] = []  # whose names have to follow when a function is wrapped
 
 

@@ -10,7 +10,7 @@ from ..dtypes import promote_types
 from ..ops import norms
 from ..ops.mask import one_hot
 from ..ops.matmul import bilinear, linear
-from ..ops.nn import activation, normalization
+from ..ops.nn import activation, multihead, normalization
 from ..ops.nn import dropout as dropping
 from ..ops.nn import embedding as table
 from ..ops.nn.activation import gelu, glu, hardshrink, logsigmoid, prelu, softplus, softshrink
@@ -431,6 +431,10 @@ def embedding(
     return table.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
+# Programs with a multi-head attention of their own take its parts from here.
+_canonical_mask, _none_or_dtype = multihead.canonical_mask, multihead.none_or_dtype
+_in_projection_packed, _mha_shape_check = multihead.project_packed, multihead.check_ranks
+
 __all__ = [
     name
     for name in dir()
@@ -444,6 +448,7 @@ __all__ = [
         "activation",
         "annotations",
         "dropping",
+        "multihead",
         "normalization",
         "norms",
         "table",

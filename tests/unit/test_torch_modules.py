@@ -394,6 +394,13 @@ def test_what_libraries_ask_of_torchs_core_and_compiler() -> None:
     with pytest.raises(NotImplementedError, match="no quantization"):
         quantization.prepare()
     assert importlib.util.find_spec("cltensor.ao.quantization") is not None
+    assert importlib.import_module("cltensor.quantization").QuantStub is quantization.QuantStub
+    assert not isinstance(3, quantization.ObserverBase | torch.TensorType | torch.Graph)
+    assert importlib.import_module("cltensor._tensor").Tensor is torch.Tensor
+    assert importlib.import_module("cltensor._jit_internal").Optional[int] == int | None
+    assert torch.onnx.TrainingMode.EVAL.value == 0
+    assert not torch.overrides.has_torch_function_unary(3)
+    assert not torch.overrides.has_torch_function_variadic(3, torch.ones(1))
     assert importlib.import_module("cltensor.jit.annotations").BroadcastingList2[int] == list[int]
     parallel = importlib.import_module("cltensor.distributed.tensor")
     assert not isinstance(3, parallel.DTensor)

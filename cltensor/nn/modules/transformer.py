@@ -12,7 +12,7 @@ from ... import creation
 from ...amp.state import is_autocast_enabled
 from ...autograd import is_grad_enabled
 from ...backends.mha import get_fastpath_enabled
-from ...ops.nn.multihead import canonical_mask
+from ...ops.nn.multihead import canonical_mask, none_or_dtype
 from ...overrides import has_torch_function
 from ...runtime.recording import Recorder
 from ...tensor import Tensor
@@ -155,7 +155,11 @@ class TransformerEncoderLayer(_Block):
     ) -> Tensor:
         """Map (S, N, E) to the same; masks as in `MultiheadAttention`."""
         padding = canonical_mask(
-            src_key_padding_mask, "src_key_padding_mask", src_mask, "src_mask", src.dtype
+            src_key_padding_mask,
+            "src_key_padding_mask",
+            none_or_dtype(src_mask),
+            "src_mask",
+            src.dtype,
         )
         mask = canonical_mask(src_mask, "src_mask", None, "", src.dtype, check_other=False)
         x = self._around(1, src, lambda y: _attend(self.self_attn, y, y, mask, padding, is_causal))
@@ -221,7 +225,7 @@ class TransformerEncoder(Module):
     ) -> Tensor:
         """Pass (S, N, E) through the layers in turn; `is_causal` None looks whether the mask is causal."""
         padding = canonical_mask(
-            src_key_padding_mask, "src_key_padding_mask", mask, "mask", src.dtype
+            src_key_padding_mask, "src_key_padding_mask", none_or_dtype(mask), "mask", src.dtype
         )
         mask = canonical_mask(mask, "mask", None, "", src.dtype, check_other=False)
         padded = self._padded(src, mask, padding)

@@ -31,20 +31,19 @@ def _require(holds: bool, message: str) -> None:
 def canonical_mask(
     mask: Tensor | None,
     name: str,
-    other: Tensor | None,
+    other: dtype | None,
     other_name: str,
     target: dtype,
-    *,
     check_other: bool = True,
 ) -> Tensor | None:
-    """Return a mask as a float one: -inf where a bool mask holds. Warns when its dtype differs from the other mask's."""
+    """Return a mask as a float one: -inf where a bool mask holds. Warns when its dtype differs from the other mask's, `other`."""
     if mask is None:
         return None
     _require(
         mask.dtype is dtypes.bool or mask.dtype.is_floating_point,
         f"only bool and floating types of {name} are supported",
     )
-    if check_other and other is not None and mask.dtype is not other.dtype:
+    if check_other and other is not None and mask.dtype is not other:
         warnings.warn(
             f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
             stacklevel=caller_level(),
@@ -54,7 +53,12 @@ def canonical_mask(
     return FUNCTIONS["zeros_like"](mask, dtype=target).masked_fill(mask, -math.inf)
 
 
-def _check_ranks(
+def none_or_dtype(mask: Tensor | None) -> dtype | None:
+    """Return the dtype of a mask that is there."""
+    return None if mask is None else mask.dtype
+
+
+def check_ranks(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -104,8 +108,8 @@ def _project(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return linear(x, weight, bias)
 
 
-def _project_packed(
-    query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None
+def project_packed(
+    query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None = None
 ) -> tuple[Tensor, ...]:
     """Project by the three stacked weights, in one product where the inputs are one tensor."""
     width = query.shape[-1]
@@ -217,7 +221,7 @@ def multi_head_attention_forward(
     (N, heads, L, S) without `average_attn_weights`, or None without `need_weights`. AssertionError and RuntimeError in
     torch's words for shapes that do not fit.
     """
-    batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
+    batched = check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         one = query is key, key is value
         query = query.unsqueeze(1)
@@ -235,7 +239,7 @@ def multi_head_attention_forward(
     else:
         if in_proj_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        q, k, v = _project_packed(query, key, value, in_proj_weight, in_proj_bias)
+        q, k, v = project_packed(query, key, value, in_proj_weight, in_proj_bias)
     if mask is not None:
         mask = _check_mask_shape(mask, batch, num_heads, length, keys)
     if bias_k is not None and bias_v is not None:
@@ -278,7 +282,7 @@ def _masks(
     dt: dtype, mask: Tensor | None, padding: Tensor | None, is_causal: bool, need_weights: bool
 ) -> tuple[Tensor | None, Tensor | None, bool]:
     """Return both masks as what is added to scores, and whether being causal is left to the kernel, which then needs no mask for it."""
-    padding = canonical_mask(padding, "key_padding_mask", mask, "attn_mask", dt)
+    padding = canonical_mask(padding, "key_padding_mask", none_or_dtype(mask), "attn_mask", dt)
     if is_causal and mask is None:
         raise RuntimeError(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
