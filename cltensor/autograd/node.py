@@ -80,7 +80,9 @@ class Node:
         return type(self).__name__
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} object at {id(self):#x}>"
+        kind = type(self)
+        home = "torch.autograd.function." if kind.__module__ == "torch.autograd.function" else ""
+        return f"<{home}{kind.__name__} object at {id(self):#x}>"
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:

@@ -18,7 +18,7 @@ from ..storage import Storage
 from ..storages import UntypedStorage
 from ..tensor import Tensor
 from .factory import finish
-from .parse import encode, parse
+from .parse import check_order, encode, parse
 
 lenders: list[Callable[[Any], Tensor]] = []  # interchange.py's way to memory of other libraries
 
@@ -173,10 +173,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     """Make a cpu tensor on a numpy array's memory; both see every write. Strides are kept."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    if not ndarray.dtype.isnative:
-        raise ValueError(
-            "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."
-        )
+    check_order(ndarray)
     dt = dtypes.from_numpy(ndarray.dtype)
     shape = ndarray.shape
     plain = ndarray.flags.c_contiguous and 0 not in shape and 1 not in shape

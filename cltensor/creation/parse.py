@@ -41,6 +41,14 @@ def encode(array: np.ndarray, dt: DType) -> np.ndarray:
     return pair.view(np.float32).astype(np.float16)
 
 
+def check_order(array: np.ndarray) -> None:
+    """Raise ValueError where an array's bytes are not in the machine's order."""
+    if not array.dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."
+        )
+
+
 def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
     """Turn Python data into an array and find its dtype; torch's errors for ragged or foreign data."""
     if isinstance(data, np.ndarray | np.generic):
@@ -49,7 +57,7 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
             raise TypeError(
                 f"can't convert np.ndarray of type numpy.{array.dtype.type.__name__}. The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
             )
-        array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+        check_order(array)
         return array, dt or dtypes.from_numpy(array.dtype)
     kind = data.__class__
     if kind is float or kind is int or kind is bool or kind is complex:

@@ -31,7 +31,7 @@ def legacy_new(args: tuple, dt: DType | None, dev: Any, home: Any = None) -> Ten
 
     `dev` is the device asked for, `home` that of the tensor whose `new` it is.
     """
-    dt = dt or dtypes.get_default_dtype()
+    kind, dt = dt, dt or dtypes.get_default_dtype()
     at = place(home if dev is None else dev)
     if not args:
         return blank(Size((0,)), dt, at)
@@ -39,7 +39,10 @@ def legacy_new(args: tuple, dt: DType | None, dev: Any, home: Any = None) -> Ten
     if len(args) == 1 and isinstance(first, Tensor):
         if dev is not None:
             raise RuntimeError(f"Legacy tensor {_NEW_FORM if home else _CONSTRUCTOR_FORM} instead.")
-        return first.detach().to(at, dt) if first.dtype is not dt else first.alias()
+        if kind not in (None, first.dtype):
+            wanted, got = _options(kind, at), _options(first.dtype, first.device)
+            raise TypeError(f"expected {wanted} (got {got})")
+        return first.alias()
     if (isinstance(first, Size) and len(args) == 1) or all(
         isinstance(a, int) and not isinstance(a, bool) for a in args
     ):
@@ -51,6 +54,13 @@ def legacy_new(args: tuple, dt: DType | None, dev: Any, home: Any = None) -> Ten
     got = ", ".join(type(a).__name__ for a in args)
     raise TypeError(
         f"new() received an invalid combination of arguments - got ({got}), but expected one of: (*sizes) (Tensor other) (Sequence data)"
+    )
+
+
+def _options(dt: DType, dev: device) -> str:
+    return (
+        f"TensorOptions(dtype={dtypes.C_NAMES[dt.name]}, device={dev.type}, layout=Strided, requires_grad=false (default), "
+        "pinned_memory=false (default), memory_format=(nullopt))"
     )
 
 

@@ -44,14 +44,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         """Make a parameter; a tensor of another subclass keeps its class and is marked."""
         if data is None:
             data = creation.empty(0)
-        if not isinstance(data, Tensor):
-            raise TypeError(
-                f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}"
-            )
-        made = data.detach()
+        made = data.detach()  # AttributeError for what is no tensor
         if type(data) is not Tensor and not issubclass(type(data), Parameter):
             made.__class__ = type(data)
-            made._is_param = True  # type: ignore[attr-defined]
+            made._is_param = True
         else:
             made.__class__ = cls
         if requires_grad:

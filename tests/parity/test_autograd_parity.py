@@ -339,6 +339,19 @@ x.sum(keepdim=True, dim=0)
 """
 
 
+def test_nodes_are_printed_as_torch_prints_them() -> None:
+    def program(torch: Any) -> Any:
+        class Same(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x.clone()
+
+        x = torch.ones(2, requires_grad=True)
+        return [str(y.grad_fn).split(" object")[0] for y in (Same.apply(x), x * 2)]
+
+    assert program(ct) == program(th)
+
+
 @pytest.mark.parametrize("call", ["x * 2", "Twice.apply(x)"])
 def test_hooks_of_a_node_see_what_the_ones_before_it_made(call: str) -> None:
     def program(torch: Any) -> Any:
