@@ -1,8 +1,12 @@
-"""`cltensor.backends.cpu`: the instruction set is the OpenCL driver's to choose."""
+"""`cltensor.backends.cpu`: which instructions the driver compiles kernels for."""
 
 from __future__ import annotations
 
+from ..runtime.processor import best_name, facts
+
+_CAPABILITIES = {"icelake-server": "AVX512", "skylake-avx512": "AVX512", "haswell": "AVX2"}
+
 
 def get_cpu_capability() -> str:
-    """Return "DEFAULT": kernels are compiled for the processor by the driver."""
-    return "DEFAULT"
+    """Return "AVX512" or "AVX2", of which an x86-64 processor with Linux has all that compilers use, else "DEFAULT"."""
+    return _CAPABILITIES.get(best_name(facts().get("flags", frozenset())), "DEFAULT")

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from cltensor.backends import cpu
 from cltensor.runtime import processor
 
 BASE = "abm avx avx2 bmi1 bmi2 f16c fma movbe popcnt sse4_1 sse4_2 ssse3"
@@ -30,6 +31,17 @@ ICELAKE = (
 )
 def test_best_name_needs_only_what_is_there(flags: str, name: str) -> None:
     assert processor.best_name(frozenset(flags.split())) == name
+
+
+@pytest.mark.parametrize(
+    ("flags", "capability"),
+    [(ICELAKE, "AVX512"), (SKYLAKE, "AVX512"), (BASE, "AVX2"), ("sse2", "DEFAULT")],
+)
+def test_capability_in_words_of_torch(
+    monkeypatch: pytest.MonkeyPatch, flags: str, capability: str
+) -> None:
+    monkeypatch.setattr(cpu, "facts", lambda: {"flags": frozenset(flags.split())})
+    assert cpu.get_cpu_capability() == capability
 
 
 @pytest.mark.parametrize(
