@@ -29,7 +29,7 @@ _INITIAL = {
 
 
 def _offsets(
-    lengths: Tensor | None, offsets: Tensor | None, size: int, axis: int, unsafe: bool
+    data: Tensor, lengths: Tensor | None, offsets: Tensor | None, axis: int, unsafe: bool
 ) -> Tensor:
     """Return where segments begin and the last ends, checked."""
     given = lengths if lengths is not None else offsets
@@ -40,13 +40,19 @@ def _offsets(
         raise RuntimeError(
             f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}."
         )
+    core.common_device((data, given))
+    if data.ndim <= axis or given.shape[:-1] != data.shape[:axis]:
+        raise RuntimeError(
+            f"segment_reduce(): Expected {name} to have data's sizes before axis {axis}, but got {name} of shape {list(given.shape)} "
+            f"for data of shape {list(data.shape)}."
+        )
     if given is offsets:
         return offsets.detach().to(dtypes.int64)
     n = given.detach().to(dtypes.int64)
     if not unsafe:
         if n.numel() and bool((n < 0).any()):
             raise RuntimeError("lengths contains negative value!")
-        if bool((n.sum(-1) != size).any()):
+        if bool((n.sum(-1) != data.shape[axis]).any()):
             raise RuntimeError(
                 "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
             )
@@ -144,7 +150,7 @@ def segment_reduce(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
         )
     axis = axis + data.ndim if axis < 0 else axis
-    bounds = _offsets(lengths, offsets, data.shape[axis], axis, unsafe)
+    bounds = _offsets(data, lengths, offsets, axis, unsafe)
     if data.dtype.category != 2:
         raise NotImplementedError(
             f"\"_segment_reduce_cpu\" not implemented for '{data.dtype.scalar_name}'"

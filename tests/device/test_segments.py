@@ -72,6 +72,11 @@ def test_segments_by_row_and_their_errors(one_by_one: None) -> None:
         ct.segment_reduce(x[0], "sum", lengths=ct.tensor([2, 2]))
     with pytest.raises(RuntimeError, match="lengths contains negative value!"):
         ct.segment_reduce(x[0], "sum", lengths=ct.tensor([-2, 8]))
+    for data_shape, given in (((3, 4), rows), ((4,), rows)):
+        with pytest.raises(
+            RuntimeError, match=r"Expected lengths to have data's sizes before axis 1"
+        ):
+            ct.segment_reduce(ct.ones(data_shape), "sum", lengths=given, axis=1)
     zero = ct.tensor([0.0, 2.0, 3.0, 0.0, 0.0], requires_grad=True)
     ct.segment_reduce(zero, "prod", lengths=ct.tensor([3, 2])).sum().backward()
     assert zero.grad.tolist() == [6, 0, 0, 0, 0]
