@@ -112,6 +112,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         count = torch.Size(shape).numel()
         return torch.tensor([2 * i / count - 1 for i in range(count)]).reshape(shape)
 
+    def apart(*shape: int) -> Any:  # of which every singular vector is determined
+        return r(*shape) ** 2 + torch.eye(*shape[-2:]) * torch.arange(1.0, shape[-1] + 1)
+
     def grads(fn: Callable, *xs: Any) -> Any:
         xs = [x.detach().clone().requires_grad_() for x in xs]
         out = fn(*xs)
@@ -149,7 +152,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         from cltensor.codegen.factor import conquer
 
         conquer.MANY, conquer.LEAF = 8, 4
-        return torch.linalg.eigh(r(9, 9) ** 2)[1].abs(), torch.linalg.svd(r(9, 8) ** 2)[0].abs()
+        return torch.linalg.eigh(apart(9, 9))[1].abs(), torch.linalg.svd(apart(9, 8))[0].abs()
 
     def attention_by_tiles() -> Any:
         from cltensor.codegen.products import gemm_amx
@@ -566,7 +569,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "cholesky": lambda: torch.linalg.cholesky(r(2, 5, 5) * 0.1 + torch.eye(5)),
         "qr": lambda: torch.linalg.qr(r(2, 9, 6))[0],
         "eigh": lambda: (torch.linalg.eigh(r(2, 7, 7) ** 2)[1].abs(), *step_by_step()),
-        "svd": lambda: (torch.linalg.svd(r(2, 7, 6) ** 2)[0].abs(), torch.linalg.svd(r(5, 6) ** 2)[2].abs()),
+        "svd": lambda: (torch.linalg.svd(apart(2, 7, 6))[0].abs(), torch.linalg.svd(apart(5, 6))[2].abs()),
         "eigh and svd divided": divided,
         "fft": lambda: torch.fft.fft(r(3, 30)),
         "fft line": lambda: (torch.fft.fft(r(2, 256) * 1j), torch.fft.irfft(torch.fft.rfft(r(3, 256)), 256)),
