@@ -5,7 +5,6 @@
 #include "elementary/pow.cl"
 #include "elementary/sine.cl"
 #include "random/draw.cl"
-#define CLT_GAMMA_MIX(block) clt_draw_mix(index, seed, offset, 0x67616d6du, block, &v)
 
 #if CLT_LANES == 1
 #define CLT_GAMMA_POW_double pow
@@ -13,7 +12,7 @@
 #define CLT_GAMMA_POW_double CLT_PHILOX_NAME(pow, double)
 #endif
 #define CLT_GAMMA_POW_float CLT_DRAW_OWN_float(pow)
-#define CLT_GAMMA_MIXES(block) CLT_DRAW_MIXES(0x67616d6du, block)
+#define CLT_GAMMA_MIX(block) CLT_DRAW_MIX(0x67616d6du, block)
 /* Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. Lanes go on until each has a number. */
 #define CLT_GAMMA_DRAW(NAME, T, I, LEAST, K)                                                                                   \
   static inline clt_philox_l CLT_PHILOX_NAME(NAME, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset,           \
@@ -24,18 +23,18 @@
     V boost = (V)(1), cube = (V)(1);                                                                                           \
     clt_philox_u w, v;                                                                                                         \
     if (CLT_PHILOX_NAME(CLT_ANY, I)(small) != 0) {                                                                             \
-      w = CLT_GAMMA_MIXES(0);                                                                                                  \
-      boost = small ? CLT_GAMMA_POW_##T(CLT_DRAW_UNITS_##T(w), 1 / given) : boost;                                             \
+      w = CLT_GAMMA_MIX(0);                                                                                                  \
+      boost = small ? CLT_GAMMA_POW_##T(CLT_DRAW_UNIT_##T(w), 1 / given) : boost;                                             \
     }                                                                                                                          \
     const V d = (small ? given + 1 : given) - K(0.333333333333333333), c = 1 / sqrt(9 * d);                                    \
     CLT_PHILOX_TYPE(I) left = given > (V)(0);                                                                                  \
     for (uint attempt = 1; attempt < 256 && CLT_PHILOX_NAME(CLT_ANY, I)(left) != 0; attempt++) {                               \
-      w = CLT_GAMMA_MIXES(2 * attempt);                                                                                        \
-      const V radius = sqrt(-2 * CLT_DRAW_OWN_##T(log)(CLT_DRAW_UNITS_##T(w)));                                               \
-      const V x = radius * CLT_DRAW_OWN_##T(cos)(K(6.28318530717958648) * CLT_DRAW_UNITS_##T(v)), y = 1 + c * x;              \
+      w = CLT_GAMMA_MIX(2 * attempt);                                                                                        \
+      const V radius = sqrt(-2 * CLT_DRAW_OWN_##T(log)(CLT_DRAW_UNIT_##T(w)));                                               \
+      const V x = radius * CLT_DRAW_OWN_##T(cos)(K(6.28318530717958648) * CLT_DRAW_UNIT_##T(v)), y = 1 + c * x;              \
       const V third = y * y * y;                                                                                               \
-      w = CLT_GAMMA_MIXES(2 * attempt + 1);                                                                                    \
-      const V u = CLT_DRAW_UNITS_##T(w);                                                                                       \
+      w = CLT_GAMMA_MIX(2 * attempt + 1);                                                                                    \
+      const V u = CLT_DRAW_UNIT_##T(w);                                                                                       \
       const CLT_PHILOX_TYPE(I) fit = left & y > (V)(0), inner = fit & u < 1 - K(0.0331) * x * x * x * x;                       \
       CLT_PHILOX_TYPE(I) taken = inner;                                                                                        \
       if (CLT_PHILOX_NAME(CLT_ANY, I)(fit & !inner) != 0) {                                                                    \
@@ -52,7 +51,7 @@
 CLT_GAMMA_DRAW(gamma_draw, float, int, FLT_MIN, CLT_DRAW_F)
 
 /* What Stirling's formula leaves out of log(k!). */
-#define CLT_BINOMIAL(NAME, T, FROM, UNIT, K)                                                                                   \
+#define CLT_BINOMIAL(NAME, T, FROM, K)                                                                                   \
   static inline T clt_stirling_##T(T k) {                                                                                      \
     const T r = 1 / ((k + 1) * (k + 1));                                                                                       \
     return (K(0.0833333333333333333) - (K(0.00277777777777777778) - K(0.000793650793650793651) * r) * r) / (k + 1);            \
@@ -69,10 +68,10 @@ CLT_GAMMA_DRAW(gamma_draw, float, int, FLT_MIN, CLT_DRAW_F)
       T at = 0;                                                                                                                \
       for (uint block = 0; block < 256; block++) {                                                                             \
         w = CLT_GAMMA_MIX(block);                                                                                              \
-        at += ceil(log(UNIT(w)) * scale);                                                                                      \
+        at += ceil(log(CLT_DRAW_UNIT_##T(w)) * scale);                                                                                      \
         if (at > count) break;                                                                                                 \
         found += 1;                                                                                                            \
-        at += ceil(log(UNIT(v)) * scale);                                                                                      \
+        at += ceil(log(CLT_DRAW_UNIT_##T(v)) * scale);                                                                                      \
         if (at > count) break;                                                                                                 \
         found += 1;                                                                                                            \
       }                                                                                                                        \
@@ -83,7 +82,7 @@ CLT_GAMMA_DRAW(gamma_draw, float, int, FLT_MIN, CLT_DRAW_F)
       found = m;                                                                                                               \
       for (uint attempt = 0; attempt < 1024; attempt++) {                                                                      \
         w = CLT_GAMMA_MIX(attempt);                                                                                            \
-        const T u = UNIT(w) - K(0.5), y = UNIT(v), us = K(0.5) - fabs(u), k = floor((2 * a / us + b) * u + c);                 \
+        const T u = CLT_DRAW_UNIT_##T(w) - K(0.5), y = CLT_DRAW_UNIT_##T(v), us = K(0.5) - fabs(u), k = floor((2 * a / us + b) * u + c);                 \
         if (k < 0 || k > count) continue;                                                                                      \
         found = k;                                                                                                             \
         if (us >= K(0.07) && y <= vr) break;                                                                                   \
@@ -98,7 +97,9 @@ CLT_GAMMA_DRAW(gamma_draw, float, int, FLT_MIN, CLT_DRAW_F)
     return (long)(given > K(0.5) ? count - found : found);                                                                     \
   }
 #define CLT_FROM_F(b) as_float((int)(b))
-CLT_BINOMIAL(binomial_draw_long, float, CLT_FROM_F, CLT_DRAW_UNIT_F, CLT_DRAW_F)
+#if CLT_LANES == 1
+CLT_BINOMIAL(binomial_draw_long, float, CLT_FROM_F, CLT_DRAW_F)
+#endif
 
 /* dx/da of a gamma number x of shape a, at a fixed quantile: -(dP/da) / p. Below the mean P is a series of positive terms, above
    it Q is a continued fraction; each is differentiated along. For large a: the Cornish-Fisher expansion
@@ -157,6 +158,8 @@ CLT_GAMMA_SLOPE(float, 1e-8f, CLT_DRAW_F)
 #ifdef CLT_DOUBLE
 #define CLT_FROM_D(b) as_double(b)
 CLT_GAMMA_DRAW(gamma_draw_double, double, long, DBL_MIN, CLT_DRAW_D)
-CLT_BINOMIAL(binomial_draw_double_long, double, CLT_FROM_D, CLT_DRAW_UNIT_D, CLT_DRAW_D)
+#if CLT_LANES == 1
+CLT_BINOMIAL(binomial_draw_double_long, double, CLT_FROM_D, CLT_DRAW_D)
+#endif
 CLT_GAMMA_SLOPE(double, 1e-17, CLT_DRAW_D)
 #endif

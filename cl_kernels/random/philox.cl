@@ -34,11 +34,11 @@ typedef CLT_PHILOX_TYPE(long) clt_philox_l;
 typedef CLT_PHILOX_TYPE(ulong) clt_philox_u;
 typedef CLT_PHILOX_PAIRS clt_philox_pairs;
 
-/* The blocks of counters `at`: words 0 and 1 as one number, words 2 and 3 as the other. A lane of a GPU has registers of 32 bits: it asks for the
+/* The blocks of counters `at` and `stream`: words 0 and 1 as one number, words 2 and 3 as the other. A lane of a GPU has registers of 32 bits: it asks for the
    halves of a product one by one, for compilers make 64 bits wide all that comes from a product of 64. Processors here call a function for mul_hi(). */
 #if CLT_LANES == 1 && !defined(__x86_64__) && !defined(__aarch64__)
 CLT_PHILOX ulong clt_philox(ulong at, ulong seed, ulong stream, ulong *second) {
-  uint a = (uint)at, b = (uint)(at >> 32), c = (uint)stream, d = 0, k = (uint)seed, l = (uint)(seed >> 32);
+  uint a = (uint)at, b = (uint)(at >> 32), c = (uint)stream, d = (uint)(stream >> 32), k = (uint)seed, l = (uint)(seed >> 32);
   _Pragma("unroll") for (int round = 0; round < 10; round++) {
     const uint e = mul_hi(a, 0xD2511F53u) ^ d ^ l;
     d = a * 0xD2511F53u;
@@ -54,7 +54,7 @@ CLT_PHILOX ulong clt_philox(ulong at, ulong seed, ulong stream, ulong *second) {
 #else
 CLT_PHILOX clt_philox_pairs clt_philox(clt_philox_pairs at, ulong seed, ulong stream, clt_philox_pairs *second) {
   const clt_philox_pairs low = (clt_philox_pairs)(0xffffffffUL);
-  clt_philox_pairs a = at, b = at >> 32, c = (clt_philox_pairs)(stream), d = (clt_philox_pairs)(0);
+  clt_philox_pairs a = at, b = at >> 32, c = (clt_philox_pairs)(stream & 0xffffffffUL), d = (clt_philox_pairs)(stream >> 32);
   uint k = (uint)seed, l = (uint)(seed >> 32);
   _Pragma("unroll") for (int round = 0; round < 10; round++) {
     const clt_philox_pairs p = (a & low) * (clt_philox_pairs)(0xD2511F53UL), q = (c & low) * (clt_philox_pairs)(0xCD9E8D57UL);

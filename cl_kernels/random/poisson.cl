@@ -5,7 +5,7 @@
 #include "elementary/log.cl"
 #include "random/draw.cl"
 #include "special/lgamma.cl"
-#define CLT_POISSON_MIXES(block) CLT_DRAW_MIXES(0x706f6973u, block)
+#define CLT_POISSON_MIX(block) CLT_DRAW_MIX(0x706f6973u, block)
 #define CLT_POISSON_ANY(mask, I) (CLT_PHILOX_NAME(CLT_ANY, I)(mask) != 0)
 #define CLT_POISSON(NAME, T, I, K)                                                                                             \
   static inline clt_philox_l CLT_PHILOX_NAME(NAME, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset,           \
@@ -19,11 +19,11 @@
       const V limit = exp(-rate);                                                                                              \
       V product = (V)(1);                                                                                                      \
       for (int k = 0; k < 256 && CLT_POISSON_ANY(left, I); k += 2) {                                                           \
-        w = CLT_POISSON_MIXES(k);                                                                                              \
-        product *= CLT_DRAW_UNITS_##T(w);                                                                                      \
+        w = CLT_POISSON_MIX(k);                                                                                              \
+        product *= CLT_DRAW_UNIT_##T(w);                                                                                      \
         left &= product > limit;                                                                                               \
         found += left ? (V)(1) : (V)(0);                                                                                       \
-        product *= CLT_DRAW_UNITS_##T(v);                                                                                      \
+        product *= CLT_DRAW_UNIT_##T(v);                                                                                      \
         left &= product > limit;                                                                                               \
         found += left ? (V)(1) : (V)(0);                                                                                       \
       }                                                                                                                        \
@@ -35,8 +35,8 @@
       const V vr = K(0.9277) - K(3.6224) / (b - K(2.0));                                                                       \
       found = left ? rate : found;                                                                                             \
       for (int attempt = 0; attempt < 1024 && CLT_POISSON_ANY(left, I); attempt++) {                                           \
-        w = CLT_POISSON_MIXES(attempt);                                                                                        \
-        const V x = CLT_DRAW_UNITS_##T(w) - K(0.5), y = CLT_DRAW_UNITS_##T(v), us = K(0.5) - fabs(x);                          \
+        w = CLT_POISSON_MIX(attempt);                                                                                        \
+        const V x = CLT_DRAW_UNIT_##T(w) - K(0.5), y = CLT_DRAW_UNIT_##T(v), us = K(0.5) - fabs(x);                          \
         const V k = floor((2 * a / us + b) * x + rate + K(0.43));                                                              \
         CLT_PHILOX_TYPE(I) taken = left & us >= (V)(K(0.07)) & y <= vr;                                                        \
         const CLT_PHILOX_TYPE(I) open = left & !taken & k >= (V)(0) & !(us < (V)(K(0.013)) & y > us);                          \

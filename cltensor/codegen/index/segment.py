@@ -13,11 +13,10 @@ from .rows import memory_of
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-KINDS = ("sum", "prod", "max", "min")
-
 
 def reduce(backend: Backend, x: Operand, bounds: Operand, kind: str) -> Operand:
-    """Reduce runs of a dense operand (…, n, …) along the dim that is the last one of `bounds` (…, runs + 1), dense, int64.
+    """Reduce runs of a dense operand (…, n, …), along the dim that is the last one of `bounds` (…, runs + 1), dense, int64, by "sum",
+    "prod", "max" or "min".
 
     A run of no elements gives 0, 1 or an infinity, as `kind` has them; nan wins over numbers.
     """
@@ -25,7 +24,7 @@ def reduce(backend: Backend, x: Operand, bounds: Operand, kind: str) -> Operand:
 
 
 def spread(backend: Backend, v: Operand, bounds: Operand, n: int) -> Operand:
-    """Give each of `n` elements the value of its run of a dense operand (…, runs, …), and 0 outside of all runs."""
+    """Give each of `n` elements the value of its run of a dense operand (…, runs, …), of which there are some, and 0 outside of all runs."""
     return _launched(backend, v, bounds, "spread", n)
 
 
