@@ -82,7 +82,7 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     """Give a pending storage its buffer if its value is such a tree; the backend's lock is held."""
     if expr.flags & ~DECIDED or expr.size > MOST or expr.users or expr.live() is not storage:
         return False
-    if expr.size == 1 and not expr.flags & ~HEAVY and storage.home is None:
+    if expr.size == 1 and not expr.flags & ~HEAVY:
         return _run_node(storage, expr)
     backend, itemsize = storage.backend, expr.dtype.itemsize
     n = storage.nbytes // itemsize
@@ -143,20 +143,23 @@ def settle(
 
 
 def _run_node(storage: Storage, expr: Expr) -> bool:
-    """Do as `run_tree` for the smallest of them, by a short cut: one node over dense memory and numbers, into memory of its own."""
-    backend, dt = storage.backend, expr.dtype
+    """Do as `run_tree` for the smallest of them, by a short cut: one node over dense memory and numbers."""
+    backend, dt, home = storage.backend, expr.dtype, storage.home
     nbytes, width = storage.nbytes, dt.itemsize
     n = nbytes // width
     key: list[Any] = [backend, expr.op, expr.compute, dt]
     args: list[Any] = [n, 0]
     places: list[tuple[Buffer, int, dtype]] = []
     numbers: list[Any] = []
+    reads = 0
     for a in expr.args:
         if a.__class__ is Scalar:
             key.append(None)
             numbers.append(a.value)
             continue
         buffer, offset, kind = place = a.buffer, a.offset, a.dtype
+        if buffer is home:
+            reads = reads + 1 if not offset and kind.itemsize == dt.itemsize else UNKNOWN_READS
         if place in places:
             key.append(places.index(place))
         else:
@@ -171,10 +174,12 @@ def _run_node(storage: Storage, expr: Expr) -> bool:
         return False
     if numbers:
         args += scalar_args(numbers, entry.scalars)
-    buffer = backend.alloc_held(nbytes)
+    taken = home is not None and storage.reads == reads
+    buffer = home if taken else backend.alloc_held(nbytes)
     args += (buffer, 0)
     start(backend, entry.kernel, n, args, n * width)
     storage.value = expr.value = buffer
+    storage.home = None
     storage.reads = 0
     expr.args = ()
     _drop_done(backend)

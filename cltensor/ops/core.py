@@ -202,11 +202,12 @@ class Types(NamedTuple):
     result: dtype
 
 
-def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
+def compute_alike(types: Types, xs: Sequence[Any], into: Storage | None = None) -> Tensor | None:
     """Do as `compute` for what most calls are given, None for anything else.
 
     That is: tensors of one dtype and device, after the first perhaps numbers that do not promote them, of one shape or expanded
-    to the first one's; what is pending, dense. Every small op comes by here: it is written for speed.
+    to the first one's; what is pending, dense. `into`: the first one's storage if it is to take the result, which covers it; then
+    the first one is returned. Every small op comes by here: it is written for speed.
     """
     first = xs[0]
     shape, dt, dev = first.shape, first.dtype, first.device
@@ -248,6 +249,11 @@ def compute_alike(types: Types, xs: Sequence[Any]) -> Tensor | None:
     expr = Expr(op, compute_dtype, result_dtype, shape, tuple(operands))
     if expr.out_of_bounds and lazy.too_big(expr) is not None:
         return None
+    if into is not None:
+        into.replace(expr)
+        if seen:
+            into.buffer()
+        return first
     storage = Storage.pending(backend, expr)
     if seen:
         storage.buffer()

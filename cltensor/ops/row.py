@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -272,6 +273,12 @@ class Row:
         views.check_inplace(t, *others)
         xs = (t, *others)
         record = bool(self.grads or self.inplace_nodes) and graph.needs_grad(*xs)
+        if not record and self._replaces(t, others):
+            types = self._types.get(t.dtype)
+            if types is not None and types.result is t.dtype:
+                if core.compute_alike(types, xs, t._storage) is not None:
+                    t._vc.value += 1
+                    return t
         if record and any(
             name == "x" for i, _, names in self.grads if graph.needs_grad(xs[i]) for name in names
         ):
@@ -311,6 +318,16 @@ class Row:
             )
         return t
 
+    def _replaces(self, t: Tensor, others: tuple) -> bool:
+        """Whether a result written into `t` is all that its storage holds, and none but `t` reads what it held."""
+        storage = t._storage
+        if self.masks or not t._contig or t._offset or storage.pinned:
+            return False
+        for o in others:
+            if o.__class__ not in NUMBERS and o._storage is storage:
+                return False
+        return prod(t.shape) * t.dtype.itemsize == storage.nbytes and not storage.shared
+
     def _inplace_name(self, xs: Sequence[Any]) -> str:
         if not self.inplace_nodes:
             return self._node_name(xs)
@@ -339,9 +356,10 @@ class Row:
         for alias in (name, *self.aliases):
             FUNCTIONS[alias] = METHODS[alias] = function
         if inplace and self.promote is not REAL:
+            others = numbers[1:]
 
             def method_(t: Tensor, *xs: Any, **kwargs: Any) -> Tensor:
-                if kwargs or len(xs) != arity - 1 or not _plain(xs, numbers[1:]):
+                if kwargs or len(xs) != arity - 1 or not _plain(xs, others, True):
                     given = (t, *xs)
                     try:
                         xs = self.bind(given, {**kwargs}, name + "_")[0][1:]
@@ -444,10 +462,12 @@ def raising(text: str) -> Callable:
     return backward
 
 
-def _plain(xs: Sequence[Any], numbers: Sequence[bool]) -> bool:
-    """Whether every operand is a tensor, or a number where one is allowed beside a tensor: nothing to convert or refuse."""
+def _plain(xs: Sequence[Any], numbers: Sequence[bool], some: bool = False) -> bool:
+    """Whether every operand is a tensor, or a number where one is allowed beside a tensor: nothing to convert or refuse.
+
+    `some`: whether there is a tensor beside these operands.
+    """
     tensor = core.Registry.tensor
-    some = not xs
     for x, number in zip(xs, numbers, strict=True):
         if x.__class__ is tensor or isinstance(x, tensor):
             some = True

@@ -93,12 +93,19 @@ def test_single_operations_take_one_kernel_by_the_short_cut_and_without(monkeypa
         np.testing.assert_array_equal(make().cpu().numpy(), value)
         if change is not None:
             t = x.clone()
-            t._storage.buffer()
+            memory = t._storage.buffer()
             short.clear()
-            # Into the memory that is there, which the short cut leaves to others.
             assert builds(lambda change=change, t=t: change(t)) == 0
-            assert short == []
-            np.testing.assert_array_equal(t.cpu().numpy(), value)
+            assert short == [True]
+            assert t._storage.buffer() is memory
+            np.testing.assert_array_equal(np.array(t.tolist(), np.float32), value)
+            # Elsewhere where what is pending still reads that memory.
+            reader = change(t.copy_(x)) - y
+            older = t * 1
+            change(t)
+            t._storage.buffer()
+            np.testing.assert_array_equal(np.array(older.tolist(), np.float32), value)
+            np.testing.assert_array_equal(np.array(reader.tolist(), np.float32), value - v)
     short.clear()
     empty = on_device(data(0)) + on_device(data(0))
     empty._storage.buffer()
