@@ -16,7 +16,7 @@ from ..codegen.reduce import reduction as family
 from ..codegen.reduce.prologue import Source
 from ..dtypes import dtype
 from ..lazy import Expr, Fusion, Leaf, View
-from ..runtime import get_backend
+from ..runtime import Backend, get_backend
 from ..size import Size
 from ..storage import Storage
 from . import core
@@ -133,6 +133,8 @@ def _run(
     (scale,) = scales
     backend = get_backend(dev)
     with backend.lock:
+        if len(read.leaves) > 1:
+            read = _alike(backend, read)
         found = family.reduce(backend, kind, read, dims, compute, outputs, scale=scale)
     shape = Size(layouts.reduced_shape(read.shape, dims, keepdim))
     n = layouts.numel(shape)
@@ -140,6 +142,26 @@ def _run(
         core.make(Storage(backend, r.buffer, n * r.dtype.itemsize), shape, r.dtype, dev)
         for r in found
     ]
+
+
+def _alike(backend: Backend, read: Source) -> Source:
+    """Turn what runs across memory where something else does not: no order suits both."""
+    across = [lazy.runs_across(leaf[2], read.shape) for leaf in read.leaves if any(leaf[2])]
+    return row_major(backend, read) if any(across) and not all(across) else read
+
+
+def row_major(backend: Backend, read: Source) -> Source:
+    """Lay operands out row-major where they are large and run across memory."""
+    if layouts.numel(read.shape) < lazy.TURN:
+        return read
+    leaves = [lazy.Leaf(*leaf) for leaf in read.leaves]
+    laid = [lazy.turned(backend, leaf, read.shape) for leaf in leaves]
+    if all(a is b for a, b in zip(leaves, laid, strict=True)):
+        return read
+    dense = layouts.contiguous_strides(read.shape)
+    return read._replace(
+        leaves=tuple([(x.buffer, x.dtype, x.strides or dense, x.offset) for x in laid])
+    )
 
 
 def spread(g: Tensor, shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> Tensor:

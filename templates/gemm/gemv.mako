@@ -51,8 +51,12 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % if stage:
     for (long kb = 0; kb == 0 || kb < Kz; kb += ${X_ROOM}) {
     const long kc = MIN(Kz - kb, (long)${X_ROOM});
-    for (long k = 0; k < kc; k++)
-        xl[k] = ${load("x[(kb + k) * sx]")};
+    long at = 0;
+    if (sx == 1)
+        for (; at + ${V} <= kc; at += ${V})
+            *(__local ${av} *)(xl + at) = ${loadv("x + kb + at")};
+    for (; at < kc; at++)
+        xl[at] = ${load("x[(kb + at) * sx]")};
 % else:
     const long kb = 0, kc = Kz;
     {

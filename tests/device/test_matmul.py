@@ -266,6 +266,23 @@ def test_strided_operands() -> None:
     close(a[0].expand(4, 8) @ b, np.broadcast_to(x[0], (4, 8)) @ y)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_dot_products_of_what_is_not_adjacent(dtype: str) -> None:
+    """Long ones of copies; 16-bit numbers adjacent in memory are read as they are."""
+    x, y = data(3, 5001), data(3, 5001, seed=1)
+    x, y = x.astype(dtype).astype("float32"), y.astype(dtype).astype("float32")
+    a, b = (t(v).to(getattr(torch, dtype)) for v in (x, y))
+    tolerance = 1e-4 if dtype == "float32" else 0.3
+    close(a[0].dot(b[1]).cpu().float(), x[0] @ y[1], tolerance)
+    for step in (2, 7):
+        p, q = x[:, ::step], y[:, ::step]
+        close(a[0, ::step].dot(b[1, ::step]).cpu().float(), p[0] @ q[1], tolerance)
+        close(a[2, 1::step].dot(b[2, : a[2, 1::step].shape[0]]).cpu().float(), x[2, 1::step] @ y[2, : x[2, 1::step].size], tolerance)  # fmt: skip
+    both = a[:, None, ::2] @ b[1, ::2, None]
+    close(both.cpu().float()[:, 0, 0], x[:, ::2] @ y[1, ::2], tolerance)
+    assert int(a[0, :1].expand(5001).dot(a[0, :1].expand(5001)) * 0) == 0
+
+
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

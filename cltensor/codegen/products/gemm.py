@@ -278,6 +278,8 @@ def _run(
         return True
     if (few := gemm_few.chosen(dt, p)) is not None:
         return gemm_few.run(backend, dt, few)
+    if p.m == p.n == 1 and p.k >= gemv.COPIED and p.epilogue is None:
+        p = gemv.dense_vectors(backend, dt, p)
     if (one := gemv.chosen(p)) is not None:
         if p.epilogue is None:
             gemv.run(backend, dt, one)

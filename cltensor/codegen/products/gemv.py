@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...layouts import contiguous_strides
+from ..move import copies
+from ..operand import Operand
 from ..source import include, render
 from .product import (
     LONG,
     SIDES,
     Product,
+    Side,
     access_variables,
     accumulator,
     built,
@@ -34,6 +38,7 @@ M_ROOM = 2048  # sums of a column kept in local memory
 NARROW = 16  # vectors of sums that are registers
 TASK_BYTES = 1 << 16  # memory that makes a work-item worth its start
 PACE_BYTES = 20_000  # memory that a CPU's thread reads in a microsecond
+COPIED = 1 << 11  # elements of a dot product from which on what is not adjacent is copied first
 PIECE = 1 << 15  # the shortest piece of K worth a second pass
 
 
@@ -44,6 +49,23 @@ def chosen(p: Product) -> Product | None:
     q = p if p.n == 1 else p.transposed()
     fits = q.a.col == 1 or q.k <= 1 or (q.a.row == 1 and q.m >= 8)
     return q if fits else None
+
+
+def dense_vectors(backend: Backend, dt: dtype, p: Product) -> Product:
+    """Return a dot product with vectors that are adjacent in memory, copied where they are not."""
+    a, b = _dense(backend, dt, p, p.a), _dense(backend, dt, p, p.b.transposed())
+    return p._replace(a=a, b=b.transposed())
+
+
+def _dense(backend: Backend, dt: dtype, p: Product, side: Side) -> Side:
+    if side.col == 1:
+        return side
+    steps = side.outer, side.inner, side.col
+    sizes = [size if st else 1 for size, st in zip((p.outer, p.inner, p.k), steps, strict=True)]
+    shape = tuple(sizes)
+    found = copies.dense(backend, Operand(side.buffer, dt, shape, steps, side.offset))
+    outer, inner, col = [st and own for st, own in zip(steps, contiguous_strides(shape), strict=True)]  # fmt: skip
+    return Side(found.buffer, found.offset, 0, col, outer, inner)
 
 
 def _kernel(
@@ -109,7 +131,7 @@ def run(backend: Backend, dt: dtype, p: Product, out_dt: dtype | None = None) ->
     alone = nbytes < PACE_BYTES * backend.info.wake_us
     wanted = 1 if alone else min(max(nbytes // TASK_BYTES, 1), 4 * units)
     how = _schedule(backend, dt, p, wanted)
-    stage = how.body == "rows" and p.k > 1 and (p.b.row != 1 or dt.itemsize < 4)
+    stage = how.body == "rows" and p.k > 1 and (p.b.row != 1 or (dt.itemsize < 4 and how.rows > 1))
 
     piece, tasks = 0, how.tasks * batches
     least = 4 * PIECE // p.m if how.body == "narrow" else PIECE // min(p.m, 8)  # of K

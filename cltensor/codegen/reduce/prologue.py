@@ -117,6 +117,11 @@ def along_reduced(parts: Split, least: int = 48) -> bool:
     whole = whole or [*zip(parts.kept_strides[given:], parts.reduced_strides[given:], strict=True)]
     row = sum(reduced[-1] == 1 for _, reduced in whole or layouts)
     col = sum(kept[-1] == 1 for kept, _ in whole or layouts)
+    if row == col and (
+        read := whole or layouts
+    ):  # the smaller step finds more of what it reads in one line
+        across, along = sum([kept[-1] for kept, _ in read]), sum([red[-1] for _, red in read])
+        row, col = across > along, along > across
     if row > col:
         return parts.reduced[-1] >= least or parts.kept[-1] < 16
     if col > row:

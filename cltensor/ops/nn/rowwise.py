@@ -18,7 +18,7 @@ from ...storage import Storage
 from .. import core
 from ..core import Tensor
 from ..kinds import Sizes
-from ..reducing import accumulator, source
+from ..reducing import accumulator, row_major, source
 from ..reducing import run as reduce_run
 from ..replay import Replayed
 
@@ -67,7 +67,7 @@ def _run(
         if kind.store and strides is None:
             turned = _across_rows(backend, kind, read, dims)
             if turned is None:
-                read = _turned(backend, read)
+                read = row_major(backend, read)
         found = family.run(
             backend, kind, read, dims, accumulator(out), out, strides=strides, eps=eps, targets=targets, turned=turned
         )  # fmt: skip
@@ -92,20 +92,6 @@ def _across_rows(backend: Backend, kind: Kind, read: Source, dims: tuple[int, ..
         return None
     _, dt, steps, _ = read.leaves[across[0]]
     return across[0] if family.turning(backend, read.shape, dt, steps, dims) else None
-
-
-def _turned(backend: Backend, read: Source) -> Source:
-    """Lay operands out as the result is, row-major, where they are large and run across it."""
-    if layouts.numel(read.shape) < lazy.TURN:
-        return read
-    leaves = [lazy.Leaf(*leaf) for leaf in read.leaves]
-    laid = [lazy.turned(backend, leaf, read.shape) for leaf in leaves]
-    if all(a is b for a, b in zip(leaves, laid, strict=True)):
-        return read
-    dense = layouts.contiguous_strides(read.shape)
-    return read._replace(
-        leaves=tuple([(x.buffer, x.dtype, x.strides or dense, x.offset) for x in laid])
-    )
 
 
 ROW = 1 << 18  # elements of a row that stay in a core's own cache between passes
