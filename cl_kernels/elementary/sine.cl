@@ -74,6 +74,28 @@ CLT_ALL_LANES(CLT_TRIG_POLYNOMIALS)
     }                                                                   \
     return to.all;                                                      \
   }
+/* sin(x), and cos(x) in c. */
+#define CLT_SINE_AND_COSINE(F, I)                                              \
+  static inline F clt_sincos_##F(F x, F *c) {                                  \
+    F low;                                                                     \
+    I n;                                                                       \
+    const F r = clt_trig_reduce_##F(x, &low, &n), y = clt_sine_##F(r, low, n); \
+    F s = x == (F)(0.0f) ? x : y;                                              \
+    *c = clt_sine_##F(r, low, n + 1);                                          \
+    if (CLT_ANY_##I(CLT_TRIG_IS_FAR(I, x)) >= 0) return s;                     \
+    union { F all; float one[sizeof(F) / 4]; } from, sine, cosine;             \
+    from.all = x, sine.all = s, cosine.all = *c;                               \
+    for (int i = 0; i < (int)(sizeof(F) / 4); i++) {                           \
+      if (CLT_TRIG_IS_FAR(int, from.one[i]) >= 0) continue;                    \
+      float rest;                                                              \
+      int quarters;                                                            \
+      const float angle = clt_trig_far(from.one[i], &rest, &quarters);         \
+      sine.one[i] = clt_sine_float(angle, rest, quarters);                     \
+      cosine.one[i] = clt_sine_float(angle, rest, quarters + 1);               \
+    }                                                                          \
+    *c = cosine.all;                                                           \
+    return sine.all;                                                           \
+  }
 #define CLT_TRIG(F, I)                                                                         \
   static inline F clt_trig_reduce_##F(F x, F *low, I *n) {                                     \
     _Pragma("OPENCL FP_CONTRACT ON")                                                           \
@@ -88,3 +110,4 @@ CLT_ALL_LANES(CLT_TRIG_POLYNOMIALS)
   CLT_TRIG_LANES(F, I, cos, clt_sine, 1)                                                       \
   CLT_TRIG_LANES(F, I, tan, clt_tangent, 0)
 CLT_ALL_LANES(CLT_TRIG)
+CLT_ALL_LANES(CLT_SINE_AND_COSINE)

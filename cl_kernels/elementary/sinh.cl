@@ -8,13 +8,18 @@
     const F y = clt_exp_part_##F(t > (F)(90.0f) ? (F)(90.0f) : t, &z) * as_##F((as_##I(z) << 23) + (I)(0x3e800000)); \
     return y + y;                                                                                                    \
   }                                                                                                                  \
-  static inline F sinh_##F(F x) {                                                                                    \
+  static inline F clt_sinh_near_##F(F x) {                                                                           \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                                 \
-    const F t = CLT_ABS(F, I, x), s = x * x, e = clt_exp_half_##F(t), far = e - (F)(0.25f) / e;                      \
+    const F s = x * x;                                                                                               \
     F p = (F)(2.78221319e-6f) * s + (F)(1.98428956e-4f);                                                             \
     p = p * s + (F)(8.33331048e-3f);                                                                                 \
     p = p * s + (F)(0.166666672f);                                                                                   \
-    return t < (F)(1.0f) ? p * (s * x) + x : x < (F)(0.0f) ? -far : far;                                             \
+    return p * (s * x) + x;                                                                                          \
+  }                                                                                                                  \
+  static inline F sinh_##F(F x) {                                                                                    \
+    _Pragma("OPENCL FP_CONTRACT ON")                                                                                 \
+    const F t = CLT_ABS(F, I, x), e = clt_exp_half_##F(t), far = e - (F)(0.25f) / e;                                 \
+    return t < (F)(1.0f) ? clt_sinh_near_##F(x) : x < (F)(0.0f) ? -far : far;                                        \
   }                                                                                                                  \
   static inline F cosh_##F(F x) {                                                                                    \
     const F e = clt_exp_half_##F(CLT_ABS(F, I, x));                                                                  \

@@ -73,11 +73,13 @@ def library(
         LIBRARY[name] = Library(header, vector or single, double or (name if single else ""), cost)
 
 
+library("complex", "cmul cdiv crecip cabs carg cexp cpolar csgn", vector=True, cost=30)
 library(
-    "complex",
-    "cmul cdiv clog csqrt cpow csin ccos ctan csinh ccosh ctanh crecip clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt",
+    "complex_functions",
+    "clog csqrt cpow csin ccos ctan csinh ccosh ctanh clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt",
+    vector=True,
+    cost=100,
 )
-library("complex_lanes", "cabs carg cexp cpolar csgn", cost=30)
 # exp_neg: of what is not positive.
 library("elementary/exp", "exp exp_neg", vector=True, cost=6)
 library("elementary/exp2", "exp2", single=True)
@@ -210,7 +212,7 @@ def parts(lanes: int) -> tuple[str, str]:
 
 
 def lanes_of(base: str, lanes: int) -> str:
-    """Name the OpenCL type of `lanes` lanes of `base`; of complex numbers that is ours (cl_kernels/complex_lanes.cl)."""
+    """Name the OpenCL type of `lanes` lanes of `base`; of complex numbers that is ours (cl_kernels/complex.cl)."""
     if lanes > 1 and base in ("float2", "double2"):
         return f"clt_{base}_{lanes}"
     return base if lanes == 1 else f"{base}{lanes}"
@@ -230,23 +232,6 @@ SIGNED = {
     "float2": "int",
     "double2": "long",
 }
-
-
-# What there is of lanes of complex numbers.
-_COMPLEX_LANES = {"cabs", "carg", "cexp", "cpolar", "csgn", "crecip", "cmul", "cdiv"}
-
-
-def complex_lanes(formula: Formula) -> bool:
-    """Say whether a formula of complex numbers can be computed by vectors."""
-    return not any(
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and (
-            (node.func.id in LIBRARY and node.func.id not in _COMPLEX_LANES)
-            or node.func.id in _FLOAT_BUILTINS
-        )
-        for node in ast.walk(formula.tree)
-    )
 
 
 class Emitter:

@@ -25,7 +25,6 @@ from .language import (
     OPERANDS,
     Emitter,
     Formula,
-    complex_lanes,
     convert,
     lanes_of,
     parse,
@@ -106,13 +105,12 @@ def choose_lanes(program: Program, preferred: int, complexes: bool = False) -> i
         return 1
     wide = drawn = False
     for node in program.nodes:
-        pairs = node.compute.is_complex
-        if (pairs or node.result.is_complex) and not complexes:
+        if (node.compute.is_complex or node.result.is_complex) and not complexes:
             return 1
         if "c32" in (node.compute.code, node.result.code):
             return 1
         formula = node.op.formula
-        if not complex_lanes(formula) if pairs else formula.scalar_only:
+        if formula.scalar_only:
             return 1
         drawn |= "random/philox" in formula.headers
         wide |= _bytes(node.compute) > 4 or _bytes(node.result) > 4

@@ -40,6 +40,20 @@ DOUBLE = {
     "polar",
     "comparison",
 }  # of complex128
+OF_ONE = [
+    "log",
+    "log1p",
+    "sqrt",
+    "rsqrt",
+    "expm1",
+    "sinh",
+    "cosh",
+    "tan",
+    "asin",
+    "acos",
+    "acosh",
+    "atanh",
+]
 
 
 def _samples(dtype: str, n: int, seed: int) -> np.ndarray:
@@ -66,7 +80,11 @@ def test_bits_of_single_numbers(dtype: str, monkeypatch: pytest.MonkeyPatch) -> 
     found = results()
     monkeypatch.setattr(pointwise, "choose_lanes", lambda *_, **__: 1)
     choose_anew(monkeypatch)
-    for name, single in results().items():
+    _same(found, results())
+
+
+def _same(found: dict[str, np.ndarray], singles: dict[str, np.ndarray]) -> None:
+    for name, single in singles.items():
         parts = (found[name], single)
         if single.dtype.kind == "c":
             parts = tuple(v.view(v.real.dtype) for v in parts)
@@ -74,6 +92,22 @@ def test_bits_of_single_numbers(dtype: str, monkeypatch: pytest.MonkeyPatch) -> 
         if single.dtype.kind in "fc":
             sign = [np.signbit(np.nan_to_num(v)) for v in parts]
             np.testing.assert_array_equal(*sign, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bits_of_single_functions(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = _samples(dtype, 1001, 4), _samples(dtype, 1001, 5)
+
+    def results() -> dict[str, np.ndarray]:
+        x, y = torch.tensor(a).clone(), torch.tensor(b)  # pending, for functions to share kernels
+        made = {name: getattr(torch, name)(x) for name in OF_ONE}
+        made["pow"] = torch.pow(x, y)
+        return {name: value.cpu().numpy() for name, value in made.items()}
+
+    found = results()
+    monkeypatch.setattr(pointwise, "choose_lanes", lambda *_, **__: 1)
+    choose_anew(monkeypatch)
+    _same(found, results())
 
 
 def _close(found: Any, wanted: np.ndarray) -> None:

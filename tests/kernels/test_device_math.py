@@ -208,6 +208,8 @@ def test_poles_and_ends() -> None:
 
 CUTS = [complex(re, im) for re in (-2.0, -0.5, 0.5, 2.0) for im in (0.0, -0.0)]
 CUTS += [complex(re, im) for re in (0.0, -0.0) for im in (-2.0, -0.5, 0.5, 2.0)]
+_PARTS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-8, -1e-20, 1e19, -3e38, INF, -INF, NAN)
+GRID = [complex(re, im) for re in _PARTS for im in _PARTS]
 
 
 def complex_samples(dtype: str) -> np.ndarray:
@@ -249,8 +251,8 @@ COMPLEX: dict[str, tuple[Callable, float]] = {
 
 @functools.cache
 def complex_values(dtype: str) -> dict[str, np.ndarray]:
-    """All of COMPLEX at the samples and CUTS, as a few fused kernels."""
-    z = pending(np.append(complex_samples(dtype), np.array(CUTS, dtype)))
+    """All of COMPLEX at the samples, CUTS and GRID, as a few fused kernels."""
+    z = pending(np.append(complex_samples(dtype), np.array(CUTS + GRID, dtype)))
     results = {name: apply(name, z) for name in COMPLEX}
     return {name: t.cpu().numpy() for name, t in results.items()}
 
@@ -261,7 +263,7 @@ def test_complex_functions(name: str, dtype: str) -> None:
     reference, allowed = COMPLEX[name]
     z = complex_samples(dtype)
     wanted = reference(z.astype(np.clongdouble)).astype(np.complex128)
-    found = complex_values(dtype)[name][: -len(CUTS)]
+    found = complex_values(dtype)[name][: len(z)]
     finite = np.isfinite(wanted) & (np.abs(wanted) < 1e30)
     relative = np.abs(found - wanted)[finite] / np.abs(wanted)[finite]
     assert relative.max() <= allowed * np.finfo(dtype).eps
@@ -273,8 +275,37 @@ def test_complex_functions(name: str, dtype: str) -> None:
 def test_branch_cuts_follow_the_sign_of_zero(name: str) -> None:
     with np.errstate(all="ignore"):
         wanted = COMPLEX[name][0](np.array(CUTS, np.complex128))
-    found = complex_values("complex64")[name][-len(CUTS) :]
+    found = complex_values("complex64")[name][-len(CUTS + GRID) : -len(GRID)]
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def _kinds(z: np.ndarray) -> np.ndarray:
+    """Say of each part whether it is no number, infinite, zero or another number, and its sign."""
+    v = z.astype(np.complex64).view(np.float32)
+    kind = np.where(np.isnan(v), 0, np.where(np.isinf(v), 1, np.where(v == 0, 2, 3)))
+    return np.where(np.isnan(v), 0, np.where(np.signbit(v), -kind, kind))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", pytest.param("complex128", marks=pytest.mark.fp64)])
+@pytest.mark.parametrize("name", ["csqrt", "clog", "casin", "cacos", "casinh", "cacosh", "ccosh"])
+def test_ends_of_complex_numbers(name: str, dtype: str) -> None:
+    z = np.array(GRID, dtype)
+    with np.errstate(all="ignore"):
+        wanted = COMPLEX[name][0](z)
+    # C leaves the sign of an infinite or zero part open where the other is no number.
+    known = ~(np.isnan(wanted.real) | np.isnan(wanted.imag))
+    found = complex_values(dtype)[name][-len(GRID) :]
+    np.testing.assert_array_equal(_kinds(found[known]), _kinds(wanted[known].astype(dtype)))
+    assert np.array_equal(np.isnan(found), np.isnan(wanted))
+
+
+def test_a_logarithm_beside_the_unit_circle_is_near_in_each_part() -> None:
+    rng = np.random.default_rng(6)
+    angle = np.concatenate([rng.uniform(-4, 4, 999), 10 ** rng.uniform(-6, -1, 999)])
+    z = (np.exp(1j * angle) * (1 + 10 ** rng.uniform(-9, -2, angle.size))).astype(np.complex64)
+    wide = z.astype(np.clongdouble)
+    real, size = evaluate("clog", z).real, wide.real**2 + wide.imag**2 - 1
+    assert (np.abs(real - np.log1p(size) / 2) <= 4 * np.finfo("f").eps * np.abs(size)).all()
 
 
 def test_a_part_that_is_no_number_leaves_what_is_known_of_the_other() -> None:
