@@ -3,6 +3,12 @@
    (x - 4) / (x + 4), after Shepherd and Laframboise (1981). Fitted at 40 digits. Of Chebyshev polynomials for double; for float
    they are multiplied out, which takes one operation for three, and parts that no lane needs are left out. */
 #include "special/chebyshev.cl"
+#include "elementary/erf.cl"
+#include "elementary/log1p.cl"
+#define CLT_erfc_float(V) erfc_##V
+#define CLT_erfc_double(V) erfc
+#define CLT_log1p_float(V) log1p_##V
+#define CLT_log1p_double(V) log1p
 #define CLT_SERIES(V, T, name, t) CLT_SERIES_##T(V)(t, clt_##name##_##T, (int)(sizeof(clt_##name##_##T) / sizeof(T)))
 #define CLT_SERIES_float(V) clt_powers_##V
 #define CLT_SERIES_double(V) clt_cheb_##V
@@ -32,7 +38,7 @@ __constant float clt_erfcx_float[] = {1.232995117f, -0.1396210865f, 0.0153797687
     V r = CLT_SERIES(V, T, erfcx, (a - 4) / (a + 4)) / (1 + 2 * a);                                              \
     r = a > (V)(K(1e8)) ? far : r;                                                                               \
     /* exp(x^2) in two parts, for the rounding of the square would be magnified. */                              \
-    const V h = rint(x * 16) * K(0.0625), e = 2 * exp(h * h) * exp((x - h) * (x + h));                           \
+    const V h = rint(x * 16) * K(0.0625), e = 2 * exp_##V(h * h) * exp_##V((x - h) * (x + h));                   \
     return x < (V)(0) ? (a > (V)(K(27.0)) ? (V)(INFINITY) : e - r) : r;                                          \
   }                                                                                                              \
   /* erfinv(x) / x of w = -log(1 - x^2): in w up to 5, in its root beyond. */                                    \
@@ -56,8 +62,8 @@ __constant float clt_erfcx_float[] = {1.232995117f, -0.1396210865f, 0.0153797687
     return p > (V)(0) && p < (V)(1) ? r : p == (V)(0) ? (V)(-INFINITY) : p == (V)(1) ? (V)(INFINITY) : (V)(NAN); \
   }                                                                                                              \
   static inline V log_ndtr_##V(V x) {                                                                            \
-    const V t = x * K(0.707106781186547524), near = log1p(K(-0.5) * erfc(t));                                    \
-    return x < (V)(-1) ? log(erfcx_##V(-t) * K(0.5)) - K(0.5) * x * x : near;                                    \
+    const V t = x * K(0.707106781186547524), near = CLT_MATH(V, T, log1p, K(-0.5) * CLT_MATH(V, T, erfc, t));    \
+    return x < (V)(-1) ? CLT_MATH(V, T, log, erfcx_##V(-t) * K(0.5)) - K(0.5) * x * x : near;                    \
   }
 CLT_OWN_LANES(CLT_POWERS, float, int, CLT_LIT_F)
 CLT_OWN_LANES(CLT_ERF, float, int, CLT_LIT_F)

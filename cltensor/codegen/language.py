@@ -87,7 +87,8 @@ library("elementary/expm1", "expm1", single=True)
 library("elementary/sinh", "sinh cosh", single=True)
 library("elementary/tanh", "tanh", single=True)
 library("elementary/sigmoid", "sigmoid", single=True, double="1 / (1 + exp(-x))")
-library("elementary/erf", "erf erfc", single=True)
+library("elementary/erf", "erf", vector=True, cost=6)
+library("elementary/erf", "erfc", single=True)
 library(
     "elementary/mish",
     "mish",
