@@ -356,7 +356,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "pointwise broadcast": lambda: r(5, 1) + r(1, 19) * r(5, 19).t().contiguous().t(),
         "pointwise narrow": lambda: (r(67, 3) * r(67, 1) + r(3) - r(67, 6)[:, ::2], r(65, 4)[:, 2:].mul_(2)),
         "pointwise half": lambda: r(33).half() * 2 + r(33).bfloat16(),
-        "pointwise complex": lambda: ((c := torch.complex(r(3, 19), r(3, 19))) * 1j + c[0], (c / 2).abs().sum(1)),
+        "pointwise complex": lambda: ((c := torch.complex(r(3, 19), r(3, 19))) * 1j + c[0], (c / 2).abs().sum(1), c.log() + c.tan() + c.acosh() + c.atanh() + c**c.conj() + c.expm1()),
         "copy of small blocks": lambda: torch.linalg.lu_factor(r(67, 3, 2))[0],
         "copy transposed": lambda: F.avg_pool2d(r(1, 1, 70, 77).mT, 7),
         "elements anywhere": anywhere,
@@ -403,7 +403,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "special functions": lambda: tuple(
             getattr(torch.special, name)(r(19) * 9)
             for name in ["airy_ai", "bessel_j0", "bessel_y1", "modified_bessel_i0", "i1e", "modified_bessel_k1", "spherical_bessel_j0", "erfcx", "ndtri"]
-        ),
+        ) + (torch.special.gammainc(r(19) * 40, r(19) * 40), torch.special.gammaincc(r(19), r(19))),
         "scan": lambda: (r(3, 67).cumsum(1), r(5, 67).bfloat16().cumsum(1), r(18, 35).cumprod(1), r(2100).logcumsumexp(0), *grads(lambda x: x.cumsum(0), r(4500)),
                          *grads(lambda x: x.cumsum(1), r(5, 67)), *grads(lambda x: x.cumsum(0), r(67, 18))),
         "scan of short rows": lambda: (r(19, 5).cumsum(1), r(19, 5).cumprod(1), r(37, 3).half().cumprod(1), *r(17, 23).cummax(1), *r(17, 5).long().cummin(1)),
