@@ -1,10 +1,11 @@
 """What one call launched, noted so that it can be launched again for other memory, and for other sizes.
 
 A `Trace` stands where a recording would while the call runs. It remembers each launch and copy with its arguments, and which
-of the buffers among them the call was given and which it took from the pool. Playing takes new buffers in their places and
-does the same again: where there is a team, by one call in which everything but the buffers' addresses is set already; else, and
-while somebody watches or records, through the backend. Where the call was given Symbols for sizes (Note [Symbols] in
-symbols.py), what came of them is worked out anew by `numbers`, and set before a play of other sizes than the last one's.
+of the buffers among them the call was given and which it took from the pool. Playing takes new buffers in their places, one for
+several of which each is done with before the next is begun, and does the same again: where there is a team, by one call in which
+everything but the buffers' addresses is set already; else, and while somebody watches or records, through the backend. Where the
+call was given Symbols for sizes (Note [Symbols] in symbols.py), what came of them is worked out anew by `numbers`, and set before
+a play of other sizes than the last one's.
 What depends on values (host reads and writes, random numbers, more than one check of indices) cannot be noted.
 
 Owns the notes and their playing. Must not know tensors; ops/replay.py says when calls are alike.
@@ -52,7 +53,9 @@ class Trace(Recorder):
         self._arena = Arena()  # by it the buffers are known that the call took
         self._given = len(given)
         self._places = {id(b): i for i, b in reversed(tuple(enumerate(given)))}
-        self._sizes: list[int] = []  # of the buffers that a play takes
+        self._sizes: list[int] = []  # of the buffers that the call took
+        # Which of them are one buffer of a play; results come first, and are by themselves.
+        self._shared: list[list[int]] = []
         self._taken: list[weakref.ref[Buffer]] = []  # whose sizes are Symbols
         # Which argument is which of a play's buffers.
         self._changing: list[tuple[Step, int, int]] = []
@@ -103,27 +106,32 @@ class Trace(Recorder):
         return self._places.get(id(buffer))
 
     def _prepare(self) -> None:
-        steps, threads = self._steps, self.backend.team
+        steps, threads, results = self._steps, self.backend.team, len(self._sizes)
         self._launches = sum(step.kernel is not None for step in steps)
         told: list[Any] = []
         if threads is not None and all(s.kernel is None or s.kernel.function for s in steps):
             self._playlist = threads.playlist([step.command() for step in steps])
             told = self._playlist.symbols
+        found: list[tuple[int, int, int]] = []
         for number, step in enumerate(steps):
             for i, a in enumerate(step.args):
                 if a.__class__ is Buffer and (place := self.place(a)) is not None:
-                    self._changing.append((step, i, place))
-                    if self._playlist is not None:
-                        self._slots_of.append((number, i, place))
-                        self._slots.append((*self._playlist.slot(number, i), place))
+                    found.append((number, i, place))
                 elif self._check is not None and (a is self._check.buffer or a.__class__ is Slot):
                     self._status.append((step, i))
-        for step, i, _ in self._changing:  # the memory of this call is not for the plays
-            step.args[i] = None
+        places = self._share(found, results)
+        for number, i, place in found:
+            step, place = steps[number], places[place]
+            self._changing.append((step, i, place))
+            step.args[i] = None  # the memory of this call is not for the plays
+            if self._playlist is not None:
+                self._slots_of.append((number, i, place))
+                self._slots.append((*self._playlist.slot(number, i), place))
         nbytes, flops = plain([s.nbytes for s in steps]), plain([s.flops for s in steps])
         self._is_long = sum(nbytes) + sum(flops) / team.PER_BYTE > team.LATER
         self._still = [a for s in steps for a in s.args if a.__class__ is Buffer]
-        self._numbers = self._work.function((tuple(self._sizes), tuple(told), self.results))
+        taken = tuple([tuple([self._sizes[k] for k in group]) for group in self._shared])
+        self._numbers = self._work.function((taken, tuple(told), self.results))
         self._described = tuple(
             [
                 (s.global_size, s.nbytes, s.flops, *[a if is_symbol(a) else None for a in s.args])
@@ -134,6 +142,31 @@ class Trace(Recorder):
             step.global_size, step.args = plain(step.global_size or ()), [*plain(step.args)]
         self._places.clear()
 
+    def _share(self, uses: Sequence[tuple[int, int, int]], results: int) -> dict[int, int]:
+        """Find which buffers can be one, and return what places in the call are in plays. `uses`: steps, arguments and places, in order."""
+        given, sizes = self._given, plain(self._sizes)
+        last = {place: number for number, _, place in uses}
+        self._shared = [[k] for k in range(results)]
+        places = {k: k for k in range(given + results)}
+        ends: list[tuple[int, int, int]] = []  # of what is shared: the last use, bytes, the place
+        for number, _, place in uses:
+            k = place - given
+            if place in places:
+                continue
+            # Of what is done with, the one whose size is nearest.
+            done = [x for x in ends if x[0] < number]
+            near = min(done, key=lambda x: abs(x[1] - sizes[k]), default=None)
+            if near is None:
+                at, nbytes = given + len(self._shared), 0
+                self._shared.append([])
+            else:
+                ends.remove(near)
+                _, nbytes, at = near
+            self._shared[at - given].append(k)
+            places[place] = at
+            ends.append((last[place], max(nbytes, sizes[k]), at))
+        return places
+
     def numbers(self, sizes: tuple[int, ...]) -> Numbers | None:
         """Return what comes of other sizes in the places of the Symbols; None where the call would be another one."""
         assert self._numbers is not None
@@ -141,7 +174,7 @@ class Trace(Recorder):
         if found is None:
             return None
         taken, told, results = found
-        return Numbers(taken, told, results, sizes)
+        return Numbers(tuple([max(group) for group in taken]), told, results, sizes)
 
     def play(self, given: Sequence[Buffer], numbers: Numbers) -> list[Buffer]:
         """Do the same with other memory; return the buffers, those given first. Raises what a bad index means."""
