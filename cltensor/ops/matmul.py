@@ -5,6 +5,7 @@ Follows torch in what folds into one matrix product and what becomes a batch, so
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from . import core, writes
 from .added_products import addmm
+from .composite import at_once
 from .core import Tensor
 from .dense import run
 from .dims import whole
@@ -249,7 +251,9 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
         raise RuntimeError(
             f"linalg.matrix_power: A must be batches of square matrices, but they are {input.shape[-2]} by {input.shape[-1]} matrices"
         )
-    value = _power(input, whole("linalg_matrix_power", "n", n))
+    n = whole("linalg_matrix_power", "n", n)
+    steps = abs(n) > 1 and not graph.needs_grad(input)
+    value = _power_at_once([input], n)[0] if steps else _power(input, n)
     return value if out is None else into(value, out, "matrix_power", (input,))
 
 
@@ -273,3 +277,8 @@ def _power(x: Tensor, n: int) -> Tensor:
             result = square if result is None else _matmul(result, square)
         n >>= 1
     return result
+
+
+@at_once
+def _power_at_once(xs: Sequence[Tensor], n: int) -> list[Tensor]:
+    return [_power(xs[0], n)]

@@ -14,6 +14,7 @@ from cltensor import dtypes, linalg
 from cltensor.codegen.factor import cholesky, lu, parts, qr, triangular
 from cltensor.codegen.operand import Operand
 from cltensor.codegen.region import empty, from_host
+from cltensor.ops.linalg import factors
 
 # Matrices of a batch and their rows: one number, part of a vector, one past a block, two blocks and halves of one; and many that
 # are lanes of vectors, past the last vector.
@@ -189,16 +190,16 @@ def test_layouts_and_batches_that_broadcast() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_by_lu_from_both_sides(kind: str) -> None:
     a, b = well_conditioned(2, 40, kind), data(2, 40, 7, dtype=kind)
-    factors = linalg.lu_factor(torch.tensor(a))
+    given = linalg.lu_factor(torch.tensor(a))
     spread = torch.zeros(2, 80, dtype=torch.int32)[:, ::2]
     assert (
-        linalg.lu_solve(factors.LU, spread.copy_(factors.pivots), torch.tensor(b)).tolist()
-        == linalg.lu_solve(*factors, torch.tensor(b)).tolist()
+        linalg.lu_solve(given.LU, spread.copy_(given.pivots), torch.tensor(b)).tolist()
+        == linalg.lu_solve(*given, torch.tensor(b)).tolist()
     )
-    assert torch.lu_unpack(factors.LU, spread)[0].tolist() == torch.lu_unpack(*factors)[0].tolist()
+    assert torch.lu_unpack(given.LU, spread)[0].tolist() == torch.lu_unpack(*given)[0].tolist()
     for left, adjoint in itertools.product((True, False), repeat=2):
         m, right = dagger(a) if adjoint else a, b if left else b.swapaxes(1, 2)
-        found = linalg.lu_solve(*factors, torch.tensor(right), left=left, adjoint=adjoint)
+        found = linalg.lu_solve(*given, torch.tensor(right), left=left, adjoint=adjoint)
         found = found.numpy(force=True)
         close(m @ found if left else found @ m, right, 1e-3)
 
@@ -257,13 +258,13 @@ def test_many_small_ones_are_what_each_is(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_nan_goes_where_it_goes_in_torch() -> None:
     nan = float("nan")
-    for a, pivots, factors in (
+    for a, pivots, packed in (
         ([[nan, 2.0], [3.0, 4.0]], [1, 2], [[nan, 2.0], [nan, nan]]),
         ([[1.0, 2.0], [nan, 4.0]], [1, 2], [[1.0, 2.0], [nan, nan]]),
     ):
         found = linalg.lu_factor_ex(torch.tensor(a))
         assert found.pivots.tolist() == pivots
-        np.testing.assert_array_equal(found.LU.tolist(), factors)
+        np.testing.assert_array_equal(found.LU.tolist(), packed)
         assert found.info.item() == 0
     factor, info = linalg.cholesky_ex(torch.tensor([[1.0, 2.0], [nan, 4.0]]))
     np.testing.assert_array_equal(factor.tolist(), [[1.0, 0.0], [nan, nan]])
@@ -297,6 +298,63 @@ def test_calls_are_replayed() -> None:
     assert after["replays"] > before["replays"]
     assert after["builds"] == before["builds"]
     assert all(x.tolist() == again.tolist() for x in found)
+
+
+def test_a_function_is_one_call_to_replay() -> None:
+    """Whatever steps it has: Python goes through them once. LU, solutions and the like have a host read after it."""
+    a, b = torch.tensor(well_conditioned(1, 40, "float32")[0]), torch.tensor(data(40, 3))
+    made, packed = linalg.lu_factor(a), torch.geqrf(a)
+    for fn in (
+        lambda: linalg.lu(a),
+        lambda: linalg.inv(a),
+        lambda: linalg.solve(a, b[:, 0]),
+        lambda: linalg.cholesky(a.diag().diag()),
+        lambda: torch.cholesky_inverse(a),
+        lambda: linalg.qr(a),
+        lambda: linalg.householder_product(*packed),
+        lambda: torch.ormqr(*packed, b),
+        lambda: linalg.lstsq(a, b),
+        lambda: linalg.lstsq(a, b, driver="gels"),
+        lambda: torch.lu_unpack(*made, unpack_data=False),
+        lambda: linalg.matrix_power(a, 5),
+    ):
+        for _ in range(2):
+            fn()
+        before = torch.stats()["replays"]
+        fn()
+        assert torch.stats()["replays"] - before <= 2
+
+
+def test_a_power_is_that_of_products() -> None:
+    a = torch.tensor(data(3, 5, 5)) / 3
+    for n in (2, 3, 7, 12):
+        want = a
+        for _ in range(n - 1):
+            want = want @ a
+        for _ in range(3):
+            close(linalg.matrix_power(a, n), want, 1e-4)
+    inverse = linalg.matrix_power(a + torch.eye(5), -2)
+    close(inverse @ (a + torch.eye(5)) @ (a + torch.eye(5)), torch.eye(5).expand(3, 5, 5), 1e-3)
+
+
+def test_least_squares_by_what_is_beyond_doubt() -> None:
+    """QR's solution is taken where no singular value can be too small: at first sight, or at the second; else those are computed."""
+    n = 48
+    u, v = (np.linalg.qr(data(n, n, seed=s, dtype="float64"))[0] for s in (1, 2))
+    s = np.ones(n)
+    s[-1] = 1 / 50
+    a, b = torch.tensor((u * s) @ v), torch.tensor(data(n, 2, dtype="float64"))
+    for rcond, whole in ((1 / 1000, True), (1 / 200, True), (1 / 40, False)):
+        for scale in (1.0, 1e-120, 1e120):
+            found = linalg.lstsq(a * scale, b, rcond)
+            kept = s > rcond
+            want = (v.T[:, kept] / s[kept]) @ (u.T[kept] @ b.numpy())
+            close(found.solution * scale, want, 1e-8)
+            assert found.rank.item() == n - (not whole)
+            by_qr = factors.least_squares_if_certain(a * scale, b, rcond)
+            assert (by_qr is not None) == whole
+    ranks = linalg.lstsq(torch.stack([a, a * 0]), b, 1 / 1000).rank
+    assert ranks.tolist() == [n, 0]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -21,10 +21,12 @@ from ...codegen.region import empty
 from ...layouts import contiguous_strides
 from ...runtime import Backend, get_backend
 from .. import core
+from ..composite import at_once
 from ..core import Tensor
+from ..matmul import matmul
 from ..replay import Replayed
 from ..row import FUNCTIONS
-from .matrices import eye_like
+from .matrices import diagonal
 
 
 def by_columns(stored: Tensor) -> Tensor:
@@ -109,14 +111,18 @@ def _cholesky(xs: Sequence[Tensor]) -> list[Tensor]:
     return [_stored(a, batch, backend), core.result(info._replace(shape=batch), xs[0].device)]
 
 
+@at_once
+def _cholesky_factor(xs: Sequence[Tensor], upper: bool) -> list[Tensor]:
+    (A,) = xs
+    stored, info = _cholesky([A.mH if upper else A])
+    # Of L, by columns, U by columns is the conjugate by rows.
+    return [FUNCTIONS["tril"](stored.mH) if upper else FUNCTIONS["triu"](stored), info]
+
+
 def cholesky(A: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
     """Factorize by the triangle that `upper` says: L of A = L L^H or U of A = U^H U, and info (…): the first bad leading minor."""
-    with unrecorded():
-        A = A.detach()
-        stored, info = _cholesky([A.mH if upper else A])
-        # Of L, by columns, U by columns is the conjugate by rows.
-        factor = FUNCTIONS["tril"](stored.mH) if upper else FUNCTIONS["triu"](stored)
-        return by_columns(factor), info
+    factor, info = _cholesky_factor([A], upper)
+    return by_columns(factor), info
 
 
 # How a matrix, or its transpose, is solved with: whether it is transposed, conjugated, upper as it lies, with ones on its diagonal.
@@ -166,13 +172,20 @@ def _solved(
     right: bool = False,
 ) -> Tensor:
     """Return the solutions as they are stored: the transposes of what is by columns."""
-    batch = layouts.broadcast_shapes(A.shape[:-2], B.shape[:-2])
-    n = A.shape[-1]
-    with unrecorded():
-        given = [A.detach().expand(*batch, n, n), B.detach().expand(*batch, *B.shape[-2:])]
-        if pivots is not None:
-            given.append(pivots.contiguous().expand(*batch, n))
+    given, n = _alike(A, B), A.shape[-1]
+    if pivots is not None:
+        with unrecorded():
+            given.append(pivots.contiguous().expand(*given[1].shape[:-2], n))
     return _substituted(given, steps, exchanged, right)[0]
+
+
+def _alike(A: Tensor, B: Tensor) -> list[Tensor]:
+    """Expand matrices to the same leading dims, for what reads memory."""
+    if A.shape[:-2] == B.shape[:-2]:
+        return [A, B]
+    batch = layouts.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    with unrecorded():
+        return [x.detach().expand(*batch, *x.shape[-2:]) for x in (A, B)]
 
 
 def triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unit: bool) -> Tensor:
@@ -181,6 +194,7 @@ def triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unit: bool) -> Ten
 
 
 _LOW, _UP = (False, False, False, True), (False, False, True, False)  # of packed factors
+_LOWER = (False, False, False, False)  # of a lower triangle
 
 
 def lu_solve(
@@ -228,14 +242,44 @@ def _inverted(xs: Sequence[Tensor], steps: tuple[Step, ...]) -> list[Tensor]:
     return [_stored(made, batch, backend)]
 
 
-def lu_inverse(LU: Tensor, pivots: Tensor) -> Tensor:
-    """Invert A by its packed factors (…, n, n) and pivots (…, n)."""
-    return by_columns(_inverted([LU, pivots], (_LOW, _UP))[0])
+@at_once
+def _inverse(xs: Sequence[Tensor]) -> list[Tensor]:
+    packed, pivots, info = lu(*xs)
+    return [*_inverted([packed, pivots], (_LOW, _UP)), info]
 
 
-def cholesky_inverse(factor: Tensor, upper: bool) -> Tensor:
-    """Invert A = L L^H (U^H U where `upper`)."""
-    return by_columns(_inverted([factor.detach()], _halves(factor, upper))[0])
+def inverse(A: Tensor) -> tuple[Tensor, Tensor]:
+    """Invert (…, n, n); also the number (…) of the first zero pivot, 0 if none is."""
+    value, info = _inverse([A])
+    return by_columns(value), info
+
+
+@at_once
+def _solution(xs: Sequence[Tensor], left: bool, vector: bool) -> list[Tensor]:
+    A, B = xs
+    packed, pivots, info = lu(A)
+    value = lu_solve(packed, pivots, B.unsqueeze(-1) if vector else B, left=left)
+    return [value.squeeze(-1) if vector else value, info]
+
+
+def solution(A: Tensor, B: Tensor, left: bool, vector: bool) -> tuple[Tensor, Tensor]:
+    """Solve AX = B (XA = B unless `left`), B (…, n) where it is a `vector`; also the number (…) of A's first zero pivot, 0 if none is."""
+    value, info = _solution([A, B], left, vector)
+    return value, info
+
+
+@at_once
+def _cholesky_inverse(xs: Sequence[Tensor], upper: bool) -> list[Tensor]:
+    (factor,) = xs
+    zero = diagonal(factor) == 0
+    first = zero.any(-1) * ((zero.cumsum(-1) == 0).sum(-1) + 1)
+    return [*_inverted([factor], _halves(factor, upper)), first]
+
+
+def cholesky_inverse(factor: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
+    """Invert A = L L^H (U^H U where `upper`); also the number (…) of the first zero on the diagonal, 0 where there is none."""
+    value, zero = _cholesky_inverse([factor], upper)
+    return by_columns(value), zero
 
 
 @Replayed.of_memory
@@ -309,14 +353,19 @@ def geqrf(A: Tensor) -> tuple[Tensor, Tensor]:
     return by_columns(packed), tau
 
 
+@at_once
+def _qr_apart(xs: Sequence[Tensor], mode: str) -> list[Tensor]:
+    """Return R, and Q unless the mode is without."""
+    m, n = xs[0].shape[-2:]
+    k = m if mode == "complete" else min(m, n)
+    packed, _, *q = _qr(xs, None if mode == "r" else k)
+    return [FUNCTIONS["tril"](packed.narrow(-1, 0, k)), *q]
+
+
 def qr(A: Tensor, mode: str) -> tuple[Tensor | None, Tensor]:
     """Factorize A = Q R: "reduced", "complete" (square Q) or "r" (no Q)."""
-    m, n = A.shape[-2:]
-    k = m if mode == "complete" else min(m, n)
-    packed, _, *q = _qr([A], None if mode == "r" else k)
-    with unrecorded():
-        r = FUNCTIONS["tril"](packed.narrow(-1, 0, k))
-    return by_columns(q[0]) if q else None, by_columns(r)
+    r, *q = map(by_columns, _qr_apart([A], mode))
+    return q[0] if q else None, r
 
 
 @Replayed.of_memory
@@ -339,21 +388,24 @@ def _reflected(xs: Sequence[Tensor], adjoint: bool, columns: int) -> list[Tensor
     return [_stored(x, batch, backend)]
 
 
+@at_once
+def _by_reflectors(xs: Sequence[Tensor], adjoint: bool) -> list[Tensor]:
+    """Do as `reflected`."""
+    A, tau, *given = xs
+    k = tau.shape[-1]
+    low = A.narrow(-1, 0, k).tril(-1)
+    vectors = low + FUNCTIONS["eye"](*low.shape[-2:], dtype=A.dtype, device=A.device)
+    inverse = FUNCTIONS["where"](tau == 0, float("inf"), tau.reciprocal())
+    return _reflected([vectors, inverse.expand(*A.shape[:-2], k), *given], adjoint, A.shape[-1])
+
+
 def reflected(A: Tensor, tau: Tensor, X: Tensor | None = None, adjoint: bool = False) -> Tensor:
     """Multiply the product Q of the reflectors that `geqrf` leaves in A (…, m, n), or its adjoint, by X (…, m, k).
 
     Without X these are the first n columns of Q.
     """
-    with unrecorded():
-        A, tau = A.detach(), tau.detach()
-        k = tau.shape[-1]
-        low = A.narrow(-1, 0, k).tril(-1)
-        vectors = low + FUNCTIONS["eye"](*low.shape[-2:], dtype=A.dtype, device=A.device)
-        inverse = FUNCTIONS["where"](tau == 0, float("inf"), tau.reciprocal())
-        given = [vectors, inverse.expand(*A.shape[:-2], k)]
-        if X is not None:
-            given.append(X.detach())
-    return by_columns(_reflected(given, adjoint, A.shape[-1])[0])
+    given = [A, tau] if X is None else [A, tau, X]
+    return by_columns(_by_reflectors(given, adjoint)[0])
 
 
 @Replayed.of_memory
@@ -383,27 +435,64 @@ def _least_squares(xs: Sequence[Tensor], wide: bool) -> list[Tensor]:
     return [_stored(made, batch, backend), _stored(a, batch, backend)]
 
 
-def least_squares(A: Tensor, B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+@at_once
+def _minimised(xs: Sequence[Tensor]) -> list[Tensor]:
+    a, b = xs
+    m, n = a.shape[-2:]
+    stored, _ = _least_squares([a.mH if m < n else a, b], m < n)
+    left = stored.narrow(-1, n, max(m - n, 0)).abs().square().sum(-1)
+    return [stored.narrow(-1, 0, n).contiguous(), left]
+
+
+def least_squares(A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
     """Minimise |A X - B|, and |X| where A (…, m, n) is wide, by QR, which takes A to be of full rank.
 
-    Returns X (…, n, k), the sums (…, k) of squares that are left, 0 where A is not longer than wide, and R of A, or of A^H where A is wide.
+    Returns X (…, n, k), and the sums (…, k) of squares that are left, 0 where A is not longer than wide.
     """
-    batch = layouts.broadcast_shapes(A.shape[:-2], B.shape[:-2])
-    m, n = A.shape[-2:]
-    with unrecorded():
-        a, b = A.detach().expand(*batch, m, n), B.detach().expand(*batch, *B.shape[-2:])
-        stored, packed = _least_squares([a.mH if m < n else a, b], m < n)
-        left = stored.narrow(-1, n, max(m - n, 0)).abs().square().sum(-1)
-        r = by_columns(packed.narrow(-1, 0, min(m, n)).tril())
-        return by_columns(stored.narrow(-1, 0, n).contiguous()), left, r
+    x, left = _minimised(_alike(A, B))
+    return by_columns(x), left
 
 
-def spread(R: Tensor) -> Tensor:
-    """Return |R| |R^-1| (…) of upper triangles in Frobenius' norm, which no ratio of two singular values exceeds."""
-    inverse = triangular(R, eye_like(R), True, True, False)
-    with unrecorded():
-        size, of_inverse = (x.abs().square().sum((-2, -1)).sqrt() for x in (R, inverse))
-        return size * of_inverse
+@at_once
+def _minimised_if_certain(xs: Sequence[Tensor], rcond: float | None) -> list[Tensor]:
+    a, b = xs
+    m, n = a.shape[-2:]
+    stored, packed = _least_squares([a.mH if m < n else a, b], m < n)
+    low = packed.narrow(-1, 0, min(m, n)).tril()
+    size, of_inverse = map(_size, (low, _inverted([low], (_LOWER,))[0]))
+    # No ratio of singular values is beyond the product of both norms.
+    certain = (size * of_inverse * least_ratio(a, rcond) < 1).all()
+    ranks = FUNCTIONS["full"](b.shape[:-2], min(m, n), dtype=dtypes.int64, device=a.device)
+    return [stored.narrow(-1, 0, n).contiguous(), ranks, certain, low, size, of_inverse]
+
+
+@at_once
+def _certain(xs: Sequence[Tensor], bound: float) -> list[Tensor]:
+    """Look again: the fourth root of |(L^H L)^2| is less than |L|, and the largest singular value still not more."""
+    low, size, of_inverse = xs
+    low = low / size[..., None, None]
+    gram = matmul(low.mH, low)
+    return [(_size(matmul(gram, gram)).sqrt().sqrt() * size * of_inverse * bound < 1).all()]
+
+
+def _size(x: Tensor) -> Tensor:
+    """Frobenius' norm."""
+    return x.abs().square().sum((-2, -1)).sqrt()
+
+
+def least_ratio(A: Tensor, rcond: float | None) -> float:
+    """Return up to which ratio to the largest one singular values count as zero, by a matrix's longer side where that is not given."""
+    return dtypes.finfo(A.dtype).eps * max(A.shape[-2:]) if rcond is None else rcond
+
+
+def least_squares_if_certain(
+    A: Tensor, B: Tensor, rcond: float | None
+) -> tuple[Tensor, Tensor] | None:
+    """Return X as `least_squares` and the ranks (…) where beyond doubt no ratio of singular values is as small as `rcond`; else None."""
+    x, ranks, certain, *sizes = _minimised_if_certain(_alike(A, B), rcond)
+    if certain.is_meta or not (certain or _certain(sizes, least_ratio(A, rcond))[0]):
+        return None
+    return by_columns(x), ranks
 
 
 def first_bad(info: Tensor) -> tuple[str, int] | None:

@@ -12,6 +12,7 @@ from ...layouts import broadcast_shapes
 from .. import writes
 from ..composite import at_once
 from ..core import Tensor, is_tensor
+from ..matmul import matmul
 from ..row import FUNCTIONS, public
 from . import diagonal_forms, factors
 from .matrices import adjoint, check_float, check_matrix, check_square, named
@@ -59,7 +60,7 @@ def _inverse(xs: Sequence[Tensor], longer: int, atol: Any, rtol: Any) -> list[Te
     size = s.abs()
     kept = size > _tolerance(longer, size, atol, rtol)
     inverse = FUNCTIONS["where"](kept, s.reciprocal(), 0.0)
-    return [(right * inverse.unsqueeze(-2)) @ adjoint(left)]
+    return [matmul(right * inverse.unsqueeze(-2), adjoint(left))]
 
 
 _inverse_at_once = at_once(_inverse)
@@ -204,18 +205,15 @@ def _by_qr(A: Tensor, B: Tensor, driver: str, rcond: float | None) -> tuple[Tens
     """Solve where singular values are not asked for and none is beyond doubt small enough to be left out; else None."""
     if driver not in ("gels", "gelsy"):
         return None
-    m, n = A.shape[-2:]
-    value, left, r = factors.least_squares(A, B)
-    with unrecorded():
-        if driver == "gels":
-            residuals = left if m > n else left.new_empty(0)
-            return value, residuals, A.new_empty(0, dtype=dtypes.int64), left.new_empty(0)
-        bound = dtypes.finfo(A.dtype).eps * max(m, n) if rcond is None else rcond
-        if r.is_meta or not bool((factors.spread(r) * bound < 1).all()):
+    real = A.dtype.to_real()
+    if driver == "gelsy":
+        found = factors.least_squares_if_certain(A, B, rcond)
+        if found is None:
             return None
-        batch = value.shape[:-2]
-        rank = FUNCTIONS["full"](batch, min(m, n), dtype=dtypes.int64, device=A.device)
-        return value, left.new_empty(0), rank, left.new_empty(0)
+        return found[0], A.new_empty(0, dtype=real), found[1], A.new_empty(0, dtype=real)
+    value, left = factors.least_squares(A, B)
+    residuals = left if A.shape[-2] > A.shape[-1] else left.new_empty(0)
+    return value, residuals, A.new_empty(0, dtype=dtypes.int64), left.new_empty(0)
 
 
 def _by_svd(A: Tensor, B: Tensor, driver: str, rcond: float | None) -> tuple[Tensor, ...]:
@@ -226,17 +224,24 @@ def _by_svd(A: Tensor, B: Tensor, driver: str, rcond: float | None) -> tuple[Ten
         if not A.numel():
             rank = FUNCTIONS["zeros"](A.shape[:-2], dtype=dtypes.int64, device=A.device)
             return A.new_zeros((*batch, n, B.shape[-1])), nothing, rank, nothing
-        a, b = A.detach(), B.detach()
-        left, s, right = _singular(a, False)
-        kept = s > _tolerance(max(m, n), s, None, rcond)
-        inverse = FUNCTIONS["where"](kept, s.reciprocal(), 0.0)
-        x = right @ (inverse.unsqueeze(-1) * (adjoint(left) @ b))
-        rank = kept.sum(-1)
-        residuals = nothing
-        if driver != "gelsy" and m > n and (rank.is_meta or bool((rank == n).all())):
-            residuals = (a @ x - b).abs().square().sum(-2)
-        x = factors.by_columns(x.mT.contiguous())
+        left, s, right = _singular(A, False)
+        stored, rank, residuals, whole = _of_singular([A, B, left, s, right], rcond)
+        if driver == "gelsy" or m <= n or not (rank.is_meta or whole):
+            residuals = nothing
+        x = factors.by_columns(stored)
     return x, residuals, rank, s if driver in ("gelsd", "gelss") else nothing
+
+
+@at_once
+def _of_singular(xs: Sequence[Tensor], rcond: float | None) -> list[Tensor]:
+    """Solve A X = B for A = L diag(s) R^H without what counts as zero: X as it is stored, ranks, residuals, and whether all ranks are A's width."""
+    a, b, left, s, right = xs
+    kept = s > _tolerance(max(a.shape[-2:]), s, None, rcond)
+    inverse = FUNCTIONS["where"](kept, s.reciprocal(), 0.0)
+    x = matmul(right, inverse.unsqueeze(-1) * matmul(adjoint(left), b))
+    rank = kept.sum(-1)
+    residuals = (matmul(a, x) - b).abs().square().sum(-2)
+    return [x.mT.contiguous(), rank, residuals, (rank == a.shape[-1]).all()]
 
 
 def _lstsq_back(ctx: Any, gx: Tensor, gr: Tensor, *_: Any) -> tuple:

@@ -5,13 +5,16 @@ The factorization is a kernel's (see factors.py); gradients are formulas over te
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ... import dtypes
 from ...autograd import record as graph
 from ...autograd.mode import unrecorded
 from .. import writes
+from ..composite import at_once
 from ..core import Tensor
+from ..kinds import Sizes
 from ..row import FUNCTIONS, public
 from . import factors
 from .factors import first_bad
@@ -39,8 +42,7 @@ def _factor(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
             f"torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
         )
     check_float(A, "linalg.lu_factor")
-    with unrecorded():
-        packed, pivots, info = factors.lu(A.detach(), pivot)
+    packed, pivots, info = factors.lu(A, pivot)
     if graph.needs_grad(A):
         graph.record(
             "LinalgLuFactorExBackward0",
@@ -127,6 +129,13 @@ def torch_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = 
     return deliver_all(tuple(values[:2]), out, "lu", (A,))
 
 
+@at_once
+def _apart(xs: Sequence[Tensor], pivot: bool) -> list[Tensor]:
+    (A,) = xs
+    packed, pivots, _ = factors.lu(A, pivot)
+    return [factors.permutation(pivots, A.shape[-2], A.dtype), *_split(packed)]
+
+
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Factorize A = P L U into its three matrices."""
     if A.ndim < 2:
@@ -134,10 +143,7 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
             f"linalg.lu: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
         )
     check_float(A, "linalg.lu")
-    with unrecorded():
-        packed, pivots, _ = factors.lu(A.detach(), pivot)
-        P = factors.permutation(pivots, A.shape[-2], A.dtype)
-        low, up = _split(packed)
+    P, low, up = _apart([A], pivot)
     if graph.needs_grad(A):
         saved = {"P": P, "L": low, "U": up}
         graph.record(
@@ -168,7 +174,7 @@ def lu_unpack(
                 "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
                 "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor"
             )
-        if bool(((LU_pivots < 1) | (LU_pivots > m)).any()):
+        if _outside([LU_pivots], Sizes((m,)))[0]:
             raise RuntimeError(
                 "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
                 "Did you properly pass the result of lu_factor?"
@@ -226,14 +232,18 @@ def _check_given(LU: Tensor, pivots: Tensor) -> None:
         raise RuntimeError(
             f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape {list(pivots.shape)} instead"
         )
-    for outside, side in (
-        (pivots < 1, "greater or equal to 1"),
-        (pivots > LU.shape[-1], "smaller or equal to LU.size(-2)"),
-    ):
-        if bool(outside.any()):
-            raise RuntimeError(
-                f"Pivots given to lu_solve must all be {side}. Did you properly pass the result of lu_factor?"
-            )
+    if _outside([pivots], Sizes((LU.shape[-1],)))[0]:
+        low = bool((pivots < 1).any())
+        side = "greater or equal to 1" if low else "smaller or equal to LU.size(-2)"
+        raise RuntimeError(
+            f"Pivots given to lu_solve must all be {side}. Did you properly pass the result of lu_factor?"
+        )
+
+
+@at_once
+def _outside(xs: Sequence[Tensor], sizes: Sizes) -> list[Tensor]:
+    """Whether any pivot is less than 1 or beyond the one size."""
+    return [((xs[0] < 1) | (xs[0] > sizes[0])).any()]
 
 
 def _lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, flip: bool) -> Tensor:

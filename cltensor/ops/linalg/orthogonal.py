@@ -30,7 +30,7 @@ def _qr(A: Tensor, mode: Any) -> tuple[Tensor, Tensor]:
         raise RuntimeError(
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
-    found, r = factors.qr(A.detach(), mode)
+    found, r = factors.qr(A, mode)
     q = A.new_empty(0) if found is None else found
     if graph.needs_grad(A):
         graph.record("LinalgQrBackward0", (A,), (q, r), _qr_back, {"Q": q, "R": r, "mode": mode})

@@ -22,7 +22,6 @@ from .matrices import (
     check_float,
     check_matrix,
     check_square,
-    diagonal,
     eye_like,
     named,
     tril,
@@ -45,9 +44,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
 def _inverse(A: Tensor, check_errors: bool, function: str) -> tuple[Tensor, Tensor]:
     check_square(A, "linalg.inv")
     check_float(A, "linalg.inv")
-    with unrecorded():
-        packed, pivots, code = factors.lu(A.detach())
-        value = factors.lu_inverse(packed, pivots)
+    value, code = factors.inverse(A)
     bad = first_bad(code) if check_errors else None
     if bad:
         raise LinAlgError(f"{function}: {bad[0]}{SINGULAR.format(bad[1])}")
@@ -186,13 +183,10 @@ def solve_ex(
         raise RuntimeError(
             "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)"
         )
-    wide = B.unsqueeze(-1).detach() if vector else B
-    check_sides(A, wide.shape, left, "linalg.solve")
-    broadcast_shapes(wide.shape[:-2], A.shape[:-2])
-    with unrecorded():
-        packed, pivots, code = factors.lu(A.detach())
-        value = factors.lu_solve(packed, pivots, wide, left=left)
-        value = value.squeeze(-1) if vector else value
+    shape = (*B.shape, 1) if vector else B.shape
+    check_sides(A, shape, left, "linalg.solve")
+    broadcast_shapes(shape[:-2], A.shape[:-2])
+    value, code = factors.solution(A, B, left, vector)
     bad = first_bad(code) if check_errors else None
     if bad:
         raise LinAlgError(
@@ -438,13 +432,10 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
     """Invert a matrix given its Cholesky factor."""
     check_square(input, "cholesky_inverse")
     check_float(input, "cholesky_inverse")
-    with unrecorded():
-        zero = diagonal(input) == 0
-        # The number of the first zero on each diagonal, 0 where there is none.
-        bad = first_bad(zero.any(-1) * ((zero.cumsum(-1) == 0).sum(-1) + 1))
-        if bad:
-            raise LinAlgError(f"cholesky_inverse: {bad[0]}{SINGULAR.format(bad[1])}")
-        value = factors.cholesky_inverse(input, upper)
+    value, zero = factors.cholesky_inverse(input, upper)
+    bad = first_bad(zero)
+    if bad:
+        raise LinAlgError(f"cholesky_inverse: {bad[0]}{SINGULAR.format(bad[1])}")
     if graph.needs_grad(input):
         graph.record(
             "CholeskyInverseBackward0",

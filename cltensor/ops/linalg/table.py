@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import dtypes
@@ -15,6 +15,7 @@ from ...autograd.mode import unrecorded
 from ...layouts import numel, wrap_dim
 from .. import writes
 from ..added_products import baddbmm
+from ..composite import at_once
 from ..contract import linalg_cross, multi_dot
 from ..core import Tensor
 from ..matmul import matmul, matrix_power
@@ -64,10 +65,22 @@ def matrix_exp(A: Tensor) -> Tensor:
 def _exp(a: Tensor) -> Tensor:
     if not a.numel():
         return a.clone()
-    norm = float(a.abs().sum(-1).amax())
+    norm = float(_norm([a])[0])
     if not math.isfinite(norm):
         return a * math.nan
     squarings = max(0, math.frexp(norm)[1]) if norm > 1 else 0
+    return _squared([a], squarings)[0]
+
+
+@at_once
+def _norm(xs: Sequence[Tensor]) -> list[Tensor]:
+    return [xs[0].abs().sum(-1).amax()]
+
+
+@at_once
+def _squared(xs: Sequence[Tensor], squarings: int) -> list[Tensor]:
+    """The exponential of what becomes of norm 1 by so many halvings."""
+    (a,) = xs
     degree, cut = _DEGREE[a.dtype.name]
     a = a * 2.0**-squarings
     one = eye_like(a).expand(a.shape)
@@ -88,7 +101,8 @@ def _exp(a: Tensor) -> Tensor:
         )
     for _ in range(squarings):
         value = matmul(value, value)
-    return value
+    assert value is not None
+    return [value]
 
 
 def _flat(x: Tensor) -> Tensor:
