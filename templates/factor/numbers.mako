@@ -126,3 +126,34 @@ static inline F clt_plus_conj(const F c, const F a, const F b) {
 #define ROWS(i, first) for (I i = (first) + LANE * V; i < m; i += LANES * V)
 #define COUNT(i) (int)min(m - (i), (I)V)
 </%def>\
+## Declares `one`, the largest size of a column's numbers from row `first` on, and `place`, the first row with it: less than 0 and `first` where all
+## are nan, or none is there. On a GPU `sizes` and `places` are in local memory.
+<%def name="largest(memory, gpu, column, first)">\
+                    RV most = -1;
+                    JV at = (JV)(${first});
+                    ROWS(i, ${first}) {
+                        const int n = COUNT(i);
+                        const F y = LOAD(&${column} + i, n);
+                        const RV size = SIZE(y);
+                        const JV larger = size > most && IDS < (JV)(n);
+                        most = larger ? size : most;
+                        at = larger ? (JV)(i) + IDS : at;
+                    }
+% if memory.lanes > 1:
+                    R one = -1;
+                    I place = ${first};
+                    for (int s = 0; s < V; ++s)
+                        if (most[s] > one || (most[s] == one && at[s] < place)) one = most[s], place = at[s];
+% else:
+                    R one = most;
+                    I place = at;
+% endif
+% if gpu:
+                    sizes[LANE] = one;
+                    places[LANE] = place;
+                    SYNC;
+                    for (int s = 0; s < LANES; ++s)
+                        if (sizes[s] > one || (sizes[s] == one && places[s] < place)) one = sizes[s], place = places[s];
+                    SYNC;
+% endif
+</%def>\

@@ -82,33 +82,8 @@ __kernel void ${fn}(__global T *a, __global int *info\
                 I best = j;
                 if (exchanged) {
                     const int kept = isnan(SIZE(P(j, j)));  // nothing is larger than nan: as in BLAS
-                    RV most = -1;
-                    JV at = (JV)(j);
-                    ROWS(i, j) {
-                        const int n = COUNT(i);
-                        const F y = LOAD(&P(i, j), n);
-                        const RV size = SIZE(y);
-                        const JV larger = size > most && IDS < (JV)(n);
-                        most = larger ? size : most;
-                        at = larger ? (JV)(i) + IDS : at;
-                    }
-% if memory.lanes > 1:
-                    R one = -1;
-                    for (int s = 0; s < V; ++s)
-                        if (most[s] > one || (most[s] == one && at[s] < best)) one = most[s], best = at[s];
-% else:
-                    R one = most;
-                    best = at;
-% endif
-% if gpu:
-                    sizes[LANE] = one;
-                    places[LANE] = best;
-                    SYNC;
-                    for (int s = 0; s < LANES; ++s)
-                        if (sizes[s] > one || (sizes[s] == one && places[s] < best)) one = sizes[s], best = places[s];
-                    SYNC;
-% endif
-                    if (kept) best = j;
+${numbers.largest(memory, gpu, 'P(0, j)', 'j')}\
+                    if (!kept) best = place;
                     if (best != j)
                         for (I c = LANE; c < width; c += LANES) {
                             const T held = P(j, c);

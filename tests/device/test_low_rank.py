@@ -18,7 +18,6 @@ def _symmetric(n: int, dtype: str, hermitian: bool, hollow: bool) -> np.ndarray:
     return a
 
 
-@pytest.mark.lapack
 @pytest.mark.parametrize("hermitian", [False, True])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_ldl_solves(dtype: str, hermitian: bool) -> None:
@@ -34,7 +33,6 @@ def test_ldl_solves(dtype: str, hermitian: bool) -> None:
         close((A @ x - B).abs().max(), 0.0, 1e-10)
 
 
-@pytest.mark.lapack
 def test_ldl_of_a_positive_matrix_is_cholesky_with_a_diagonal() -> None:
     A = ct.eye(3) + 1
     LD, pivots, info = ct.linalg.ldl_factor_ex(A)

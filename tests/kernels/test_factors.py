@@ -374,3 +374,42 @@ def test_least_squares(kind: str) -> None:
     wide = linalg.lstsq(torch.ones(3, 1, 1) + torch.eye(4), torch.ones(4, 2))
     assert wide.solution.shape == (3, 4, 2)
     assert wide.rank.tolist() == [4] * 3
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_ldl(kind: str, hermitian: bool) -> None:
+    """A is what its factors say, in any layout; zeros and small numbers on the diagonal ask for blocks of two rows."""
+    for (count, n), size in itertools.product(SIZES, (1, 1e-2, 0)):
+        a = data(count, n, n, dtype=kind)
+        a = a + (dagger(a) if hermitian else a.swapaxes(1, 2))
+        a[:, range(n), range(n)] = np.float32(size) * a[:, range(n), range(n)].real + (n == 1)
+        b = data(count, n, 5, seed=2, dtype=kind)
+        for x, y in zip(laid_out(a), laid_out(b), strict=True):
+            packed, pivots, info = linalg.ldl_factor_ex(x, hermitian=hermitian)
+            assert not info.any() and not packed.triu(1).any()
+            assert n == 1 or size or (pivots < 0).any()
+            found = linalg.ldl_solve(packed, pivots, y, hermitian=hermitian)
+            rest = (a @ found.numpy(force=True) - b) / (np.abs(a).max() * found.abs().max().item())
+            assert np.abs(rest).max() < 1e-6 * n
+    solved = linalg.ldl_solve(packed[:1], pivots[:1].long(), y, hermitian=hermitian)
+    alone = linalg.ldl_solve(packed[0].mT.contiguous().mT, pivots[0], y[1], hermitian=hermitian)
+    np.testing.assert_array_equal(solved[1].numpy(force=True), alone.numpy(force=True))
+
+
+def test_ldl_of_what_has_no_factors() -> None:
+    nan = float("nan")
+    a = torch.tensor([[[0.0, 0.0], [0.0, 2.0]], [[nan, 1.0], [1.0, 2.0]], [[1.0, 2.0], [2.0, 4.0]]])
+    _, pivots, info = linalg.ldl_factor_ex(a)
+    assert pivots.tolist() == [[1, 2], [1, 2], [2, 2]]
+    assert info.tolist() == [1, 1, 2]
+    with pytest.raises(RuntimeError, match="a zero pivot at 2"):
+        linalg.ldl_factor_ex(a, check_errors=True)
+    with pytest.raises(RuntimeError, match="pivots out of range"):
+        linalg.ldl_solve(a, torch.tensor([[1, 3]] * 3), a)
+    for shape in ((0, 0), (2, 0, 0), (0, 3, 3)):
+        packed, pivots = linalg.ldl_factor(torch.zeros(*shape))
+        assert packed.shape == shape and pivots.shape == shape[:-1]
+        assert linalg.ldl_solve(packed, pivots, torch.zeros(shape)).shape == shape
+    packed, pivots = linalg.ldl_factor(torch.empty(2, 40, 40, device="meta"))
+    assert linalg.ldl_solve(packed, pivots, packed).shape == (2, 40, 40)

@@ -38,13 +38,13 @@ def by_columns(stored: Tensor) -> Tensor:
     )
 
 
-def _stored(x: Operand, batch: Sequence[int], backend: Backend) -> Tensor:
+def as_stored(x: Operand, batch: Sequence[int], backend: Backend) -> Tensor:
     """Wrap what `parts.by_columns` made, as it lies in memory."""
     _, m, n = x.shape
     return core.result(x._replace(shape=(*batch, n, m)), backend.device)
 
 
-def _flat(backend: Backend, x: Operand) -> Operand:
+def flattened(backend: Backend, x: Operand) -> Operand:
     """View matrices (…, m, n) as [count, m, n]; a copy where their batch dims cannot be one."""
     *batch, m, n = x.shape
     sizes, (strides,) = layouts.merge(tuple(batch), (x.strides[:-2],))
@@ -56,7 +56,7 @@ def _flat(backend: Backend, x: Operand) -> Operand:
     return x._replace(shape=(*sizes, m, n), strides=(*strides, *x.strides[-2:]))
 
 
-def _column(x: Operand) -> Operand:
+def as_column(x: Operand) -> Operand:
     """View vectors (…, n) as matrices (…, n, 1)."""
     return x._replace(shape=(*x.shape, 1), strides=(*x.strides, 0))
 
@@ -73,7 +73,7 @@ def _lu(xs: Sequence[Tensor], exchanged: bool) -> list[Tensor]:
         a, pivots, info = _factorized(backend, x, exchanged)
     dev = xs[0].device
     return [
-        _stored(a, batch, backend),
+        as_stored(a, batch, backend),
         core.result(pivots._replace(shape=(*batch, min(m, n))), dev),
         core.result(info._replace(shape=tuple(batch)), dev),
     ]
@@ -108,7 +108,7 @@ def _cholesky(xs: Sequence[Tensor]) -> list[Tensor]:
         info = parts.zeros(backend, dtypes.int32, (a.shape[0],))
         cholesky_family.cholesky(backend, a, info)
     batch = x.shape[:-2]
-    return [_stored(a, batch, backend), core.result(info._replace(shape=batch), xs[0].device)]
+    return [as_stored(a, batch, backend), core.result(info._replace(shape=batch), xs[0].device)]
 
 
 @at_once
@@ -151,16 +151,16 @@ def _substituted(
     backend, (a, b, *pivots) = _operands(xs)
     batch = b.shape[:-2]
     with backend.lock:
-        made, a = parts.by_columns(backend, b), _flat(backend, a)
+        made, a = parts.by_columns(backend, b), flattened(backend, a)
         x = parts.transposed(made) if right else made
-        rows = _flat(backend, _column(pivots[0])) if pivots else x
+        rows = flattened(backend, as_column(pivots[0])) if pivots else x
         n = x.shape[1]
         if exchanged == "before":
             lu_family.exchange(backend, x, rows, 0, n)
         _go_through(backend, a, x, steps)
         if exchanged == "after":
             lu_family.exchange(backend, x, rows, 0, n, backwards=True)
-    return [_stored(made, batch, backend)]
+    return [as_stored(made, batch, backend)]
 
 
 def _solved(
@@ -172,14 +172,14 @@ def _solved(
     right: bool = False,
 ) -> Tensor:
     """Return the solutions as they are stored: the transposes of what is by columns."""
-    given, n = _alike(A, B), A.shape[-1]
+    given, n = alike(A, B), A.shape[-1]
     if pivots is not None:
         with unrecorded():
             given.append(pivots.contiguous().expand(*given[1].shape[:-2], n))
     return _substituted(given, steps, exchanged, right)[0]
 
 
-def _alike(A: Tensor, B: Tensor) -> list[Tensor]:
+def alike(A: Tensor, B: Tensor) -> list[Tensor]:
     """Expand matrices to the same leading dims, for what reads memory."""
     if A.shape[:-2] == B.shape[:-2]:
         return [A, B]
@@ -231,15 +231,15 @@ def _inverted(xs: Sequence[Tensor], steps: tuple[Step, ...]) -> list[Tensor]:
     backend, (a, *pivots) = _operands(xs)
     *batch, n, _ = a.shape
     with backend.lock:
-        a = _flat(backend, a)
+        a = flattened(backend, a)
         made = parts.identity(backend, a.dtype, a.shape[0], n, n)
         (turned, conjugate, _, unit), *others = steps
         invert(backend, parts.transposed(a) if turned else a, made, unit=unit, conjugate=conjugate)
         _go_through(backend, a, made, others)
         if pivots:
-            columns, rows = parts.transposed(made), _flat(backend, _column(pivots[0]))
+            columns, rows = parts.transposed(made), flattened(backend, as_column(pivots[0]))
             lu_family.exchange(backend, columns, rows, 0, n, backwards=True)
-    return [_stored(made, batch, backend)]
+    return [as_stored(made, batch, backend)]
 
 
 @at_once
@@ -287,7 +287,7 @@ def _exchanged(xs: Sequence[Tensor]) -> list[Tensor]:
     backend, (pivots, rows) = _operands(xs)
     batch, k = pivots.shape[:-1], pivots.shape[-1]
     with backend.lock:
-        x, flat = parts.by_columns(backend, _column(rows)), _flat(backend, _column(pivots))
+        x, flat = parts.by_columns(backend, as_column(rows)), flattened(backend, as_column(pivots))
         lu_family.exchange(backend, x, flat, 0, k)
     return [core.result(x._replace(shape=(*batch, x.shape[1])), xs[0].device)]
 
@@ -337,13 +337,13 @@ def _qr(xs: Sequence[Tensor], columns: int | None) -> list[Tensor]:
         tau = empty(backend, x.dtype, (count, k))
         blocks = qr_family.qr(backend, a, v, tau)
         found = [
-            _stored(a, batch, backend),
+            as_stored(a, batch, backend),
             core.result(tau._replace(shape=(*batch, k)), xs[0].device),
         ]
         if columns is not None:
             q = parts.identity(backend, x.dtype, count, m, columns)
             qr_family.first_columns(backend, blocks, q)
-            found.append(_stored(q, batch, backend))
+            found.append(as_stored(q, batch, backend))
     return found
 
 
@@ -385,7 +385,7 @@ def _reflected(xs: Sequence[Tensor], adjoint: bool, columns: int) -> list[Tensor
         else:
             x = parts.identity(backend, v.dtype, vectors.shape[0], m, columns)
             qr_family.first_columns(backend, blocks, x)
-    return [_stored(x, batch, backend)]
+    return [as_stored(x, batch, backend)]
 
 
 @at_once
@@ -432,7 +432,7 @@ def _least_squares(xs: Sequence[Tensor], wide: bool) -> list[Tensor]:
             made = parts.by_columns(backend, b)
             qr_family.multiply(backend, blocks, made, adjoint=True)
             solve(backend, r, parts.part(made, (0, n), (0, k)), upper=True)
-    return [_stored(made, batch, backend), _stored(a, batch, backend)]
+    return [as_stored(made, batch, backend), as_stored(a, batch, backend)]
 
 
 @at_once
@@ -449,7 +449,7 @@ def least_squares(A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
 
     Returns X (…, n, k), and the sums (…, k) of squares that are left, 0 where A is not longer than wide.
     """
-    x, left = _minimised(_alike(A, B))
+    x, left = _minimised(alike(A, B))
     return by_columns(x), left
 
 
@@ -489,7 +489,7 @@ def least_squares_if_certain(
     A: Tensor, B: Tensor, rcond: float | None
 ) -> tuple[Tensor, Tensor] | None:
     """Return X as `least_squares` and the ranks (…) where beyond doubt no ratio of singular values is as small as `rcond`; else None."""
-    x, ranks, certain, *sizes = _minimised_if_certain(_alike(A, B), rcond)
+    x, ranks, certain, *sizes = _minimised_if_certain(alike(A, B), rcond)
     if certain.is_meta or not (certain or _certain(sizes, least_ratio(A, rcond))[0]):
         return None
     return by_columns(x), ranks

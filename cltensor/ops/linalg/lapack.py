@@ -1,4 +1,4 @@
-"""What still runs on the host, in numpy's LAPACK, batch by batch, counted as `host_ops`: eigenvalues of matrices that are not Hermitian, and LDL.
+"""What still runs on the host, in numpy's LAPACK, batch by batch, counted as `host_ops`: eigenvalues of matrices that are not Hermitian.
 
 Owns moving matrices there and back. They come back column by column in memory, as LAPACK leaves them.
 """

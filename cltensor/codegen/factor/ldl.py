@@ -1,0 +1,61 @@
+"""The factorization A = P L D L^T P^T of symmetric or Hermitian matrices by Bunch and Kaufman's pivoting, in place, and systems solved with it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ..operand import Operand
+from .parts import launch
+
+if TYPE_CHECKING:
+    from ...runtime import Backend
+
+_ALPHA = (1 + math.sqrt(17)) / 8  # keeps the growth of elements smallest
+_COLUMNS = 4  # of right-hand sides that are solved for together
+
+
+def ldl(backend: Backend, a: Operand, pivots: Operand, info: Operand, hermitian: bool) -> None:
+    """Overwrite A [count, n, n], by columns, by L below the diagonal, D on it and, where a pivot is negative, in 2 x 2 blocks; and zeros.
+
+    `pivots` [count, n], int32: row i, or the second one of a block, changed places with row |pivots[i]| - 1. `info` [count]: the number
+    of the first block that is zero, 0 if none is. Of A the lower triangle is read.
+    """
+    if not a.nbytes:
+        return
+    count, n, _ = a.shape
+    conjugated = hermitian and a.dtype.is_complex
+    launch(
+        backend,
+        "ldl",
+        "ldl_hermitian" if conjugated else "ldl",
+        [a.buffer, info.buffer, pivots.buffer],
+        [count, n, a.offset, a.strides[0], a.strides[2], pivots.offset, pivots.strides[0]],
+        (a, pivots),
+        count,
+        2 * a.nbytes,
+        conjugated=conjugated,
+        alpha=_ALPHA,
+    )
+
+
+def ldl_solve(backend: Backend, a: Operand, pivots: Operand, x: Operand, hermitian: bool) -> None:
+    """Overwrite X [count, n, k], by columns, by A^-1 X, given what `ldl` makes of A; a column stride of A, and one of X, is 1."""
+    if not x.nbytes:
+        return
+    count, n, k = x.shape
+    conjugated = hermitian and a.dtype.is_complex
+    launch(
+        backend,
+        "ldl_solve",
+        "ldl_solve_hermitian" if conjugated else "ldl_solve",
+        [a.buffer, pivots.buffer, x.buffer],
+        [
+            *(count, n, k, a.offset, a.strides[0], a.strides[2]),
+            *(pivots.offset, pivots.strides[0], x.offset, x.strides[0], x.strides[2]),
+        ],
+        (x, a, pivots),
+        count * -(-k // _COLUMNS),
+        a.nbytes + 2 * x.nbytes,
+        conjugated=conjugated,
+    )
