@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -338,6 +339,29 @@ def test_new_sizes_build_nothing(backend: Any) -> None:
     run(120, 100, 70)
     run(99, 77, 60)
     assert STATS.builds + STATS.disk_hits == builds
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_complex_products_of_any_layout(backend: Any, schedule: str) -> None:
+    """Conjugated or not, added to what is there, written to any place; what is repeated over a batch is prepared once."""
+    rng = np.random.default_rng(3)
+    for m, n, k in ((5, 3, 7), (1, 20, 33), (20, 1, 33), (19, 34, 1), (3, 5, 0)):
+        for a, b in itertools.product(
+            *(layouts(rng, s, "complex64").values() for s in ((m, k), (k, n)))
+        ):
+            for c in layouts(rng, (m, n), "complex64").values():
+                turns, out = (rng.random() < 0.5, rng.random() < 0.5), put(backend, c)
+                first, second = (x.conj() if t else x for x, t in zip((a, b), turns, strict=True))
+                gemm.matmul(
+                    backend, put(backend, a), put(backend, b), out, alpha=-2, beta=0.5, bias=out, conjugated=turns, schedule=schedule
+                )  # fmt: skip
+                check(get(backend, out), -2 * first, second, 2e-6, 0.5 * c)
+    a, b = rand(rng, (2, 3, 4, 5), "complex64"), rand(rng, (3, 5, 6), "complex64")
+    whole = Operand(*put(backend, b)[:2], (2, 3, 5, 6), (0, 30, 6, 1))
+    check(get(backend, gemm.matmul(backend, put(backend, a), whole, schedule=schedule)), a, b, 1e-6)
+    turned = put(backend, np.ascontiguousarray(a.swapaxes(0, 1)))
+    turned = turned._replace(shape=a.shape, strides=(20, 40, 5, 1))
+    check(get(backend, gemm.matmul(backend, turned, whole, schedule=schedule)), a, b, 1e-6)
 
 
 def test_complex_scalars_are_refused(backend: Any) -> None:

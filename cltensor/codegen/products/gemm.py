@@ -8,11 +8,13 @@ Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (gemm_lanes.py: a
 CPU small matrices in batches go to gemm_small.py, many rows with a few columns to gemm_tall.py, long rows with a few vectors to gemm_few.py, few rows with few columns
 over a long K to gemm_gram.py, bfloat16 to gemm_amx.py where the processor multiplies tiles, products with one row or column to gemv.py when
 the matrix has an adjacent dim. On a GPU what sums few numbers goes to gemm_tiny.py, one row or column to gemv_lanes.py, what is thin or small to gemm_sliced.py,
-16-bit floats, and float64 that fills the device, to gemm_mma.py where the device has matrix units that it knows.
+16-bit floats, and float64 that fills the device, to gemm_mma.py where the device has matrix units that it knows. Complex products become real ones
+(gemm_complex.py).
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ from ...layouts import collapse, contiguous_strides, numel
 from ..operand import Operand
 from . import (
     gemm_amx,
+    gemm_complex,
     gemm_cpu,
     gemm_few,
     gemm_gram,
@@ -80,7 +83,8 @@ def matmul(
     if beta == 0:
         bias = None
     if a.dtype.is_complex:
-        _complex(backend, a, b, out, alpha, beta, bias, conjugated, schedule)
+        multiply = functools.partial(matmul, schedule=schedule)
+        gemm_complex.multiply(backend, a, b, out, alpha, beta, bias, conjugated, multiply)
         return out
     sides = [a, b, out] if bias is None else [a, b, out, bias]
     if not batch:
@@ -208,49 +212,6 @@ def _product(
         alpha,
         beta,
     )
-
-
-def _complex(
-    backend: Backend,
-    a: Operand,
-    b: Operand,
-    out: Operand,
-    alpha: float,
-    beta: float,
-    bias: Operand | None,
-    conjugated: tuple[bool, bool],
-    schedule: str | None,
-) -> None:
-    """Four real products over the components, which lie at twice the stride."""
-    if isinstance(alpha, complex) or isinstance(beta, complex):
-        if complex(alpha).imag or complex(beta).imag:
-            raise ValueError("matmul: alpha and beta of a complex product must be real")
-        alpha, beta = complex(alpha).real, complex(beta).real
-    real = a.dtype.to_real()
-
-    def part(v: Operand, which: int) -> Operand:
-        return Operand(
-            v.buffer, real, v.shape, tuple(2 * s for s in v.strides), 2 * v.offset + which
-        )
-
-    # The real part, then the imaginary part: each the sum of two products of parts (0: real, 1: imaginary).
-    for which, products in enumerate((((0, 0), (1, 1)), ((0, 1), (1, 0)))):
-        c = part(out, which)
-        d, scale = (None, 0.0) if bias is None else (part(bias, which), beta)
-        for i, j in products:
-            turns = (i and conjugated[0]) + (j and conjugated[1]) + (i and j)
-            factor = -alpha if turns % 2 else alpha
-            matmul(
-                backend,
-                part(a, i),
-                part(b, j),
-                c,
-                alpha=factor,
-                beta=scale,
-                bias=d,
-                schedule=schedule,
-            )
-            d, scale = c, 1.0
 
 
 def _run(
