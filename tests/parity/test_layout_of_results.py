@@ -164,3 +164,28 @@ def test_images_of_one_channel_row_or_column(line: str, shape: tuple[int, ...]) 
     program = f"(lambda z, F: (lambda y: (y, {grad}))((lambda x: {line})(z)))({images}, torch.nn.functional)"
     found, expected = evaluate(program, {"x": data(*shape)})
     assert_same_outcome(found, expected, 1e-4)
+
+
+ATTENTION = """
+x
+x.transpose(1, 2).contiguous().transpose(1, 2)
+x.permute(2, 0, 1, 3).contiguous().permute(1, 2, 0, 3)
+x.transpose(2, 3).contiguous().transpose(2, 3)
+x[:1].expand(2, -1, -1, -1)
+torch.cat([x, x], 3).split(8, 3)[1]
+x.transpose(1, 2).contiguous().transpose(1, 2)[0]
+x[:, :1]
+x[:, :, :1]
+"""
+
+
+@pytest.mark.parametrize(
+    "more", ["q, q", "q, q[..., :5]", "q, q, q @ q.mT", "q, q, enable_gqa=True"]
+)
+@pytest.mark.parametrize("line", lines(ATTENTION))
+def test_attention_lies_as_its_queries_do(line: str, more: str) -> None:
+    if "gqa" in more:
+        more = more.replace("q, q", "q[..., :1, :, :], q[..., :1, :, :]")
+    program = f"(lambda q, F: F.scaled_dot_product_attention(q, {more}).stride())({line}, torch.nn.functional)"
+    found, expected = evaluate(program, {"x": data(2, 4, 6, 8)})
+    assert_same_outcome(found, expected)

@@ -15,7 +15,7 @@ from ...layouts import contiguous_strides, numel
 from ..operand import Operand
 from ..products.product import WIDE, accumulator
 from . import cpu, gpu
-from .asked import Attention, result
+from .asked import Attention, result_like, slope
 
 if TYPE_CHECKING:
     from ...dtypes import dtype
@@ -47,16 +47,17 @@ def forward(
     mask: Operand | None,
     causal: bool,
     scale: float,
+    as_queries: bool = False,
     *,
     schedule: str | None = None,
 ) -> tuple[Operand, Operand]:
     """Compute (out, lse) for q [B, B', B'', L, E], k [..., S, E], v [..., S, Ev], mask [..., L, S] (bool or float).
 
-    `out` has q's dtype and lies with the rows outside the last two batch dims, as attention heads are wanted next; `lse` is
-    dense, of the accumulating type. `schedule` is "cpu" or "gpu"; by default the device decides.
+    `out` has q's dtype and is dense, with q's order of dims where it is to lie `as_queries`; `lse` is dense, of the
+    accumulating type. `schedule` is "cpu" or "gpu"; by default the device decides.
     """
     by_threads = backend.info.kind == "cpu" if schedule is None else schedule == "cpu"
-    out = result(backend, q, q.dtype, v.shape[-1])
+    out = result_like(backend, q, q.dtype, v.shape[-1], as_queries)
     wide = WIDE[accumulator(q.dtype)]
     shape = q.shape[:-1]
     lse = Operand(
@@ -90,9 +91,9 @@ def backward(
     by_threads = backend.info.kind == "cpu" if schedule is None else schedule == "cpu"
     wide = WIDE[accumulator(q.dtype)]
     made = (
-        result(backend, q, wide, q.shape[-1], q.shape[:-2]),
-        result(backend, k, wide, k.shape[-1], q.shape[:-2]),
-        result(backend, v, wide, v.shape[-1], q.shape[:-2]),
+        slope(backend, q, wide, q.shape[-1], q.shape[:-2]),
+        slope(backend, k, wide, k.shape[-1], q.shape[:-2]),
+        slope(backend, v, wide, v.shape[-1], q.shape[:-2]),
     )
     asked = Attention(q, k, v, mask, causal, scale)
     known = {"g": g, "lse": lse, "delta": delta}

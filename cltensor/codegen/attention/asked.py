@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ... import dtypes
-from ...layouts import contiguous_strides, numel
+from ...layouts import contiguous_strides, numel, preserve_strides
 from ..operand import Operand
 from ..products.product import LONG, Access, access_variables, accumulator, ceil_div
 from ..source import include
@@ -55,13 +55,18 @@ class Attention(NamedTuple):
         return f"attention_{kind}_{self.q.dtype.code}{of}"
 
 
-def result(
-    backend: Backend, like: Operand, dt: dtype, cols: int, batch: tuple[int, ...] | None = None
-) -> Operand:
-    """Allocate rows for an operand: dense where it is, else with the rows outside the heads."""
-    shape = (*(like.shape[:-2] if batch is None else batch), like.shape[-2], cols)
+def result_like(backend: Backend, like: Operand, dt: dtype, cols: int, as_it: bool) -> Operand:
+    """Allocate rows for the queries: ordered as these, or dense."""
+    shape = (*like.shape[:-1], cols)
+    strides = preserve_strides(shape, like.strides) if as_it else contiguous_strides(shape)
+    return Operand(backend.alloc(numel(shape) * dt.itemsize), dt, shape, strides)
+
+
+def slope(backend: Backend, like: Operand, dt: dtype, cols: int, batch: tuple[int, ...]) -> Operand:
+    """Allocate rows for an operand's gradient: dense where it is, else with the rows outside the heads."""
+    shape = (*batch, like.shape[-2], cols)
     buffer = backend.alloc(numel(shape) * dt.itemsize)
-    if batch is not None and _straight(like):
+    if _straight(like):
         return Operand(buffer, dt, shape, contiguous_strides(shape))
     heads = next((d for d in (1, 2) if shape[d - 1] != 1), 2)
     rows, inner = shape[3], shape[heads:3]

@@ -56,14 +56,17 @@ def scaled_dot_product_attention(
         raise RuntimeError(
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
         )
+    # As torch's kernel lies, where that takes the operands; else dense.
+    lies = query.ndim == 4 and query.shape[-1] == value.shape[-1]
+    lies = lies and query.stride(-1) == key.stride(-1) == value.stride(-1) == 1
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
     if enable_gqa:
         _check_groups(query, key, value)
         if key.shape[-3] == value.shape[-3] != query.shape[-3]:
-            return _grouped(query, key, value, attn_mask, dropout_p, is_causal, scale)
+            return _grouped(query, key, value, attn_mask, dropout_p, is_causal, scale, lies)
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
-    return _attend(query, key, value, attn_mask, dropout_p, is_causal, scale)
+    return _attend(query, key, value, attn_mask, dropout_p, is_causal, scale, lies)
 
 
 def _check(
@@ -124,6 +127,7 @@ def _grouped(
     dropout_p: float,
     causal: bool,
     scale: float,
+    as_query: bool,
 ) -> Tensor:
     """Give heads of key and value a dim of the query heads that share them, of stride 0."""
     heads, groups = key.shape[-3], query.shape[-3] // key.shape[-3]
@@ -137,6 +141,7 @@ def _grouped(
         dropout_p,
         causal,
         scale,
+        as_query,
     )
     return out.flatten(-4, -3)
 
@@ -149,13 +154,14 @@ def _attend(
     dropout_p: float,
     causal: bool,
     scale: float,
+    as_query: bool,
 ) -> Tensor:
     shapes = _shapes(query, key, value, mask)
     plain = dropout_p == 0 and not (mask is not None and graph.needs_grad(mask))
     if plain and shapes is not None:
         backend = get_backend(query.device)
         if kernels.takes(backend, query.dtype, *shapes):
-            return _fused(query, key, value, mask, causal, scale, shapes)
+            return _fused(query, key, value, mask, causal, scale, shapes, as_query)
     return _composed(query, key, value, mask, dropout_p, causal, scale)
 
 
@@ -221,11 +227,12 @@ def _fused(
     causal: bool,
     scale: float,
     shapes: tuple,
+    as_query: bool,
 ) -> Tensor:
     operands = [query, key, value]
     if mask is not None:
         operands.append(mask)
-    result, lse = _attended(operands, causal, scale, Sizes(shapes))
+    result, lse = _attended(operands, causal, scale, Sizes(shapes), as_query)
     if graph.needs_grad(query, key, value):
         saved = {"query": query, "key": key, "value": value, "attn_mask": mask, "output": result}
         saved |= {"logsumexp": lse}
@@ -236,13 +243,13 @@ def _fused(
 
 @Replayed.of_memory
 def _attended(
-    operands: Sequence[Tensor], causal: bool, scale: float, shapes: tuple
+    operands: Sequence[Tensor], causal: bool, scale: float, shapes: tuple, as_query: bool
 ) -> list[Tensor]:
     """The result and the logarithms of the rows' sums of exponentials."""
     batch, length, _, _, depth = shapes
     query, key, value, *mask = operands
     q, k, v, seen = _operands(query, key, value, mask[0] if mask else None, shapes)
-    out, lse = kernels.forward(get_backend(query.device), q, k, v, seen, causal, scale)
+    out, lse = kernels.forward(get_backend(query.device), q, k, v, seen, causal, scale, as_query)
     return [
         _tensor(out, (*batch, length, depth), query.device),
         _tensor(lse, (*batch, length), query.device),
