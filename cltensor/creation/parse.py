@@ -81,6 +81,8 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
         array = np.array(plain)
     except (ValueError, OverflowError) as error:
         raise ValueError(str(error)) from None
+    if array.dtype.kind == "f" and _whole(plain):  # numpy's type for int64 beside uint64
+        array = np.array(plain, object)
     array = _numbers(array, dt)
     if array.dtype == object:
         bad = next((v for v in array.reshape(-1) if not isinstance(v, int | float | complex)), None)
@@ -106,14 +108,34 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
     return array, dt
 
 
+def _whole(data: Any) -> bool:
+    """Tell whether nested sequences hold integers alone."""
+    if isinstance(data, list | tuple):
+        return all(map(_whole, data))
+    return isinstance(data, int)
+
+
 def _numbers(array: np.ndarray, dt: DType | None) -> np.ndarray:
     """Integers beyond int64, which numpy keeps as objects or uint64, as what the dtype takes; ValueError if it takes none."""
+    if dt is dtypes.uint64 and array.dtype.kind in "iu":
+        return _unsigned(array)
     kinds = set(map(type, array.flat)) if array.dtype == object else {int}
-    if array.dtype.kind not in "Ou" or not kinds <= {int, float, bool} or dt is dtypes.uint64:
+    if array.dtype.kind not in "Ou" or not kinds <= {int, float, bool}:
         return array
+    if dt is dtypes.uint64:
+        return _unsigned(array)
     if dt.category == 1 if dt is not None else float not in kinds:
         raise ValueError("Overflow when unpacking long long")
     return array != 0 if dt is dtypes.bool else array.astype(np.float64)
+
+
+def _unsigned(array: np.ndarray) -> np.ndarray:
+    """Integers as uint64; torch's OverflowError for those that are none."""
+    if array.min() < 0:
+        raise OverflowError("can't convert negative int to unsigned")
+    if array.max() >= 1 << 64:
+        raise OverflowError("int too big to convert")
+    return array.astype(np.uint64)
 
 
 def _check_fits(array: np.ndarray, dt: DType) -> None:

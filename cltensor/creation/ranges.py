@@ -14,6 +14,7 @@ from ..dtypes import dtype as DType
 from ..lazy import Expr, Scalar
 from ..ops import core
 from ..ops.row import FUNCTIONS
+from ..ops.values import check_value
 from ..runtime import device, get_backend
 from ..size import Size
 from ..tensor import Tensor
@@ -93,6 +94,11 @@ def arange(
     if made.category in (0, 3):
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{made.scalar_name}'")
     _check_step(start, end, step)
+    if made is dtypes.int64:
+        for v in (start, end, step):
+            check_value(v, made)
+    elif whole and made.category == 2 and max(map(abs, (start, end, step))) >= 1 << 53:
+        start, end, step = float(start), float(end), float(step)
     if made in (dtypes.int64, dtypes.uint64):  # of the others a count is one of the numbers given
         start, end, step = int(start), int(end), int(step)
         if step == 0:
@@ -181,6 +187,8 @@ def _spaced(start: Any, end: Any, steps: Any, dt: DType, dev: device, function: 
         return FUNCTIONS["complex"](real, imag)
     whole, inner = dt.category == 1, _real(dev)
     if whole:
+        for v in (start, end):
+            check_value(v, dt)
         start, end = int(start), int(end)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     numbers = [start, end, step, max(steps // 2, 1), steps - 1]

@@ -69,6 +69,8 @@ def _operands(name: str, input: Any, other: Any, alpha: Any) -> tuple:
             raise RuntimeError(
                 "For non-complex input tensors, argument alpha must not be a complex number."
             )
+    if not abs(alpha) <= 127:
+        check_value(alpha, core.result_type((input, other)))
     return input, other, alpha
 
 

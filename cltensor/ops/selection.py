@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,13 @@ def _bound(input: Tensor, bound: Any) -> Any:
     return number("clamp", "bound", bound)
 
 
+def _check_numbers(result: Sequence[Any], numbers: Sequence[Any]) -> None:
+    """Raise torch's error for a number that the joint dtype of the operands `result` cannot hold; small ones fit all."""
+    for v in numbers:
+        if v.__class__ in NUMBERS and not (abs(v) <= 127):
+            check_value(v, core.result_type(result))
+
+
 def _clamp_call(input: Tensor, min: Any, max: Any) -> tuple[Row, tuple]:
     if not is_tensor(input):
         raise invalid_combination("clamp", (input, min, max))
@@ -151,6 +159,8 @@ def _clamp_call(input: Tensor, min: Any, max: Any) -> tuple[Row, tuple]:
         raise NotImplementedError(
             f"\"clamp{'_min' if max is None else '_max' if min is None else ''}_scalar_cpu\" not implemented for 'Bool'"
         )
+    if not tensors:
+        _check_numbers([x for x in (input, min, max) if x is not None], (min, max))
     tensors = tensors or min != min or max != max  # rows of numbers do not look for NaN
     if max is None:
         return (clamp_low if tensors else clamp_number_low), (input, min)
@@ -176,15 +186,16 @@ def clamp_(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
 METHODS["clamp_"] = METHODS["clip_"] = clamp_
 
 
-def _refuse_number(function: str, input: Any, *others: Any) -> None:
+def _check_bound(function: str, input: Any, bound: Any) -> None:
     if not is_tensor(input):
-        raise invalid_combination(function, (input, *others))
+        raise invalid_combination(function, (input, bound))
+    _check_numbers((input, bound), (bound,))
 
 
 @public()
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """Limit from below."""
-    _refuse_number("clamp_min", input, min)
+    _check_bound("clamp_min", input, min)
     value = clamp_min_row(*normal("clamp_min", ("input", "min"), (input, min)))
     return value if out is None else writes.deliver(value, out, "clamp_min", (input,))
 
@@ -192,7 +203,7 @@ def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
 @public()
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     """Limit from above."""
-    _refuse_number("clamp_max", input, max)
+    _check_bound("clamp_max", input, max)
     value = clamp_max_row(*normal("clamp_max", ("input", "max"), (input, max)))
     return value if out is None else writes.deliver(value, out, "clamp_max", (input,))
 
@@ -236,6 +247,7 @@ def where(
     for name, v in zip(("input", "other"), values, strict=True):
         if not is_tensor(v) and v.__class__ not in NUMBERS:
             raise TypeError(f"where(): argument '{name}' must be Tensor, not {type(v).__name__}")
+    _check_numbers(values, values)
     value = where_row(condition, *values)
     return value if out is None else writes.deliver(value, out, "where", (input, other))
 

@@ -214,6 +214,20 @@ torch.tensor('x')                               ## new(): invalid data type 'str
 torch.tensor([1, 'x'])                          ## invalid data type 'str'
 torch.tensor(object())                          ## Could not infer dtype of object
 torch.tensor(300, dtype=torch.uint8)            ## value cannot be converted to type uint8 without overflow
+torch.tensor([1, 2**63])                        ## Overflow when unpacking long long
+torch.tensor([1, 2**63], dtype=torch.int32)     ## Overflow when unpacking long long
+torch.tensor([1, 2**64], dtype=torch.uint64)    ## int too big to convert
+torch.tensor([-1, 2**63], dtype=torch.uint64)   ## can't convert negative int to unsigned
+torch.tensor(-1, dtype=torch.uint64)            ## can't convert negative int to unsigned
+torch.arange(2**63 - 2, 2**63)                  ## value cannot be converted to type int64_t without overflow
+torch.linspace(0, 300, 4, dtype=torch.uint8)    ## value cannot be converted to type uint8_t without overflow
+k.to(torch.uint8).clamp(max=300)                ## value cannot be converted to type uint8_t without overflow
+k.to(torch.int8).clamp(-129, 3)                 ## value cannot be converted to type int8_t without overflow
+k.to(torch.int8).clamp_max(128)                 ## value cannot be converted to type int8_t without overflow
+k.to(torch.int32).clamp_(-1, 2**31)             ## value cannot be converted to type int without overflow
+a.half().clamp_min(-1e6)                        ## value cannot be converted to type c10::Half without overflow
+k.to(torch.uint8).add(k.to(torch.uint8), alpha=300)  ## value cannot be converted to type uint8_t without overflow
+torch.where(m, k.to(torch.uint8), 300)          ## value cannot be converted to type uint8_t without overflow
 torch.zeros(-1)                                 ## zeros: Dimension size must be non-negative.
 torch.zeros('x')                                ## zeros()
 torch.arange(0, 5, 0)                           ## step must be nonzero

@@ -221,6 +221,14 @@ torch._check("a")
 torch._check_tensor_all(torch.tensor([True, False]))
 torch._check_tensor_all(torch.ones(1))
 torch._assert_async(torch.tensor(0))
+torch.tensor([1, 2**63 + 1], dtype=torch.uint64)
+torch.tensor([1, 2**63], dtype=torch.float64)
+torch.tensor([1, 2**63, 2.5])
+torch.arange(2**63, 2**63 + 2, dtype=torch.float64)
+torch.arange(2**62, 2**62 + 3, dtype=torch.float32)
+torch.ones(2).half().clamp(min=-float("inf"))
+torch.ones(2, dtype=torch.uint8).clamp(-5)
+torch.where(torch.tensor([True]), 2**63, 1.0)
 __import__("pickle").loads(__import__("pickle").dumps(torch.tanh)) is torch.tanh
 __import__("pickle").loads(__import__("pickle").dumps(torch.addmm)) is torch.addmm
 """
