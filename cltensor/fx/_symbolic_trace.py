@@ -369,7 +369,7 @@ _MISSING: Any = object()
 def _annotation(fn: Any, name: str) -> Any:
     """Return the type that a function says; the package's own say it as text, and Any where torch's say nothing."""
     kind = getattr(fn, "__annotations__", {}).get(name)
-    if isinstance(kind, str) and fn.__module__.startswith(f"{_PACKAGE}."):
+    if isinstance(kind, str) and (fn.__module__ or "").startswith(f"{_PACKAGE}."):
         kind = eval(kind, fn.__globals__)
         return None if kind is Any else kind
     return kind

@@ -250,6 +250,7 @@ def compiled(code: PythonCode, place: str) -> Callable[..., Any]:
     import linecache
 
     known = dict(code.globals)
-    exec(compile(code.src, place, "exec"), known)
+    # Types stay types: the text is not to take over that this file has annotations as text.
+    exec(compile(code.src, place, "exec", dont_inherit=True), known)
     linecache.cache[place] = len(code.src), None, code.src.splitlines(keepends=True), place
     return known["forward"]

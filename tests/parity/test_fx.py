@@ -388,3 +388,14 @@ def test_arguments_that_are_objects_annotations_and_names_of_nodes() -> None:
         found.append((str(made[0].graph), str(made[1].graph), made[2].code, names))
         assert made[0](torch.ones(2)).first.tolist() == [2, 2]
     assert found[0] == found[1]
+
+
+def test_annotations_of_graphs_stay_types() -> None:
+    for torch in (ct, th):
+        graph = torch.fx.Graph()
+        x = torch.fx.Proxy(graph.placeholder("x", torch.Tensor))
+        graph.output((x + 1).node, torch.Tensor)
+        module = torch.fx.GraphModule({}, graph)
+        kinds = {"x": torch.Tensor, "return": torch.Tensor}
+        assert module.forward.__annotations__ == kinds
+        assert next(iter(torch.fx.Tracer().trace(module).nodes)).type is torch.Tensor
