@@ -361,6 +361,8 @@ class Tensor(AutogradMixin, Methods):
     ) -> Any:
         from .creation import from_numpy
 
+        if array.dtype == bool:  # as torch, whose oldest versions had no bool
+            array = array.astype(np.uint8)
         return from_numpy(np.atleast_1d(array) if array.ndim == 0 else array).reshape(array.shape)
 
     def _number(self, kind: type, what: str) -> Any:

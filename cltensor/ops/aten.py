@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import core
 from .row import FUNCTIONS, METHODS
+
+# Operators that are named otherwise as methods of tensors.
+_OTHER_NAMES = {
+    "_local_scalar_dense": "item",
+    "_reshape_alias": "as_strided",
+    "_unsafe_view": "reshape",
+    "sym_numel": "numel",
+    "sym_size": "size",
+    "sym_stride": "stride",
+}
 
 
 class Overload:
@@ -33,7 +44,11 @@ class Overload:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function. NotImplementedError where there is none of the name."""
-        function = FUNCTIONS.get(self._name) or METHODS.get(self._name)
+        if self._name == "alias":
+            return METHODS["view_as"](*args, *args)
+        name = _OTHER_NAMES.get(self._name, self._name)
+        function = FUNCTIONS.get(name) or METHODS.get(name)
+        function = function or getattr(core.Registry.tensor, name, None)
         if function is None:
             raise NotImplementedError(f"aten::{self._name}: there is no function of this name")
         return function(*args, **kwargs)

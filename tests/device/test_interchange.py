@@ -281,6 +281,13 @@ def test_an_array_is_an_operand() -> None:
     assert total.tolist() == [2, 6, 8] and t.tolist() == [1, 2, 4]
 
 
+def test_numpys_functions_wrap_what_they_find() -> None:
+    t = torch.tensor([-1.0, 2.0])
+    assert isinstance(np.abs(t), torch.Tensor) and np.abs(t).tolist() == [1, 2]
+    found = np.isnan(t)
+    assert found.dtype is torch.uint8 and found.tolist() == [0, 0]
+
+
 def test_tensors_of_lent_memory() -> None:
     class Lender:
         def __init__(self, array: Any) -> None:

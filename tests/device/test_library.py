@@ -129,6 +129,9 @@ def test_public_functions_by_names_of_operators() -> None:
     assert aten.add.Tensor is aten.add.Tensor
     assert aten.sum.dim_IntList(x, [0]).item() == 2
     assert repr(aten.add.Tensor) == repr(copy.deepcopy(aten.add.Tensor)) == "aten.add.Tensor"
+    y = aten.alias.default(x)
+    assert y is not x and y.data_ptr() == x.data_ptr()
+    assert aten._local_scalar_dense(x[:1]) == aten.item(x[0]) == 1 and aten.sym_size(x, 0) == 2
     with pytest.raises(NotImplementedError, match="aten::not_there"):
         aten.not_there(x)
 

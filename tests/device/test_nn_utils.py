@@ -322,3 +322,61 @@ def test_data_parallel_names_devices_where_there_is_a_gpu() -> None:
     assert net.device_ids == ([0] if ct.cuda.is_available() else [])
     assert list(net.state_dict()) == ["module.weight", "module.bias"]
     assert net(ct.ones(1, 2)).shape == (1, 2)
+
+
+def test_replicas_share_all_but_their_parameters() -> None:
+    module = nn.Sequential(nn.BatchNorm1d(2))
+    replica = module[0]._replicate_for_data_parallel()
+    assert type(replica) is nn.BatchNorm1d and not list(replica.parameters())
+    assert replica.running_mean is module[0].running_mean and replica._is_replica
+    replica._buffers.clear()
+    assert module[0].running_mean is not None and len(list(module.parameters())) == 2
+
+
+def test_unpadded_sequences_are_copies() -> None:
+    x = ct.arange(12.0).reshape(3, 2, 2)
+    first, second = utils.rnn.unpad_sequence(x, ct.tensor([3, 1]))
+    assert first.is_contiguous() and first.tolist() == [[0, 1], [4, 5], [8, 9]]
+    second.zero_()
+    assert x[0, 1].tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_gradients_of_each_sample(batch_first: bool, reduction: str) -> None:
+    from cltensor.nn.utils._per_sample_grad import call_for_per_sample_grads
+
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2, bias=False))
+    net[0].bias.requires_grad_(False)
+    x = ct.tensor(data(5, 2, 3)) if batch_first else ct.tensor(data(2, 5, 3))
+    made = call_for_per_sample_grads(net, batch_first=batch_first, loss_reduction=reduction)(x)
+    close(made, net(x))
+    (made.square().sum() / (5 if reduction == "mean" else 1)).backward()
+    assert not hasattr(net[0].bias, "grad_sample")
+    weights = [net[0].weight, net[2].weight]
+    assert all(w.grad is None and w.grad_sample.is_contiguous() for w in weights)
+    for i, sample in enumerate(x.unbind(0 if batch_first else 1)):
+        for w, g in zip(
+            weights, ct.autograd.grad(net(sample).square().sum(), weights), strict=True
+        ):
+            close(w.grad_sample[i], g)
+    with pytest.raises(RuntimeError, match="accumulates the gradients"):
+        call_for_per_sample_grads(net)
+
+
+def test_what_has_no_gradients_of_samples() -> None:
+    from cltensor.nn.utils._per_sample_grad import call_for_per_sample_grads as per_sample
+
+    net = nn.Bilinear(2, 2, 1)
+    with pytest.raises(RuntimeError, match="to be sum or mean, got no"):
+        per_sample(net, loss_reduction="no")
+    with pytest.raises(RuntimeError, match=r"must be nn\.Module, got int"):
+        per_sample(1)  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="None or an integer, got str"):
+        per_sample(net, batch_size="a")  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="must be positive, got 0"):
+        per_sample(net, batch_size=0)
+    with pytest.raises(RuntimeError, match="with batch size 3 and one with batch size 4"):
+        per_sample(net)(ct.ones(3, 2), ct.ones(4, 2))
+    with pytest.raises(RuntimeError, match="Unable to find a tensor"):
+        per_sample(net)()

@@ -1,4 +1,4 @@
-"""`state_dict` and `load_state_dict`: a module's parameters, buffers and extra state by name, out and in again.
+"""`state_dict` and `load_state_dict`: a module's parameters, buffers and extra state by name, out and in again; copies without them.
 
 Owns the format of names and the words of mismatches. Knows nothing of files: `cltensor.save` writes any dict.
 """
@@ -53,6 +53,17 @@ class Stateful:
     _state_dict_pre_hooks: OrderedDict[int, Any]
     _load_state_dict_pre_hooks: OrderedDict[int, Any]
     _load_state_dict_post_hooks: OrderedDict[int, Any]
+
+    def _replicate_for_data_parallel(self) -> Any:
+        """Copy the module without parameters, as replicas are before they get those of their device."""
+        replica = self.__new__(type(self))
+        replica.__dict__ = self.__dict__ | {
+            "_parameters": {},
+            "_buffers": self._buffers.copy(),
+            "_modules": self._modules.copy(),
+            "_is_replica": True,
+        }
+        return replica
 
     # ------------------------------------------------------------------------------------- out
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ... import creation, dtypes, layouts
+from ...memory_format import contiguous_format
 from ...ops.row import FUNCTIONS
 from ...tensor import Tensor
 
@@ -271,9 +272,10 @@ def pad_sequence(
 def unpad_sequence(
     padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False
 ) -> list[Tensor]:
-    """Split padded sequences into a list of the given lengths."""
+    """Split padded sequences into a list of the given lengths, copies."""
     x = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
-    return [row[:n] for row, n in zip(x.unbind(0), lengths.tolist(), strict=True)]
+    rows = zip(x.unbind(0), lengths.tolist(), strict=True)
+    return [row[:n].clone(memory_format=contiguous_format) for row, n in rows]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
