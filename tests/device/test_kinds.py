@@ -245,3 +245,15 @@ def test_a_tensor_copied_onto_itself_is_left(fresh: None) -> None:
     assert (STATS.launches - before, x._version - version) == (0, 2)
     wide = torch.arange(3.0).expand(2, 3)
     wide[:] = wide
+
+
+def test_what_is_done_with_makes_room_for_what_follows() -> None:
+    """A play takes as many buffers as are needed at the same time: of a 32nd power a result and two for the squares."""
+    pool = torch.zeros(1)._storage.backend.pool
+    for n in (5, 5, 5):
+        a = torch.tensor(np.eye(n) * 2)
+        before = pool.allocations
+        found = torch.linalg.matrix_power(a, 32)
+        taken = pool.allocations - before
+        assert found.tolist() == (np.eye(n) * 2.0**32).tolist()
+    assert taken == 3

@@ -115,39 +115,6 @@ def test_any_layout_is_read_in_place(change: Any) -> None:
     close(x.expand(3, *x.shape).sum(0), 3 * a, 1e-4)
 
 
-def test_of_steps_along_and_across_the_smaller_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cltensor.codegen.reduce import reduction
-
-    taken: list[bool] = []
-    chosen = reduction.along_reduced
-    monkeypatch.setattr(
-        reduction, "along_reduced", lambda *given: taken.append(chosen(*given)) or taken[-1]
-    )
-    a = data(130, 140)
-    x, a = _tensor(a)[::2, ::2], a[::2, ::2]
-    for dim, row in ((0, False), (1, True)):
-        for v, w in ((x, a), (x.t(), a.T)):
-            taken.clear()
-            close(v.sum(dim), w.sum(dim), 1e-4)
-            close(v.argmax(dim), w.argmax(dim))
-            assert set(taken) == {row if v is x else not row}
-
-
-def test_what_runs_across_memory_beside_what_does_not_is_turned_first() -> None:
-    a = data(2, 300, 260)
-    x = _tensor(a)
-    other = x[1, :260].t()[:, :260]
-    close((x[0, :260] - other).sum(0), (a[0, :260] - a[1, :260].T).sum(0), 1e-3)
-    before = STATS.launches
-    found = (x[0, :260] - other).abs().amax(1)
-    assert 2 <= STATS.launches - before <= 3
-    close(found, np.abs(a[0, :260] - a[1, :260].T).max(1))
-    before = STATS.launches
-    found = (x[0, :260].t() - other).amax(0)  # both alike
-    assert STATS.launches - before <= 2
-    close(found, (a[0, :260].T - a[1, :260].T).max(0))
-
-
 @pytest.mark.parametrize(
     ("schedule", "parts", "dtype"),
     [

@@ -1,4 +1,4 @@
-"""Reductions on a CPU: where extremes are beside NaNs, and parts of outputs that are joined."""
+"""Reductions: where extremes are beside NaNs, parts of outputs that are joined, and the order in which memory is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import cltensor as ct
 from cltensor.codegen.reduce import reduction as family
 from cltensor.codegen.reduce.prologue import of_operands
 from cltensor.ops import core
-from cltensor.runtime import get_backend
+from cltensor.runtime import STATS, get_backend
 
 
 def test_a_nan_is_found_wherever_it_is() -> None:
@@ -66,3 +66,34 @@ def test_logsumexp_across_memory_of_values_that_rise(rows: int, dtype: str) -> N
     close(x.logsumexp(0), want, 4 * eps)
     whole = x.log_softmax(0).cpu().numpy().astype(np.float64)
     np.testing.assert_allclose(np.exp(whole).sum(0), 1, rtol=1e3 * eps)
+
+
+def test_of_steps_along_and_across_the_smaller_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[bool] = []
+    chosen = family.along_reduced
+    monkeypatch.setattr(
+        family, "along_reduced", lambda *given: taken.append(chosen(*given)) or taken[-1]
+    )
+    a = data(130, 140)
+    x, a = on_device(a)[::2, ::2], a[::2, ::2]
+    for dim, row in ((0, False), (1, True)):
+        for v, w in ((x, a), (x.t(), a.T)):
+            taken.clear()
+            close(v.sum(dim), w.sum(dim), 1e-4)
+            close(v.argmax(dim), w.argmax(dim))
+            assert set(taken) == {row if v is x else not row}
+
+
+def test_what_runs_across_memory_beside_what_does_not_is_turned_first() -> None:
+    a = data(2, 300, 260)
+    x = on_device(a)
+    other = x[1, :260].t()[:, :260]
+    close((x[0, :260] - other).sum(0), (a[0, :260] - a[1, :260].T).sum(0), 1e-3)
+    before = STATS.launches
+    found = (x[0, :260] - other).abs().amax(1)
+    assert 2 <= STATS.launches - before <= 3
+    close(found, np.abs(a[0, :260] - a[1, :260].T).max(1))
+    before = STATS.launches
+    found = (x[0, :260].t() - other).amax(0)  # both alike
+    assert STATS.launches - before <= 2
+    close(found, (a[0, :260].T - a[1, :260].T).max(0))
