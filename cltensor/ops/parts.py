@@ -196,7 +196,7 @@ def _share(out: Tensor, x: Tensor) -> None:
     dual.share(out, x, lambda t: t.as_strided(shape, strides, t._offset + shift))
 
 
-@public()
+@public(method=False)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Take every index of a dimension."""
     dim = layouts.wrap_dim(dim, input.ndim)
@@ -213,6 +213,14 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
         lambda ctx, *gs: FUNCTIONS["stack"](gs, ctx.dim),
         {"dim": dim},
     )
+
+
+def _unbound(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Form of `unbind` as a method, apart from the function: a class that is asked for the one, which iterating calls, may call the other."""
+    return unbind(self, dim)
+
+
+METHODS["unbind"] = titled(_unbound, "unbind", _unbound.__doc__ or "")
 
 
 def _split_layouts(input: Tensor, dim: int, lengths: Sequence[int]) -> list[layouts.Layout]:

@@ -89,6 +89,21 @@ def test_what_a_class_is_asked_about() -> None:
         assert type(told(1.0) + 1) is torch.Tensor
 
 
+def test_who_is_asked_about_iterating_may_call_the_function() -> None:
+    class Counted(torch.Tensor):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            if func == torch.Tensor.unbind:
+                return torch.unbind(args[0])[::-1]
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = torch.tensor([1.0, 2.0]).as_subclass(Counted)
+    assert [float(v) for v in x] == [2, 1]
+    assert [float(v) for v in torch.unbind(x)] == [1, 2]
+
+
 def test_a_method_of_the_subclass_reaches_its_base() -> None:
     class Own(torch.Tensor):
         def add(self, other: Any) -> Any:

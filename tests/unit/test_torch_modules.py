@@ -44,6 +44,7 @@ def test_switches_are_kept() -> None:
     torch.backends.cuda.enable_flash_sdp(True)
     assert torch.backends.cuda.matmul.allow_tf32 is False
     assert torch.version.cuda is None
+    assert not torch.backends.flags_frozen()
 
 
 def test_the_version_is_that_of_torchs_interface() -> None:
