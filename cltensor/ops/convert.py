@@ -65,14 +65,17 @@ def cast(x: Tensor, dt: dtype) -> Tensor:
     """Convert to another dtype, lazily; of complex numbers, a real dtype keeps the real part, with a warning."""
     if x.dtype.is_complex and dt.category in (1, 2):
         warn_once("Casting complex values to real discards the imaginary part")
-    strides = None if x._contig else formats.strides_like("to", x, None)
-    if strides is None:
-        out = core.compute(IDENTITY, dt, dt, (x,), x.shape, x.device)
-    else:
-        out = core.laid_out(IDENTITY, dt, dt, (x,), x.shape, x.device, strides)
+    out = _copied(x, dt, None if x._contig else formats.strides_like("to", x, None))
     if graph.needs_grad(x):
         graph.record("ToCopyBackward0", (x,), out, _same_gradient)
     return out
+
+
+def _copied(x: Tensor, dt: dtype, strides: tuple[int, ...] | None) -> Tensor:
+    """Copy lazily into dense strides, None being row-major, without history."""
+    if strides is not None:
+        return core.laid_out(IDENTITY, dt, dt, (x,), x.shape, x.device, strides)
+    return core.pending(core.expression(IDENTITY, dt, dt, (x,), x.shape), x.device, x.shape)
 
 
 def transfer(x: Tensor, dev: device) -> Tensor:
@@ -164,15 +167,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 @public()
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """Copy; the order of dims in memory is kept unless a format is asked for."""
-    strides = formats.strides_like("clone", input, memory_format)
-    if strides is not None:
-        out = formats.arranged(input, strides)
-    else:
-        out = core.pending(
-            core.expression(IDENTITY, input.dtype, input.dtype, (input,), input.shape),
-            input.device,
-            input.shape,
-        )
+    out = _copied(input, input.dtype, formats.strides_like("clone", input, memory_format))
     if graph.needs_grad(input):
         if views.inferred((input,)):  # a clone takes part in graphs all the same
             return copy_(out, input)

@@ -42,9 +42,11 @@ def strides_like(function: str, x: Tensor, wanted: Any) -> tuple[int, ...] | Non
     """Return the strides of a new tensor after `x`: in its order of dims unless a format is asked for; None is row-major."""
     if wanted is None or wanted is preserve_format:
         shape = tuple(x.shape)
-        if x._strides == layouts.contiguous_strides(shape):
+        plain = layouts.contiguous_strides(shape)
+        if x._strides == plain:
             return None
-        return layouts.preserve_strides(shape, x._strides)
+        kept = layouts.preserve_strides(shape, x._strides)
+        return None if kept == plain else kept
     return strides(function, wanted, x.shape)
 
 
