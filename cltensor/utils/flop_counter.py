@@ -41,7 +41,8 @@ def _piece(out: Any, kind: str, a: Any, b: Any, *rest: Any) -> Count:
 
 
 def _attention(out: Any, *args: Any) -> Count:
-    batch, length, keys, width, depth = args[-1]
+    *_, shapes, _as_query = args
+    batch, length, keys, width, depth = shapes
     return "_scaled_dot_product_flash_attention", 2 * prod(batch) * length * keys * (width + depth)
 
 
