@@ -14,7 +14,7 @@ ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'))}\
 #define P(i, j) p[(i) + (j) * column]
 #define TIMES(a, b) (-clt_less_one((T)(0), a, b))
 #define OWN(z) ${'fabs(REAL(z))' if conjugated else 'SIZE(z)'}
-#define ALPHA ((R)${alpha})
+#define ALPHA ${alpha}
 #define CLT_WHOLE
 ## L's columns from k on, `size` of them, and the numbers beside take off what they contribute to the rest.
 <%def name="update(size)">\

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..operand import Operand
 from .parts import launch
+from .rotations import literal
 
 if TYPE_CHECKING:
     from ...runtime import Backend
@@ -35,7 +36,7 @@ def ldl(backend: Backend, a: Operand, pivots: Operand, info: Operand, hermitian:
         count,
         2 * a.nbytes,
         conjugated=conjugated,
-        alpha=_ALPHA,
+        alpha=literal(a.dtype.to_real(), _ALPHA),
     )
 
 
