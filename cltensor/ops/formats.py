@@ -80,11 +80,6 @@ def is_in(x: Tensor, wanted: MemoryFormat) -> bool:
     return x.ndim == _RANK[wanted] and layouts.is_channels_last(tuple(x.shape), x._strides)
 
 
-def arranged(x: Tensor, to: tuple[int, ...]) -> Tensor:
-    """Copy lazily into dense strides, without history."""
-    return core.laid_out(IDENTITY, x.dtype, x.dtype, (x,), x.shape, x.device, to)
-
-
 def settled(x: Tensor, to: tuple[int, ...] | None) -> Tensor:
     """Bring a tensor without history into dense strides, None being row-major: itself where it lies so, else a lazy copy."""
     if to is None:
@@ -95,7 +90,7 @@ def settled(x: Tensor, to: tuple[int, ...] | None) -> Tensor:
         return x
     if all(n == 1 or s == t for n, s, t in zip(x.shape, x._strides, to, strict=True)):
         return core.make(x._storage, x.shape, x.dtype, x.device, to, x._offset)
-    return arranged(x, to)
+    return core.laid_out(IDENTITY, x.dtype, x.dtype, (x,), x.shape, x.device, to)
 
 
 def like_images(x: Tensor, found: Tensor) -> Tensor:
