@@ -23,12 +23,13 @@ from cltensor import version
 from cltensor.config import CONFIG
 from cltensor.errors import BuildError, debug_line, number_lines
 
-from . import machine_code, pocl
+from . import eventless, machine_code, pocl
 from .folders import cache_dir, writable
 from .stats import STATS
 
 if TYPE_CHECKING:
     from .backend import Backend
+    from .eventless import Enqueue
     from .machine_code import Function
     from .team import Team
 
@@ -74,6 +75,7 @@ class Kernel:
         arg_types: tuple[Any, ...],
         function: Function | None = None,
         call: Callable[..., None] | None = None,
+        enqueue: Enqueue | None = None,
     ) -> None:
         self.name = name
         self.cl = cl  # None while the team runs it
@@ -81,7 +83,7 @@ class Kernel:
         self.arg_types = arg_types
         self.function = function  # its machine code, for the team
         self.call = call  # runs that at once: call(args, global_size, local_size)
-        self.run = _launcher(kinds(arg_types)) if call is None else _not_on_a_queue
+        self.run = _not_on_a_queue if enqueue is None else _launcher(kinds(arg_types), enqueue)
         self.fresh = program.unsaved
 
     def __repr__(self) -> str:
@@ -101,14 +103,14 @@ _CODES = {
 
 
 @functools.cache
-def _launcher(kinds: tuple[str | None, ...], timed: bool = False) -> Launcher:
+def _launcher(kinds: tuple[str | None, ...], enqueue: Enqueue, timed: bool = False) -> Launcher:
     """Return `run(kernel, queue, global, local, args, seq)`: set the arguments and enqueue.
 
     It marks the buffers as used by launch `seq` and says whether numpy sees one of them; the `timed`
     one returns the driver's event instead. The text is generated because a loop over the arguments
     costs as much as the driver does.
     """
-    from pyopencl import _cl, enqueue_nd_range_kernel
+    from pyopencl import _cl
 
     count = len(kinds)
     buffers = [i for i, kind in enumerate(kinds) if kind is None]
@@ -135,7 +137,7 @@ def _launcher(kinds: tuple[str | None, ...], timed: bool = False) -> Launcher:
     seen = " or ".join(f"a{i}.exported" for i in buffers) or "False"
     body.append("return " + ("event" if timed else seen))
     text = "def run(k, queue, global_size, local_size, args, seq):\n    " + "\n    ".join(body)
-    names: dict[str, Any] = {"enqueue": enqueue_nd_range_kernel}
+    names: dict[str, Any] = {"enqueue": enqueue}
     names.update({f"t{i}": np.dtype(kinds[i]).type for i in others})
     exec(text, names)
     return names["run"]
@@ -143,7 +145,9 @@ def _launcher(kinds: tuple[str | None, ...], timed: bool = False) -> Launcher:
 
 def timed_launcher(kernel: Kernel) -> Callable[..., Any]:
     """Return `kernel.run` as one that returns the launch's event."""
-    return _launcher(kinds(kernel.arg_types), True)
+    from pyopencl import enqueue_nd_range_kernel
+
+    return _launcher(kinds(kernel.arg_types), enqueue_nd_range_kernel, True)
 
 
 def plain_numbers(
@@ -194,6 +198,8 @@ class ProgramCache:
                 *(os.environ.get(name, "") for name in _SETTINGS[info.is_pocl]),
             )
         )
+        cl = backend.module
+        self.enqueue = cl.enqueue_nd_range_kernel if info.kind == "cpu" else eventless.enqueue(cl)
         self._pocl = info.is_pocl
         self._base_options = info.build_options
         self._kernels: dict[Any, Kernel] = {}
@@ -304,7 +310,7 @@ class ProgramCache:
             )
         if self.team is not None:
             queued.append(name)
-        return Kernel(name, made, program, arg_types)
+        return Kernel(name, made, program, arg_types, enqueue=self.enqueue)
 
     def _options(self, options: tuple[str, ...]) -> tuple[str, ...]:
         options += tuple(o for o in self._base_options if o not in options)

@@ -337,7 +337,7 @@ class Recording(Recorder):
         """Enqueue the commands; single work-groups run in this thread before the first others, and where many follow each other."""
         backend = self.backend
         queue, inline = backend.queue, backend.inline
-        enqueue = backend.module.enqueue_nd_range_kernel
+        enqueue = backend.programs.enqueue
         idle = backend.seq == backend.finished
         for alone, steps in self._runs:
             if alone and len(steps) >= _RUN and not idle:

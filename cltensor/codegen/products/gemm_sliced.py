@@ -122,7 +122,11 @@ def _launch(backend: Backend, dt: dtype, out_dt: dtype, plan: Plan) -> bool:
         args += tuple(p.epilogue.arguments())
     rows, columns = plan.groups
     backend.launch(
-        built(backend, ("sliced", dt, out_dt, program, plan.rows, plan.columns, along), make),
+        built(
+            backend,
+            ("sliced", dt, out_dt, program, plan.rows, plan.columns, plan.slices, along),
+            make,
+        ),
         (rows * lanes, columns, min(batches, 65535)),
         (lanes, 1, 1),
         args,
