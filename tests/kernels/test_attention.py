@@ -298,24 +298,26 @@ def test_a_few_queries(dtype: Any) -> None:
     tolerance = {ct.float64: 1e-12, ct.float32: 1e-5}.get(dtype, 1e-2)
     known = np.asarray(exact)
     before = 0
-    for count, keys in ((1, 1), (1, 16), (2, 65), (3, 130), (1, 150)):
+    # Many keys are divided among groups of a GPU, and joined by a kernel of its own.
+    for count, keys in ((1, 150), (1, 1), (1, 16), (2, 65), (3, 130)):
         q, k, v = (wide[:, :, n : n + c] for n, c in ((7, count), (0, keys), (0, keys)))
         out = attend(q, k, v)
         assert out.dtype is dtype
         expected = _numpy(known[:, :, 7 : 7 + count], known[:, :, :keys], known[:, :, :keys])
         close(out.double() if dtype is ct.float64 else out.float(), expected, tolerance)
-        before = STATS.builds if keys == 1 else before
+        before = STATS.builds if count == 1 and keys != 16 else before
     assert STATS.builds == before
 
 
-def test_no_matrix_of_scores_and_few_launches() -> None:
+def test_no_matrix_of_scores_and_few_launches(backend: Any) -> None:
     q, k, v = _tensors((1, 1, 512, 8), (1, 1, 512, 8), (1, 1, 512, 8))
     attend(q, k, v).sum().backward()
     ct.opencl.synchronize()
     before = STATS.launches
     out = attend(q, k, v)
     ct.opencl.synchronize()
-    assert STATS.launches - before == 1
+    divided = ct.get_default_device().type == "opencl" and backend.info.kind != "cpu"
+    assert STATS.launches - before == 1 + divided  # parts of the keys are joined
     assert out.shape == (1, 1, 512, 8)
     # Heads lie inside the rows, so that joining them again copies nothing.
     x = ct.ones(2, 5, 3, 8).transpose(1, 2)
