@@ -63,6 +63,9 @@ class Trace(Recorder):
         self._slots: list[tuple[Any, int, int, int]] = []  # where their addresses go there
         self._slots_of: list[tuple[int, int, int]] = []  # the same, by command and argument
         self._last: Numbers | None = None  # what the playlist was told
+        self._stated: Numbers | None = (
+            None  # what the steps are of, where they go through the backend
+        )
         self._is_long = False  # worth going on meanwhile
         self._still: list[Buffer] = []  # what each play uses beside its own buffers
         self._numbers: Callable[..., tuple[Any, ...] | None] | None = None
@@ -216,15 +219,8 @@ class Trace(Recorder):
         self._last = numbers
 
     def _play_through_backend(self, buffers: Sequence[Buffer], numbers: Numbers) -> None:
-        if self._steps_for is None:
-            self._steps_for = self._work.function(self._described)
-        for step, (size, nbytes, flops, *args) in zip(
-            self._steps, self._steps_for(*numbers.sizes), strict=True
-        ):
-            step.global_size, step.nbytes, step.flops = size, nbytes, flops
-            step.args = [
-                old if new is None else new for old, new in zip(step.args, args, strict=True)
-            ]
+        if self._stated is not numbers:
+            self._state(numbers)
         with self._check or nullcontext():
             for step, i, place in self._changing:
                 step.args[i] = buffers[place]
@@ -239,12 +235,25 @@ class Trace(Recorder):
                 for step, i, _ in self._changing:
                     step.args[i] = None
 
+    def _state(self, numbers: Numbers) -> None:
+        """Have the steps be of these sizes."""
+        if self._steps_for is None:
+            self._steps_for = self._work.function(self._described)
+        for step, (size, nbytes, flops, *args) in zip(
+            self._steps, self._steps_for(*numbers.sizes), strict=True
+        ):
+            step.global_size, step.nbytes, step.flops = size, nbytes, flops
+            step.args = [
+                old if new is None else new for old, new in zip(step.args, args, strict=True)
+            ]
+        self._stated = numbers
+
     def _run(self, step: Step) -> None:
         if step.kernel is None:
             dst, to, src, of, nbytes = step.args
             self.backend.copy(src, of, dst, to, nbytes)
         else:
-            self.backend.launch(
+            self.backend.launch_held(
                 step.kernel, step.global_size, step.local_size, step.args, step.nbytes, step.flops
             )
 
