@@ -100,6 +100,7 @@ TEMPLATES = {
     "ldl": "factor/ldl factor/ldl_solve",
     "qr": "factor/reflectors factor/reflector",
     "eigh": "factor/condense factor/eigenvalues factor/rotate factor/rotation",
+    "eigh of small matrices": "factor/jacobi",
     "svd": "factor/condense factor/singular_values factor/rotate factor/rotation",
     "eigh and svd divided": "factor/deflate factor/merge factor/secular factor/secular_weights factor/secular_vectors factor/wide",
     "multi-tensor step": "multi_tensor",
@@ -144,15 +145,18 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
             scaled = torch._foreach_mul([r(n) for n in (1, 17, 33, 3)], [2.0, 3.0, 4.0, 5.0])
         return [*params, *scaled]
 
-    def step_by_step() -> Any:
-        from cltensor.codegen.factor import condense
+    def condensed() -> Any:
+        from cltensor.codegen.factor import condense, jacobi
 
+        jacobi.MOST = 0
+        together = torch.linalg.eigh(r(2, 7, 7) ** 2)[1].abs()
         condense._SMALL = condense._ALONE = 0
-        return torch.linalg.eigvalsh(r(7, 7) ** 2), torch.linalg.svdvals(r(7, 7) ** 2)
+        return together, torch.linalg.eigvalsh(r(7, 7) ** 2), torch.linalg.svdvals(r(7, 7) ** 2)
 
     def divided() -> Any:
-        from cltensor.codegen.factor import conquer
+        from cltensor.codegen.factor import conquer, jacobi
 
+        jacobi.MOST = 0
         conquer.MANY, conquer.LEAF = 8, 4
         return torch.linalg.eigh(apart(9, 9))[1].abs(), torch.linalg.svd(apart(9, 8))[0].abs()
 
@@ -572,7 +576,8 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "cholesky": lambda: torch.linalg.cholesky(r(2, 5, 5) * 0.1 + torch.eye(5)),
         "ldl": lambda: [torch.linalg.ldl_solve(*torch.linalg.ldl_factor(a.tril(-1), hermitian=True), r(2, 7, 5).to(a.dtype), hermitian=True) for a in (r(2, 7, 7), torch.complex(r(7, 7), r(7, 7)))],
         "qr": lambda: torch.linalg.qr(r(2, 9, 6))[0],
-        "eigh": lambda: (torch.linalg.eigh(r(2, 7, 7) ** 2)[1].abs(), *step_by_step()),
+        "eigh": condensed,
+        "eigh of small matrices": lambda: (torch.linalg.eigh(r(19, 3, 3) ** 2)[1].abs(), torch.linalg.eigvalsh(r(5, 5) ** 2)),
         "svd": lambda: (torch.linalg.svd(apart(2, 7, 6))[0].abs(), torch.linalg.svd(apart(5, 6))[2].abs()),
         "eigh and svd divided": divided,
         "fft": lambda: torch.fft.fft(r(3, 30)),

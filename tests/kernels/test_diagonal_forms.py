@@ -11,7 +11,7 @@ from support import close, data
 
 import cltensor as torch
 from cltensor import dtypes, linalg
-from cltensor.codegen.factor import condense, conquer, parts, qr, rotations
+from cltensor.codegen.factor import condense, conquer, jacobi, parts, qr, rotations
 from cltensor.codegen.operand import Operand
 from cltensor.codegen.region import empty, from_host
 
@@ -182,6 +182,49 @@ def test_values_that_repeat_vanish_or_differ_by_orders_of_magnitude() -> None:
     np.testing.assert_allclose(small.tolist(), [1.0, 1e-20, 1e-30], rtol=1e-5)
 
 
+@pytest.mark.usefixtures("poisoned")
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_small_matrices_side_by_side(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What matrices that are lanes of vectors have is what reflectors and a band's rotations find, whatever the triangle, size, rank and layout."""
+    monkeypatch.setattr("cltensor.codegen.region.GRAIN", 16)  # several work-items
+    tol = 2e-6 if kind == "float32" else 4e-15
+    for count, n in ((1, 1), (3, 2), (1, 8), (37, 3), (21, 4), (67, 11), (2, 16)):
+        a = data(count, n, n, dtype=kind)
+        v = data(n, 1, dtype=kind)
+        a[0] = v * v.T
+        a[count // 2] *= 1e-30
+        a[-1, n // 2 :] = 0
+        for side, triangle in (("L", np.tril), ("U", np.triu)):
+            h = triangle(a) + dagger(triangle(a, -1 if side == "L" else 1))
+            given = (
+                torch.tensor(np.where(triangle(np.ones((n, n))) == 0, np.nan, a)).mT.contiguous().mT
+            )
+            values, vectors = linalg.eigh(given, side)
+            close(linalg.eigvalsh(given, side), values, tol)
+            with monkeypatch.context() as m:
+                m.setattr(jacobi, "MOST", 0)
+                size = np.abs(h).max((1, 2))[:, None] + 1e-37
+                close(values.numpy(force=True) / size, linalg.eigvalsh(given, side).numpy(force=True) / size, n * tol)  # fmt: skip
+            assert values.dtype is vectors.dtype is given.dtype
+            assert vectors.stride() == (n * n, 1, n)
+            w, q = values.numpy(force=True), vectors.numpy(force=True)
+            assert (np.diff(w) >= 0).all()
+            close(dagger(q) @ q, np.broadcast_to(np.eye(n), q.shape), n * tol)
+            close(h / size[..., None] @ q, q * (w / size)[:, None, :], n * tol)
+
+
+def test_small_matrices_that_are_not_finite_or_too_small_for_squares() -> None:
+    a = torch.tensor(np.stack([hermitian(3, 3)] * 20))
+    assert linalg.eigvalsh(a * 1e-40).ne(0).all()
+    close(linalg.eigvalsh(a * 1e37) / 1e37, linalg.eigvalsh(a), 1e-5)
+    a[17, 2, 0] = float("inf")
+    with pytest.raises(
+        linalg.LinAlgError, match=r"linalg.eigh: \(Batch element 17\): The algorithm"
+    ):
+        linalg.eigh(a)
+    assert linalg.eigh(a, "U")[1].isfinite().all()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_vectors_of_what_has_no_rank_are_orthonormal(kind: str) -> None:
     """What is left of such a matrix is smaller with each step, down to denormal numbers."""
@@ -195,6 +238,7 @@ def test_vectors_of_what_has_no_rank_are_orthonormal(kind: str) -> None:
 @pytest.fixture
 def divided(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have small matrices be divided, several times."""
+    monkeypatch.setattr(jacobi, "MOST", 0)
     monkeypatch.setattr(conquer, "MANY", 8)
     monkeypatch.setattr(conquer, "LEAF", 4)
 
@@ -313,7 +357,7 @@ def test_shapes_are_known_without_values() -> None:
 
 
 def test_calls_are_replayed() -> None:
-    a = torch.tensor(hermitian(12, 12))
+    a = torch.tensor(hermitian(20, 20))
     for fn in (linalg.eigh, linalg.svd):
         for _ in range(3):
             fn(a)

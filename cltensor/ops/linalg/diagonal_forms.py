@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ... import dtypes, layouts
 from ...autograd.mode import unrecorded
-from ...codegen.factor import condense, conquer, parts, qr
+from ...codegen.factor import condense, conquer, jacobi, parts, qr
 from ...runtime import get_backend
 from .. import core
 from ..composite import at_once
@@ -87,6 +87,16 @@ def _hermitian(xs: Sequence[Tensor], upper: bool) -> list[Tensor]:
     return [scale, *_condensed([narrow], True)]
 
 
+@Replayed.of_memory
+def _small(xs: Sequence[Tensor], upper: bool, vectors: bool) -> list[Tensor]:
+    """Return eigenvalues of small symmetric matrices, which were not finite, and the vectors as rows."""
+    (x,) = xs
+    backend = get_backend(x.device)
+    with backend.lock:
+        found = jacobi.eigenvalues(backend, core.kernel_operand(x), upper, vectors)
+    return [core.result(f, x.device) for f in found if f is not None]
+
+
 @at_once
 def _general(xs: Sequence[Tensor]) -> list[Tensor]:
     narrow, scale = _scaled(xs[0])
@@ -154,8 +164,13 @@ def eigh(A: Tensor, upper: bool, vectors: bool, function: str) -> tuple[Tensor, 
         if not A.numel():
             values = A.new_empty(A.shape[:-1], dtype=A.dtype.to_real())
             return values, A.new_empty(A.shape) if vectors else None
-        scale, values, beside, *reflectors = _hermitian([A], upper)
         n = A.shape[-1]
+        if jacobi.fits(get_backend(A.device), A.dtype, A.numel() // (n * n), n):
+            values, infinite, *rows = _small([A.contiguous()], upper, vectors)
+            # What is not finite is refused below, where reflectors meet it.
+            if A.is_meta or not infinite._host().any():
+                return values, factors.by_columns(rows[0]) if vectors else None
+        scale, values, beside, *reflectors = _hermitian([A], upper)
         if vectors and n >= conquer.MANY:
             values, rows = eigenvectors(values, beside, function)
         else:
