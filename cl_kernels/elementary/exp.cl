@@ -57,11 +57,9 @@ CLT_EXP(float16, int16)
 #endif
 #ifdef CLT_DOUBLE
 #define CLT_EXP_DOUBLE(F, I)                                                                        \
-  static inline F clt_exp_part_##F(F x, F *z) {                                                     \
+  /* exp(r) - 1. */                                                                                 \
+  static inline F clt_exp_rest_##F(F r) {                                                           \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                \
-    *z = x * (F)(1.4426950408889634) + (F)(6755399441055744.0);                                     \
-    const F n = *z - (F)(6755399441055744.0);                                                       \
-    const F r = (x - n * (F)(6.93147180369123816e-01)) - n * (F)(1.90821492927058770e-10);          \
     F y = (F)(2.5000042084997466e-08) * r + (F)(2.763031099217704e-07);                             \
     y = y * r + (F)(2.7557586993641926e-06);                                                        \
     y = y * r + (F)(2.4801492939484172e-05);                                                        \
@@ -71,7 +69,16 @@ CLT_EXP(float16, int16)
     y = y * r + (F)(4.166666666652974e-02);                                                         \
     y = y * r + (F)(1.666666666666641e-01);                                                         \
     y = y * r + (F)(0.5000000000000011);                                                            \
-    return (F)(1.0) + ((y * r) * r + r);                                                            \
+    return (y * r) * r + r;                                                                         \
+  }                                                                                                 \
+  static inline F clt_exp_split_##F(F x, F *z) {                                                    \
+    _Pragma("OPENCL FP_CONTRACT ON")                                                                \
+    *z = x * (F)(1.4426950408889634) + (F)(6755399441055744.0);                                     \
+    const F n = *z - (F)(6755399441055744.0);                                                       \
+    return (x - n * (F)(6.93147180369123816e-01)) - n * (F)(1.90821492927058770e-10);               \
+  }                                                                                                 \
+  static inline F clt_exp_part_##F(F x, F *z) {                                                     \
+    return (F)(1.0) + clt_exp_rest_##F(clt_exp_split_##F(x, z));                                    \
   }                                                                                                 \
   static inline F clt_exp_raised_##F(F x) {                                                         \
     F z;                                                                                            \

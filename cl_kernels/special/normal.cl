@@ -6,7 +6,7 @@
 #include "elementary/erf.cl"
 #include "elementary/log1p.cl"
 #define CLT_erfc_float(V) erfc_##V
-#define CLT_erfc_double(V) erfc
+#define CLT_erfc_double(V) erfc_##V
 #define CLT_log1p_float(V) log1p_##V
 #define CLT_log1p_double(V) log1p
 #define CLT_SERIES(V, T, name, t) CLT_SERIES_##T(V)(t, clt_##name##_##T, (int)(sizeof(clt_##name##_##T) / sizeof(T)))

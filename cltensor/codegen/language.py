@@ -87,8 +87,7 @@ library("elementary/expm1", "expm1", single=True)
 library("elementary/sinh", "sinh cosh", single=True)
 library("elementary/tanh", "tanh", single=True)
 library("elementary/sigmoid", "sigmoid", single=True, double="1 / (1 + exp(-x))")
-library("elementary/erf", "erf", vector=True, cost=6)
-library("elementary/erf", "erfc", single=True)
+library("elementary/erf", "erf erfc", vector=True, cost=6)
 library(
     "elementary/mish",
     "mish",

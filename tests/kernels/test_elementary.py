@@ -175,6 +175,48 @@ def test_powers_of_doubles() -> None:
     np.testing.assert_array_equal(alone, found[600::9973])
 
 
+def _erfc(x: np.ndarray) -> np.ndarray:
+    """Of long doubles from 1/2 on: the series of erf up to 2, beyond, the continued fraction."""
+    near = x < 2
+    t, u = np.where(near, x, 1), np.where(near, 3, x)
+    term = total = t
+    for n in range(1, 60):
+        term = term * -t * t / n
+        total = total + term / (2 * n + 1)
+    fraction = u
+    for n in range(150, 0, -1):
+        fraction = u + n / (2 * fraction)
+    root = np.sqrt(np.longdouble("3.14159265358979323846264"))
+    return np.where(near, 1 - 2 * total / root, np.exp(-u * u) / (root * fraction))
+
+
+@pytest.mark.fp64
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="nothing more exact to compare with")
+def test_erfc_of_doubles() -> None:
+    """Also where results are denormal, and of what is negative; vectors and single numbers alike."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate(
+        [rng.uniform(0.5, 3, 30000), rng.uniform(3, 27.3, 30000), [0.5, 2, 26.5, 27.2]]
+    )
+    wanted = _erfc(x.astype(np.longdouble))
+    unit = np.spacing(np.abs(wanted.astype(np.float64)))
+    found = torch.erfc(torch.tensor(x)).numpy(force=True)
+    assert np.max(np.abs(found - wanted) / unit) < 2
+    small = rng.uniform(-0.5, 0.5, 3001)
+    np.testing.assert_allclose(
+        torch.erfc(torch.tensor(small)).numpy(force=True), sp.erfc(small), rtol=7e-16
+    )
+    np.testing.assert_allclose(
+        torch.erfc(torch.tensor(-x)).numpy(force=True), sp.erfc(-x), rtol=7e-16
+    )
+    ends = torch.tensor(
+        [0.0, -0.0, np.inf, -np.inf, 28, 1e300, -1e300, np.nan], dtype=torch.float64
+    )
+    np.testing.assert_array_equal(ends.erfc().numpy(force=True), [1, 1, 0, 2, 0, 0, 2, np.nan])
+    for at in (5, 30007):
+        assert torch.tensor(x[at : at + 3]).erfc().tolist() == found[at : at + 3].tolist()
+
+
 @pytest.mark.fp64
 def test_remainders_of_doubles() -> None:
     """Exact, whether quotients are small, large, whole numbers or not finite."""
