@@ -20,7 +20,6 @@ axes = ['d', 'h', 'w']
 kinds = dict(zip(axes, axis_kinds))
 weighted = {a: kinds[a] == 'many' for a in axes}
 single = {a: kinds[a] in ('same', 'one') for a in axes}
-plain = rows and not direct and single['d'] and single['h'] and dt.code not in ('f16', 'bf16')
 L = 16 if dt.itemsize <= 4 else 8
 heavy = weighted['d'] or weighted['h']
 counted = not (single['d'] and single['h'])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from backends import backend_for
-from support import close, data, store_past_cache
+from support import close, data, poison, store_past_cache
 
 import cltensor as ct
 import cltensor.nn.functional as F
@@ -17,6 +17,7 @@ from cltensor.codegen import region
 from cltensor.codegen.index import bag
 from cltensor.codegen.resample import axes, grid
 from cltensor.ops.nn.grid_formula import composed
+from cltensor.runtime import get_backend
 from cltensor.size import Size
 
 pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
@@ -193,6 +194,25 @@ def test_gradients_are_the_transpose_where_rows_go_by_vectors(
         edge = ct.ones(1, 1, 20, 20)
         edge[..., 1] = float("inf")
         assert ct.isnan(F.interpolate(edge, size=(40, 40), mode=mode)[..., 0]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_lines_are_made_by_vectors_as_they_lie(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of lines one beside the other, with gaps between their numbers and exchanged: what weights say, and the gradient by their transpose."""
+    poison(get_backend(ct.get_default_device()), monkeypatch)
+    for ni, no in ((1, 5), (5, 64), (33, 16), (64, 33), (40, 41), (257, 400)):
+        w = _matrix("linear", ni, no)
+        x = data(3, 5, ni, dtype=dtype)
+        wide = ct.tensor(np.repeat(x, 2, -1))[..., ::2]
+        turned = ct.tensor(np.ascontiguousarray(x.swapaxes(0, 1))).transpose(0, 1)
+        for given in (ct.tensor(x), wide, turned):
+            given = given.detach().requires_grad_()
+            y = F.interpolate(given, size=no, mode="linear")
+            close(y, x @ w.T, 1e-4)
+            g = data(*y.shape, dtype=dtype)
+            close(ct.autograd.grad(y, [given], ct.tensor(g))[0], g @ w, 1e-4)
+            flat = F.interpolate(given[:, :, None], size=(1, no), mode="bilinear")
+            assert ct.equal(flat[:, :, 0], y)
 
 
 @pytest.mark.parametrize("kind", ["nearest", "exact", "linear", "cubic"])

@@ -304,7 +304,8 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     kinds = tuple(t.kind for t in tables)
     half = dt.itemsize == 2
     direct = rows and not half and kinds[2] == "same"
-    plain = rows and not direct and all(k in ("same", "one") for k in kinds[:2]) and not half
+    single = all(k in ("same", "one") for k in kinds[:2])
+    plain = rows and not direct and single and not half and not tables[2].taps
     buffers = [src.buffer, out.buffer]
     lines = planes * tables[0].no * tables[1].no
     sizes = [v for t, s in zip(tables, strides[2:], strict=True) for v in (t.ni, t.no, s)]
@@ -315,7 +316,7 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
         work = columns * high, across * each
         sizes.append(across)
     last = tables[2]
-    wide = rows and not half and (last.kind == "one" or (not plain and last.taps > 0))
+    wide = rows and not half and (last.kind == "one" or last.taps > 0)
     level = rows and not plain and not direct and not strides[-1]
     if rows and not plain and not direct and not level:
         item = table_dt.itemsize
@@ -350,6 +351,7 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
         listed=listed if listed <= _LISTED else 0,
         bytes=integral,
         rows=rows,
+        plain=plain,
         direct=direct,
         gpu=gpu,
         wide=wide,
