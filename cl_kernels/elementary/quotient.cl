@@ -1,18 +1,25 @@
 /* Quotients towards zero of integer lanes and what they leave, for divisors other than 0. Processors divide integers one by one, in
-   eight cycles or more; with AVX-512 lanes are multiplied by the reciprocal as floats instead, which is taken once where all
-   have one divisor. Of 32 bits a reciprocal too large by 2^-40 gives the quotient: that is more than the roundings take away, and less
-   than what a quotient lacks to the next whole number, 2^-32 of itself. So it is of 16 bits as floats, with 2^-20. Of 64 bits the
-   quotient of the rounded numbers is off by 2^12 at most; that of what it leaves by one, which is put right. */
+   eight cycles or more; with AVX2 lanes are multiplied by the reciprocal as floats instead, which is taken once where all
+   have one divisor; of 64 bits with AVX-512, for AVX2 has no conversions of such. Of 32 bits a reciprocal too large by 2^-40 gives the
+   quotient: that is more than the roundings take away, and less than what a quotient lacks to the next whole number, 2^-32 of itself. So it
+   is of 16 bits as floats, with 2^-20. Of 64 bits the quotient of the rounded numbers is off by 2^12 at most; that of what it leaves by one,
+   which is put right. */
 #if CLT_LANES > 1
 #define CLT_QUOTIENT_REST(T) \
   static inline T clt_rest_##T(T x, T y) { return x - clt_quotient_##T(x, y) * y; }
-#ifdef __AVX512DQ__
+#ifdef __AVX2__
 #define CLT_QUOTIENT_BY(T, I, F, ONE)                                                                    \
   static inline T clt_quotient_##T(T x, T y) {                                                           \
-    const F by = (F)(ONE) / convert_##F(y);                                                              \
-    return __builtin_convertvector(__builtin_convertvector(convert_##F(x) * by, I), T);                  \
+    const F by = (F)(ONE) / __builtin_convertvector(__builtin_convertvector(y, I), F);                   \
+    const F a = __builtin_convertvector(__builtin_convertvector(x, I), F);                               \
+    return __builtin_convertvector(__builtin_convertvector(a * by, I), T);                               \
   }                                                                                                      \
   CLT_QUOTIENT_REST(T)
+#else
+#define CLT_QUOTIENT_BY(T, I, F, ONE) \
+  static inline T clt_quotient_##T(T x, T y) { return x / y; } CLT_QUOTIENT_REST(T)
+#endif
+#ifdef __AVX512DQ__
 #define CLT_QUOTIENT_LONG(T, U, F)                                                                       \
   static inline T clt_quotient_##T(T x, T y) {                                                           \
     const U a = as_##U(x < (T)(0) ? -x : x), b = as_##U(y < (T)(0) ? -y : y);                            \
@@ -26,9 +33,7 @@
   }                                                                                                      \
   CLT_QUOTIENT_REST(T)
 #else
-#define CLT_QUOTIENT_BY(T, I, F, ONE) \
-  static inline T clt_quotient_##T(T x, T y) { return x / y; } CLT_QUOTIENT_REST(T)
-#define CLT_QUOTIENT_LONG(T, U, F) CLT_QUOTIENT_BY(T, U, F, 1)
+#define CLT_QUOTIENT_LONG(T, U, F) CLT_QUOTIENT_PLAIN(T)
 #endif
 #define CLT_QUOTIENT_PLAIN(T) \
   static inline T clt_quotient_##T(T x, T y) { return x / y; } CLT_QUOTIENT_REST(T)
