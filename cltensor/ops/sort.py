@@ -9,13 +9,14 @@ from typing import Any
 from .. import dtypes
 from ..autograd import record as graph
 from ..codegen.order import sort as family
+from ..memory_format import contiguous_format
 from ..runtime import get_backend
 from . import core, formats, return_types, writes
 from .core import Tensor
 from .dims import nonempty, one_dim, refuse, whole
 from .extremes import deliver_pair, even_back, index_back
 from .replay import Replayed
-from .row import public
+from .row import FUNCTIONS, public
 from .values import check_out_dtype
 
 
@@ -30,6 +31,14 @@ def _sorted(xs: Sequence[Tensor], fn: Callable, *args: Any) -> list[Tensor]:
     with backend.lock:
         found = fn(backend, core.kernel_operand(x), *args)
     return [core.result(op, x.device) for op in found]
+
+
+def _of_equals(x: Tensor, dim: int) -> list[Tensor]:
+    """The order of what is expanded along `dim`: that in which it is."""
+    n = x.shape[dim]
+    places = FUNCTIONS["arange"](n, device=x.device).view(n, *(1,) * (x.ndim - 1 - dim))
+    every = (x.detach(), places.expand(x.shape))
+    return [v.clone(memory_format=contiguous_format) for v in every]
 
 
 def _scatter_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
@@ -77,9 +86,9 @@ def sort(
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     at = one_dim("sort", dim, input.ndim)
     to = formats.strides_like("sort", input, None)
-    values, indices = (
-        formats.settled(v, to) for v in _run(family.sort, input, at, bool(descending))
-    )
+    equal = input.ndim and input.shape[at] > 1 and not input.stride(at)
+    made = _of_equals(input, at) if equal else _run(family.sort, input, at, bool(descending))
+    values, indices = (formats.settled(v, to) for v in made)
     if graph.needs_grad(input):
         graph.record(
             "SortBackward0",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,27 @@ def test_columns_are_sorted_as_rows(dev: str) -> None:
     assert (places.cpu().numpy() == np.argsort(x, 0, kind="stable")).all()
     assert (values.cpu().numpy() == np.sort(x, 0)).all()
     assert values.is_contiguous() and places.is_contiguous()
+
+
+def test_what_is_expanded_is_in_order_along_there(dev: str) -> None:
+    """It is found as where each number has memory of its own, NaN too, and so is the gradient; nothing is sorted along there."""
+    for shape, wide in (((1, 5), (7, 5)), ((5, 1), (5, 9)), ((2, 1, 3), (2, 4, 3)), ((1,), (6,))):
+        x = np.random.default_rng(0).normal(size=shape).astype("float32")
+        x.flat[0] = np.nan
+        given = torch.tensor(x, device=dev).expand(wide)
+        for dim, descending in itertools.product(range(len(wide)), (False, True)):
+            found = given.sort(dim, descending)
+            plain = given.contiguous().sort(dim, descending)
+            for a, b in zip(found, plain, strict=True):
+                np.testing.assert_array_equal(a.cpu().numpy(), b.cpu().numpy())
+                assert a.stride() == given.contiguous().stride()
+            assert torch.equal(given.argsort(dim, descending), plain[1])
+    row = torch.zeros(1, 5, device=dev, requires_grad=True)
+    (row.expand(4, 5).sort(0)[0] * torch.arange(4.0, device=dev)[:, None]).sum().backward()
+    assert row.grad.tolist() == [[6.0] * 5]
+    with torch.profiler.profile() as profile:
+        given.sort(0)[1].sum().item()
+    assert not [e.name for e in profile.events() if "sort_" in e.name]
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int32"])
