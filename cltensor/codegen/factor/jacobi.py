@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 
 _FEW = 4  # matrices, for which narrow vectors do
 MOST = parts.SMALL  # rows
-_ANY, _MANY = (
-    8,
-    64,
-)  # rows of however many matrices; of larger ones there must be so many that vectors are full
+_ANY = 8  # rows of however many matrices
+_MANY = 64  # matrices of more rows, so that vectors are full
 
 
 def fits(backend: Backend, dt: dtypes.dtype, count: int, n: int) -> bool:
