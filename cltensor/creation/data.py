@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import dtypes, layouts
 from ..dtypes import dtype as DType
+from ..errors import warn_once
 from ..ops import convert, core
 from ..ops.convert import place
 from ..runtime import device, get_backend
@@ -173,12 +174,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     """Make a cpu tensor on a numpy array's memory; both see every write. Strides are kept."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    check_order(ndarray)
-    dt = dtypes.from_numpy(ndarray.dtype)
-    shape = ndarray.shape
-    plain = ndarray.flags.c_contiguous and 0 not in shape and 1 not in shape
-    if not plain:
-        _check_strides(ndarray)
+    made = _on_memory(ndarray)
     if not ndarray.flags.writeable:
         warnings.warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will result in "
@@ -186,6 +182,16 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
             "warning will be suppressed for the rest of this program.",
             UserWarning, stacklevel=2,
         )  # fmt: skip
+    return made
+
+
+def _on_memory(ndarray: np.ndarray) -> Tensor:
+    check_order(ndarray)
+    dt = dtypes.from_numpy(ndarray.dtype)
+    shape = ndarray.shape
+    plain = ndarray.flags.c_contiguous and 0 not in shape and 1 not in shape
+    if not plain:
+        _check_strides(ndarray)
     dev = convert.canonical(_CPU)
     backend = get_backend(dev)
     strides = None if plain else tuple([s // ndarray.itemsize for s in ndarray.strides])
@@ -225,7 +231,7 @@ def frombuffer(
     dt = dtypes.required(dtype, "frombuffer")
     try:
         with memoryview(buffer) as view:
-            length = view.nbytes
+            length, readonly = view.nbytes, view.readonly
     except TypeError:
         raise ValueError("object does not implement Python buffer protocol.") from None
     each, left = dt.itemsize, length - offset
@@ -245,9 +251,14 @@ def frombuffer(
             f"length ({length} bytes)"
         )
     count = left // each if count < 0 else count
-    if dt.np is None:
-        return finish(
-            from_numpy(np.frombuffer(buffer, np.uint8, count * each, offset)).view(dt),
-            requires_grad,
+    if readonly:
+        warn_once(
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the underlying "
+            "(supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its data or make it writable before "
+            "converting it to a tensor. This type of warning will be suppressed for the rest of this program."
         )
-    return finish(from_numpy(np.frombuffer(buffer, dt.np, count, offset)), requires_grad)
+    if dt.np is None:
+        made = _on_memory(np.frombuffer(buffer, np.uint8, count * each, offset)).view(dt)
+    else:
+        made = _on_memory(np.frombuffer(buffer, dt.np, count, offset))
+    return finish(made, requires_grad)

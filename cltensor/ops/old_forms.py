@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import caller_level
+from ..errors import Warned, caller_level
 from .core import Tensor, is_tensor
 from .numpy_names import answered
 from .row import FUNCTIONS, METHODS
@@ -20,7 +20,7 @@ _warned: list[str] = []
 
 
 def _warn(name: str, numbers: Sequence[str]) -> None:
-    if not _warned:  # once in a program, as torch does
+    if Warned.always or not _warned:  # once in a program, as torch does
         _warned.append(name)
         warnings.warn(
             f"This overload of {name} is deprecated: pass {' and '.join(numbers)} by name",
