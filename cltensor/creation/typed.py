@@ -32,13 +32,18 @@ def legacy_new(args: tuple, dt: DType | None, dev: Any, home: Any = None) -> Ten
     `dev` is the device asked for, `home` that of the tensor whose `new` it is.
     """
     kind, dt = dt, dt or dtypes.get_default_dtype()
-    at = place(home if dev is None else dev)
+    at, first = place(home), args[0] if args else None
+    if dev is not None:
+        if len(args) == 1 and isinstance(first, Tensor):
+            raise RuntimeError(f"Legacy tensor {_NEW_FORM if home else _CONSTRUCTOR_FORM} instead.")
+        if (asked := device(dev).type) != at.type:
+            raise RuntimeError(
+                f"legacy constructor expects device type: {at.type} but device type: {asked} was passed"
+            )
+        at = place(dev)
     if not args:
         return blank(Size((0,)), dt, at)
-    first = args[0]
     if len(args) == 1 and isinstance(first, Tensor):
-        if dev is not None:
-            raise RuntimeError(f"Legacy tensor {_NEW_FORM if home else _CONSTRUCTOR_FORM} instead.")
         if kind not in (None, first.dtype):
             wanted, got = _options(kind, at), _options(first.dtype, first.device)
             raise TypeError(f"expected {wanted} (got {got})")
