@@ -12,6 +12,7 @@ from . import core, writes
 from .composite import SMALL, at_once
 from .core import NUMBERS, Tensor, is_tensor
 from .row import BOOL, FUNCTIONS, METHODS, Row, normal, public, refuse_numbers, titled
+from .values import real
 
 BINARY = ("input", "other")
 
@@ -283,6 +284,7 @@ def isclose(
 ) -> Tensor:
     """Whether |input - other| <= atol + rtol * |other|, elementwise; equal infinities are close."""
     refuse_numbers("isclose", BINARY, (input, other), (False, False))
+    rtol, atol = real("isclose", "rtol", rtol), real("isclose", "atol", atol)
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.scalar_name} did not match {other.dtype.scalar_name}")
     if rtol < 0:
@@ -317,6 +319,7 @@ def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
     """Whether all elements are close; see `isclose`."""
+    rtol, atol = real("allclose", "rtol", rtol), real("allclose", "atol", atol)
     if is_tensor(input) and is_tensor(other) and max(input.numel(), other.numel()) <= SMALL:
         return bool(_all_close((input, other), rtol, atol, equal_nan)[0])
     return bool(isclose(input, other, rtol, atol, equal_nan).all())

@@ -37,6 +37,20 @@ def number(function: str, argument: str, value: Any, position: int = 0) -> Any:
     )
 
 
+def real(function: str, argument: str, value: Any) -> float:
+    """A real number as a float: numpy's scalars and 0-dim tensors without history count, others are torch's TypeError."""
+    given = value
+    if (is_tensor(value) and not value.ndim and not value.requires_grad) or isinstance(
+        value, np.generic
+    ):
+        given = value.item()
+    if not isinstance(given, int | float):
+        raise TypeError(
+            f"{function}(): argument '{argument}' must be float, not {type(value).__name__}"
+        )
+    return float(given)
+
+
 C_NAMES = dtypes.C_NAMES | {
     "int64": "int64_t", "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t",
     "uint64": "uint64_t",

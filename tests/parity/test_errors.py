@@ -15,6 +15,18 @@ from cltensor import dtypes
 from cltensor.ops.row import ROWS
 
 TABLE = """
+torch.Generator("opengl")                       ## OPENGL device type not an accelerator.
+torch.isclose(a, a, "1")                        ## must be float, not str
+torch.isclose(a, a, 1j)                         ## must be float, not complex
+torch.isclose(a, a, atol=a)                     ## isclose(): argument 'atol' must be float, not Tensor
+torch.isclose(a, a, atol=torch.tensor(1.0, requires_grad=True))  ## isclose(): argument 'atol' must be float, not Tensor
+torch.allclose(a, a, rtol=None)                 ## allclose(): argument 'rtol' must be float, not NoneType
+torch.use_deterministic_algorithms(True, warn_only=1)  ## _set_deterministic_algorithms(): argument 'warn_only' must be bool, not int
+torch.FloatTensor(2, device="cuda")             ## legacy constructor expects device type: cpu but device type: cuda was passed
+torch.Tensor((2.0, 3.0), device="meta")         ## legacy constructor expects device type: cpu but device type: meta was passed
+a.new(2, device="meta")                         ## legacy constructor expects device type: cpu but device type: meta was passed
+torch.Tensor(a, device="meta")                  ## Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.
+a.new(a, device="meta")                         ## Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.
 torch.nn.functional.scaled_dot_product_attention(a, a.double(), a)  ## Expected query, key, and value to have the same dtype, but got query.dtype: float key.dtype: double
 torch.nn.functional.multi_margin_loss(a, torch.tensor([0, 1]))  ## target tensor should be 1-D with size equal to the number of input samples (batch size). Expected target size [3], but got [2].
 torch.nn.functional.multilabel_margin_loss(a[:, :0], k[:, :0])  ## Expected non-empty vector or matrix with optional 0-dim batch size, but got: [3, 0]

@@ -22,6 +22,7 @@ from ...size import Size
 from .. import core, writes
 from ..core import Tensor
 from ..row import public
+from ..values import real
 from . import draws, parametrised
 from .generator import Generator, choose
 
@@ -53,16 +54,6 @@ def _fill(
     return t
 
 
-def _number(function: str, name: str, value: Any) -> float:
-    if core.is_tensor(value) and value.numel() == 1 and not value.requires_grad and not value.ndim:
-        return float(value)
-    if core.is_tensor(value) or not (isinstance(value, int | float) or hasattr(value, "__float__")):
-        raise TypeError(
-            f"{function}(): argument '{name}' must be float, not {type(value).__name__}"
-        )
-    return float(value)
-
-
 @public(function=False)
 def uniform_(
     self: Tensor,
@@ -73,7 +64,7 @@ def uniform_(
     **named: Any,
 ) -> Tensor:
     """Fill with numbers uniform in [from, to)."""
-    low, high = _number("uniform_", "from", named.pop("from", from_)), _number("uniform_", "to", to)
+    low, high = real("uniform_", "from", named.pop("from", from_)), real("uniform_", "to", to)
     limit = dtypes.finfo(self.dtype).max if self.dtype.category == 2 else math.inf
     for name, value in (("from", low), ("to", high)):
         if abs(value) > limit:
@@ -100,7 +91,7 @@ def normal_(
     self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with normal numbers. RuntimeError for a negative `std`, NotImplementedError for integers."""
-    mean, std = _number("normal_", "mean", mean), _number("normal_", "std", std)
+    mean, std = real("normal_", "mean", mean), real("normal_", "std", std)
     parametrised.check_std(std)
     return _fill(
         self,
@@ -176,7 +167,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     """Fill with 1 at probability `p`, else 0; `p` is a number or a tensor that can be expanded to
     self's shape."""
     if not core.is_tensor(p):
-        p = _number("bernoulli_", "p", p)
+        p = real("bernoulli_", "p", p)
         parametrised.check_p(p)
         return _fill(
             self,
@@ -206,7 +197,7 @@ def _real(function: str, dt: DType) -> None:
 @public(function=False)
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with exponential numbers of rate `lambd`."""
-    lambd = _number("exponential_", "lambd", lambd)
+    lambd = real("exponential_", "lambd", lambd)
     if not self.dtype.is_floating_point:
         raise RuntimeError(
             "Exponential distribution is a continuous probability distribution. dtype must be a "
@@ -227,7 +218,7 @@ def cauchy_(
     self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with Cauchy numbers."""
-    median, sigma = _number("cauchy_", "median", median), _number("cauchy_", "sigma", sigma)
+    median, sigma = real("cauchy_", "median", median), real("cauchy_", "sigma", sigma)
     _real("cauchy_", self.dtype)
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
@@ -244,7 +235,7 @@ def log_normal_(
     self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Fill with exponentials of normal numbers."""
-    mean, std = _number("log_normal_", "mean", mean), _number("log_normal_", "std", std)
+    mean, std = real("log_normal_", "mean", mean), real("log_normal_", "std", std)
     _real("log_normal_", self.dtype)
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
@@ -259,7 +250,7 @@ def log_normal_(
 @public(function=False)
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with the number of trials up to the first success of probability `p` in (0, 1)."""
-    p = _number("geometric_", "p", p)
+    p = real("geometric_", "p", p)
     if self.dtype.is_complex or self.dtype is dtypes.bool:
         raise NotImplementedError(f"\"geometric_\" not implemented for '{self.dtype.scalar_name}'")
     if not 0 < p < 1:

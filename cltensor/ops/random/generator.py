@@ -43,6 +43,8 @@ class Generator:
 
     def __init__(self, device: Any = "cpu") -> None:
         self.device = _as_device(device)
+        if self.device.type not in ("cpu", "opencl", "cuda", "meta"):
+            raise RuntimeError(f"{self.device.type.upper()} device type not an accelerator.")
         self._seed, self._offset = DEFAULT_SEED, 0
         self._made_in = self._watch  # such a one starts where it does in each play
 
