@@ -280,7 +280,7 @@ def histc(
     if max < min:
         raise RuntimeError("torch.histc: max must be larger than min")
     x = input.detach()
-    low, high = value_range("torch.histc: range of", x, (min, max) if min < max else None)
+    low, high = value_range("torch.histc: range of", x, (min, max) if min != max else None)
     (counts,) = _histogram((x,), bins, low, high)
     return writes.deliver(counts, out, "histc", (input,))
 

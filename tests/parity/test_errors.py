@@ -15,6 +15,7 @@ from cltensor import dtypes
 from cltensor.ops.row import ROWS
 
 TABLE = """
+torch.histc(a, 3, float("nan"), 1)              ## torch.histc: range of [nan, 1] is not finite
 torch.Generator("opengl")                       ## OPENGL device type not an accelerator.
 torch.isclose(a, a, "1")                        ## must be float, not str
 torch.isclose(a, a, 1j)                         ## must be float, not complex
