@@ -5,7 +5,9 @@ Plain Python: a result that is not set yet is waited for with a condition. Knows
 
 from __future__ import annotations
 
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -13,6 +15,22 @@ __all__ = ["Future", "collect_all", "wait_all"]
 
 T = TypeVar("T")
 S = TypeVar("S")
+
+
+def _check_callback(method: str, future: Any, callback: Any) -> None:
+    if not callable(callback):
+        raise TypeError(
+            f"{method}(): incompatible function arguments. The following argument types are supported:\n"
+            f"    1. (self: torch._C.Future, arg0: collections.abc.Callable) -> torch._C.Future\n\nInvoked with: {future!r}, {callback!r}"
+        )
+
+
+def _described(error: Exception) -> str:
+    """Return what went wrong inside of a callback, innermost place first."""
+    places = reversed(traceback.extract_tb(error.__traceback__)[1:])
+    lines = "".join(f"  {at.filename}({at.lineno}): {at.name}\n" for at in places)
+    text = f"Got the following error when running the callback: {type(error).__name__}: {error}"
+    return f"{text}\n\nAt:\n{lines}" if lines else text
 
 
 class Future(Generic[T]):
@@ -45,26 +63,35 @@ class Future(Generic[T]):
         return self._value
 
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
-        """Return a future of what `callback` returns for this one, once it is done."""
+        """Return a future of what `callback` returns for this one, once it is done.
+
+        What the callback raises, the new future raises as a RuntimeError that tells where it came from.
+        """
+        _check_callback("then", self, callback)
         made: Future[S] = Future(devices=self._devices)
 
         def run(done: Future[T]) -> None:
             try:
-                made.set_result(callback(done))
+                result = callback(done)
             except Exception as error:
-                made.set_exception(error)
+                failed = RuntimeError(_described(error))
+                failed.__cause__ = error
+                made.set_exception(failed)
+            else:
+                made.set_result(result)
 
         self._call(run)
         return made
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
-        """Call `callback` with this future once it is done, at once where it is; its exceptions are dropped."""
+        """Call `callback` with this future once it is done, at once where it is; its exceptions are only printed."""
+        _check_callback("add_done_callback", self, callback)
 
         def run(done: Future[T]) -> None:
             try:
                 callback(done)
-            except Exception:
-                return
+            except Exception as error:
+                print(_described(error), file=sys.stderr)
 
         self._call(run)
 
@@ -77,6 +104,9 @@ class Future(Generic[T]):
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._settle(None, result)
+
+    def __reduce__(self) -> Any:
+        raise RuntimeError("Can not pickle torch.futures.Future")
 
     def _settle(self, value: Any, error: BaseException | None) -> None:
         with self._changed:
@@ -100,7 +130,9 @@ class Future(Generic[T]):
 
 
 def collect_all(futures: list[Future]) -> Future[list[Future]]:
-    """Return a future of the list itself, done when all of them are."""
+    """Return a future of the list itself, done when all of them are. RuntimeError if one is None."""
+    if any(future is None for future in futures):
+        raise RuntimeError("Future can't be None")
     made: Future[list[Future]] = Future()
     left, lock = len(futures), threading.Lock()
 

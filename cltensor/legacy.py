@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from . import cuda, dtypes
 from .creation import legacy_new
+from .errors import warn_once
 from .memory_format import strided
 from .runtime import home_type
 from .tensor import Tensor
@@ -88,10 +88,9 @@ Tensor.type = type_  # type: ignore[method-assign, assignment]
 
 def set_default_tensor_type(t: Any, /) -> None:
     """Set the default dtype by a tensor type or its name (deprecated in favour of set_default_dtype)."""
-    warnings.warn(
-        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and torch.set_default_device() as alternatives.",
-        UserWarning, stacklevel=2,
-    )  # fmt: skip
+    warn_once(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and torch.set_default_device() as alternatives."
+    )
     found = _types.get(t) if isinstance(t, str) else t if isinstance(t, TensorType) else None
     if found is None:
         raise TypeError(f"invalid type object: {t!r}")

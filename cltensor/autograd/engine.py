@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..errors import warn_once
 from . import dual
 from .loop import execute, queue_callback
 from .node import AccumulateGrad
@@ -195,7 +196,7 @@ def backward(
     made = _make_grads(outputs, grads)
     roots = _root_edges(outputs)
     if create_graph:
-        warnings.warn(_CYCLE_TEXT, stacklevel=3)
+        warn_once(_CYCLE_TEXT)
     targets: list[tuple[Any, int]] | None = None
     if inputs is not None:
         targets = [_target(t) for t in inputs]

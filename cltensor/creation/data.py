@@ -170,22 +170,26 @@ class _Memory:
         }
 
 
+_READ_ONLY = (
+    "The given {0} is not writable, and PyTorch does not support non-writable tensors. This means {2}. You may want to copy the {1} to protect its data "
+    "or make it writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program."
+)
+_WRITES = "writing to this tensor will result in undefined behavior"
+_BUFFER_WRITES = "you can write to the underlying (supposedly non-writable) buffer using the tensor"
+
+
 def from_numpy(ndarray: np.ndarray) -> Tensor:
     """Make a cpu tensor on a numpy array's memory; both see every write. Strides are kept."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     made = _on_memory(ndarray)
     if not ndarray.flags.writeable:
-        warnings.warn(
-            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will result in "
-            "undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a tensor. This type of "
-            "warning will be suppressed for the rest of this program.",
-            UserWarning, stacklevel=2,
-        )  # fmt: skip
+        warn_once(_READ_ONLY.format("NumPy array", "array", _WRITES))
     return made
 
 
 def _on_memory(ndarray: np.ndarray) -> Tensor:
+    """Make the tensor on an array's memory."""
     check_order(ndarray)
     dt = dtypes.from_numpy(ndarray.dtype)
     shape = ndarray.shape
@@ -231,7 +235,7 @@ def frombuffer(
     dt = dtypes.required(dtype, "frombuffer")
     try:
         with memoryview(buffer) as view:
-            length, readonly = view.nbytes, view.readonly
+            length = view.nbytes
     except TypeError:
         raise ValueError("object does not implement Python buffer protocol.") from None
     each, left = dt.itemsize, length - offset
@@ -251,14 +255,9 @@ def frombuffer(
             f"length ({length} bytes)"
         )
     count = left // each if count < 0 else count
-    if readonly:
-        warn_once(
-            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the underlying "
-            "(supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its data or make it writable before "
-            "converting it to a tensor. This type of warning will be suppressed for the rest of this program."
-        )
-    if dt.np is None:
-        made = _on_memory(np.frombuffer(buffer, np.uint8, count * each, offset)).view(dt)
-    else:
-        made = _on_memory(np.frombuffer(buffer, dt.np, count, offset))
-    return finish(made, requires_grad)
+    raw = dtypes.uint8 if dt.np is None else dt
+    array = np.frombuffer(buffer, raw.np, count * each // raw.itemsize, offset)
+    if not array.flags.writeable:
+        warn_once(_READ_ONLY.format("buffer", "buffer", _BUFFER_WRITES))
+    made = _on_memory(array)
+    return finish(made if raw is dt else made.view(dt), requires_grad)

@@ -6,7 +6,6 @@ Knows the kernels and how scatter.py makes a change; subscripts are in index.py.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -16,6 +15,7 @@ from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..codegen.index import lookup as kernels
 from ..codegen.index import scatter as writing
+from ..errors import warn_once
 from . import core, parts, writes
 from .changes import INTEGERS, backend_of, both, change, like, need_tensor, reading, target, zeros
 from .collect import collected
@@ -313,9 +313,7 @@ def _index_reduce(
         raise RuntimeError(
             f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
         )
-    warnings.warn(
-        "index_reduce() is in beta and the API may change at any time.", UserWarning, stacklevel=3
-    )
+    warn_once("index_reduce() is in beta and the API may change at any time.")
     return _reduce_rows(inplace, input, dim, index, source, reduce, include_self)
 
 

@@ -5,7 +5,6 @@ Made of views and the products of products.py; owns no kernel.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from math import prod
 from types import EllipsisType
@@ -15,6 +14,7 @@ from .. import layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..dtypes import C_NAMES
+from ..errors import warn_once
 from . import core, writes
 from .composite import at_once, plain
 from .core import Tensor, is_tensor
@@ -451,11 +451,10 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
 @public(method=False)
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """Multiply matrices in the cheapest order (deprecated in favour of linalg.multi_dot)."""
-    warnings.warn(
+    warn_once(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, which accepts a list of "
-        "two or more tensors rather than multiple parameters.",
-        UserWarning, stacklevel=2,
-    )  # fmt: skip
+        "two or more tensors rather than multiple parameters."
+    )
     for m in matrices:
         if m.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {m.ndim}, expected 2 instead.")
@@ -546,9 +545,8 @@ def cross(
         dim = next((d for d, n in enumerate(input.shape) if n == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
-        warnings.warn(
+        warn_once(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply use torch.linalg.cross.\n"
-            "The default value of dim will change to agree with that of linalg.cross in a future release.",
-            UserWarning, stacklevel=2,
-        )  # fmt: skip
+            "The default value of dim will change to agree with that of linalg.cross in a future release."
+        )
     return linalg_cross(input, other, dim=dim, out=out)

@@ -6,9 +6,9 @@ Owns no kernel. Must not know how tensors are joined: it asks `stack`.
 from __future__ import annotations
 
 import itertools
-import warnings
 from typing import Any
 
+from ..errors import warn_once
 from .core import Tensor
 from .join import listed, stack, tensor_list
 from .row import FUNCTIONS, public
@@ -30,10 +30,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         if x.device != xs[0].device:
             raise RuntimeError("meshgrid expects all tensors to have the same device")
     if indexing is None:
-        warnings.warn(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
-            UserWarning,
-            stacklevel=2,
+        warn_once(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument."
         )
         indexing = "ij"
     if indexing not in ("xy", "ij"):

@@ -7,7 +7,6 @@ in along.py, subscripts are in index.py.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..codegen.index import lookup as kernels
 from ..codegen.index import scatter as writing
+from ..errors import warn_once
 from ..lazy import Expr
 from . import core, writes
 from .changes import (
@@ -247,11 +247,9 @@ def _scatter(
 
 
 def _warn_reduce() -> None:
-    warnings.warn(
+    warn_once(
         "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. Use "
-        "torch.scatter_reduce instead for more reduction options.",
-        UserWarning,
-        stacklevel=5,
+        "torch.scatter_reduce instead for more reduction options."
     )
 
 

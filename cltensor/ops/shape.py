@@ -10,6 +10,7 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd import views
 from ..autograd.node import op_class
+from ..errors import warn_once
 from ..memory_format import contiguous_format
 from ..size import sized
 from . import core
@@ -265,11 +266,10 @@ def _t_back(ctx: Any, g: Tensor) -> Tensor:
 def numpy_T(self: Tensor) -> Tensor:
     """All dimensions reversed."""
     if self.ndim not in (0, 2):
-        warnings.warn(
+        warn_once(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future "
-            "release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
-            UserWarning, stacklevel=3,
-        )  # fmt: skip
+            "release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
+        )
     return permute(self, tuple(range(self.ndim - 1, -1, -1)))
 
 

@@ -114,6 +114,13 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
         made.update(other)
         return made
 
+    def __ror__(self, other: Any) -> Any:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        made = type(self)(other, self.ref_type)
+        made.update(self)
+        return made
+
     def __ior__(self, other: Any) -> WeakIdKeyDictionary:
         self.update(other)
         return self

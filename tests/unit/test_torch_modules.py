@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import multiprocessing
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -205,8 +206,34 @@ def test_futures_are_set_once() -> None:
     failed.set_exception(ValueError("late"))
     with pytest.raises(ValueError, match="late"):
         torch.futures.wait_all([first, failed])
-    with pytest.raises(ValueError, match="late"):
+    with pytest.raises(
+        RuntimeError, match=r"running the callback: ValueError: late\n\nAt:\n  .*value"
+    ):
         failed.then(lambda f: f.value()).wait()
+    with pytest.raises(RuntimeError, match="TypeError: unsupported operand"):
+        first.then(lambda f: f + 1).wait()  # type: ignore[operator]
+
+
+def test_futures_refuse_what_they_cannot_take(capsys: pytest.CaptureFixture[str]) -> None:
+    future: torch.futures.Future[int] = torch.Future()
+    with pytest.raises(TypeError, match=r"then\(\): incompatible function arguments"):
+        future.then(3)  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="Can not pickle"):
+        pickle.dumps(future)
+    with pytest.raises(RuntimeError, match="can't be None"):
+        torch.futures.wait_all([future, None])  # type: ignore[list-item]
+    future.add_done_callback(lambda f: [].pop())
+    future.set_result(1)
+    assert "IndexError: pop from empty list" in capsys.readouterr().err
+
+
+def test_weak_dictionaries_join_plain_ones() -> None:
+    from cltensor.utils.weak import WeakIdKeyDictionary
+
+    x, y = torch.nn.Module(), torch.nn.Module()
+    joined = {x: 1, y: 2} | WeakIdKeyDictionary({y: 3})
+    assert type(joined) is WeakIdKeyDictionary
+    assert (joined[x], joined[y]) == (1, 3)
 
 
 def test_names_that_model_libraries_reach_for() -> None:

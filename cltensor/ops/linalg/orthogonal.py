@@ -12,6 +12,7 @@ from ...autograd import dual
 from ...autograd import record as graph
 from ...autograd.engine import grad
 from ...autograd.mode import enable_grad, is_grad_enabled, unrecorded
+from ...errors import warn_once
 from .. import writes
 from ..core import Tensor
 from ..row import FUNCTIONS, public
@@ -77,6 +78,11 @@ def linalg_qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
 @public()
 def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     """Factorize input = Q R (deprecated in favour of linalg.qr)."""
+    warn_once(
+        "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\n"
+        "The boolean parameter 'some' has been replaced with a string parameter 'mode'.\n"
+        "Q, R = torch.qr(A, some)\nshould be replaced with\nQ, R = torch.linalg.qr(A, 'reduced' if some else 'complete')"
+    )
     return Qr(deliver_all(_qr(input, "reduced" if some else "complete"), out, "qr", (input,)))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...autograd import record as graph
 from ...autograd.mode import unrecorded
+from ...errors import warn_once
 from ...layouts import broadcast_shapes
 from .. import writes
 from ..core import Tensor
@@ -374,6 +375,12 @@ def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None
 @public()
 def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Factorize positive-definite matrices (deprecated in favour of linalg.cholesky)."""
+    warn_once(
+        "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future PyTorch release.\n"
+        "L = torch.cholesky(A)\nshould be replaced with\nL = torch.linalg.cholesky(A)\nand\n"
+        "U = torch.cholesky(A, upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\n"
+        "This transform will produce equivalent results for all valid (symmetric positive definite) inputs."
+    )
     return writes.deliver(
         _cholesky(input, upper, "cholesky", "CholeskyBackward0", "cholesky")[0],
         out,

@@ -11,6 +11,7 @@ from typing import Any
 from ... import dtypes
 from ...autograd import record as graph
 from ...autograd.mode import unrecorded
+from ...errors import warn_once
 from ...symbols import remembered
 from ..core import Tensor, is_tensor
 from ..operands import check_tensor, same_device
@@ -319,6 +320,10 @@ def _sides(
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     total = [d * (k - 1) for d, k in zip(_fit("dilation", dilation, dims), weight.shape[2:])]
+    if any(t % 2 for t in total):
+        warn_once(
+            "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be created"
+        )
     return tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
 
 
