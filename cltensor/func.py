@@ -89,7 +89,7 @@ def _joined(dicts: Any) -> dict[str, Any]:
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Stack the parameters, and the buffers, of modules of one kind along a new first dimension.
 
-    RuntimeError for no module, or modules of several classes or not all in the same mode.
+    RuntimeError for no module, or modules of several classes, not all in the same mode, or with other tensors that require grad.
     """
     if len(models) == 0:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
@@ -99,20 +99,23 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
         )
     if not all(type(m) is type(models[0]) for m in models):
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
-    stack = FUNCTIONS["stack"]
-    params = {
-        name: stack([dict(m.named_parameters())[name].detach() for m in models]).requires_grad_(
-            p.requires_grad
-        )
-        for name, p in models[0].named_parameters()
-    }
-    buffers = {
-        name: stack([dict(m.named_buffers())[name].detach() for m in models]).requires_grad_(
-            b.requires_grad
-        )
-        for name, b in models[0].named_buffers()
-    }
-    return params, buffers
+    return (
+        _stacked([dict(m.named_parameters()) for m in models]),
+        _stacked([dict(m.named_buffers()) for m in models]),
+    )
+
+
+def _stacked(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """One leaf for each name. RuntimeError where some require grad and others do not."""
+    stacked = {}
+    for name in states[0]:
+        tensors = [state[name] for state in states]
+        wanted = {t.requires_grad for t in tensors}
+        if len(wanted) > 1:
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
+        stacked[name] = FUNCTIONS["stack"]([t.detach() for t in tensors])
+        stacked[name].requires_grad_(wanted.pop())
+    return stacked
 
 
 # --- derivatives --------------------------------------------------------------------------------
@@ -280,26 +283,46 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> Any:
-    """Return `func(*primals)` and a function from its cotangents to a tuple of those of the primals; aux comes last."""
+    """Return `func(*primals)` and a function from its cotangents to a tuple of those of the primals; aux comes last.
+
+    The cotangents have the structure of what `func` returned. RuntimeError for others.
+    """
     with enable_grad():
         inputs = _Inputs(primals, tuple(range(len(primals))))
         out, aux = _split(func(*inputs.args), has_aux, _VJP)
-    outs, _ = _results(out, _VJP)
+    outs, spec = _results(out, _VJP)
 
-    def pull(*cotangents: Any) -> Any:
-        weights = tree_leaves(cotangents[0] if len(cotangents) == 1 else cotangents)
-        if [w.shape for w in weights] != [o.shape for o in outs]:
+    def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        weights, given = tree_flatten(cotangents)
+        if given != spec:
             raise RuntimeError(
-                f"{_VJP}: Expected cotangents of shapes {[tuple(o.shape) for o in outs]}, "
-                f"got {[tuple(w.shape) for w in weights]}"
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
+                f"cotangents: {_form(given)}, primal output: {_form(spec)}"
             )
         with enable_grad():
-            found = grad_or_none(outs, inputs.leaves, weights, create_graph=True, retain_graph=True)
+            found = grad_or_none(
+                outs,
+                inputs.leaves,
+                weights,
+                create_graph=create_graph is not False,
+                retain_graph=retain_graph,
+            )
             found = _zeros_for_none(found, inputs.leaves)
         return inputs.shaped(_released(list(found), inputs.leaves))
 
     shown, aux = _released((out, aux), inputs.leaves)
     return (shown, pull, aux) if has_aux else (shown, pull)
+
+
+class _Leaf:
+    """What a tree's form shows in the place of a leaf."""
+
+    def __repr__(self) -> str:
+        return "*"
+
+
+def _form(spec: Any) -> str:
+    return repr(tree_unflatten([_Leaf()] * spec.num_leaves, spec))
 
 
 _JVP, _VJP = "jvp(f, primals, tangents)", "vjp(f, *primals)"

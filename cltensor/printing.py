@@ -288,12 +288,11 @@ def tensor_str(t: Any, tensor_contents: str | None = None) -> str:
             tensor_contents = "[]"
         else:
             tensor_contents = _contents(t, indent, o)
-    return add_suffixes(prefix + tensor_contents, _suffixes(t, o, meta), indent)
+    text = add_suffixes(prefix + tensor_contents, _suffixes(t, o, meta), indent)
+    marked = kind not in _PLAIN_KINDS and getattr(t, "_is_param", False)
+    return f"Parameter({text})" if marked else text
 
 
 def parameter_str(t: Any) -> str:
     """Return the printed form of an nn.Parameter or of a subclass of it."""
-    text = tensor_str(t)
-    return "Parameter containing:\n" + (
-        text if type(t).__name__ in _PLAIN_KINDS else f"Parameter({text})"
-    )
+    return "Parameter containing:\n" + tensor_str(t)

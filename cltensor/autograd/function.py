@@ -358,7 +358,7 @@ def _wrap_differentiable(
     if modified:
         if not is_input:
             warnings.warn(
-                "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no need to pass it to mark_dirty().",
+                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be passed to ctx.mark_dirty().",
                 stacklevel=5,
             )
         _rebase_dirty(ctx, t, nr, args, kind, metas)
