@@ -15,6 +15,8 @@ from .autograd.engine import grad_or_none
 from .autograd.forward_ad import pair, parts
 from .autograd.mode import GRAD
 from .batching import base, first_slice, in_all_slices, vmap
+from .batching.rules.pointwise import UNBATCHED_SELF
+from .errors import debug_line
 from .nn.modules.batchnorm import _BatchNorm
 from .nn.modules.module import Module
 from .nn.utils import stateless
@@ -477,6 +479,18 @@ def _basis(tensors: Sequence[Tensor]) -> list[Tensor]:
     return made
 
 
+def _columns(push: Callable, basis: Sequence[Tensor], randomness: str) -> tuple[Tensor, ...]:
+    """What `push` makes of all vectors of a basis: at once, or of each where it writes what differs between them into a tensor that does not."""
+    try:
+        return vmap(push, randomness=randomness)(*basis)
+    except RuntimeError as refused:
+        if str(refused) != UNBATCHED_SELF:
+            raise
+    debug_line(3, "jacfwd: the function is called for each column")
+    pushed = [push(*along) for along in zip(*basis, strict=True)]
+    return tuple([FUNCTIONS["stack"](column) for column in zip(*pushed, strict=True)])
+
+
 def jacfwd(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *,
     randomness: str = "error",
@@ -512,7 +526,7 @@ def jacfwd(
 
         sizes = [t.numel() for t in flat]
         if sum(sizes):
-            columns = vmap(push, randomness=randomness)(*_basis(flat))
+            columns = _columns(push, _basis(flat), randomness)
         else:  # of arguments without elements
             found, form = tree_flatten(partial(*picked))
             columns = tuple([o.new_zeros((0, *o.shape)) for o in found])

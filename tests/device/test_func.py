@@ -161,3 +161,26 @@ def test_derivatives_where_gradients_are_off_are_constants() -> None:
         made = [func.grad(torch.square)(x), *pull(torch.ones(())), func.jacrev(torch.square)(x)]
     assert value.requires_grad
     assert [(t.item(), t.requires_grad) for t in made] == [(4, False)] * 3
+
+
+def test_forward_mode_jacobians_of_functions_that_write_in_place() -> None:
+    x = torch.arange(3.0)
+
+    def column(x: Any) -> Any:
+        made = torch.zeros(3, 2)
+        made[:, 0] = x * x
+        return made
+
+    def part(x: Any) -> Any:
+        made = torch.zeros(3)
+        made[1:].add_(x[:2] ** 2)
+        return made
+
+    for f in (column, part, lambda x: torch.empty(3).copy_(x).sin_()):
+        assert torch.equal(func.jacfwd(f)(x), func.jacrev(f)(x))
+    found, twice = func.jacfwd(lambda x: (part(x), x * 2), has_aux=True)(x)
+    assert torch.equal(found, func.jacrev(part)(x))
+    assert torch.equal(twice, x * 2)
+    assert torch.equal(func.hessian(lambda x: torch.zeros(3).add_(x**3).sum())(x), (6 * x).diag())
+    with pytest.raises(RuntimeError, match="inplace arithmetic"):
+        func.vmap(lambda x: torch.zeros(3).add_(x))(torch.ones(2, 3))

@@ -17,7 +17,7 @@ from ..batched import NoRule, first
 from ..calls import Call, rule
 from ..levels import STACK
 
-_UNBATCHED_SELF = (
+UNBATCHED_SELF = (
     "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
     "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try "
     "to use out-of-place operators instead of inplace arithmetic. If said operator is being called inside the PyTorch framework, "
@@ -28,7 +28,7 @@ _UNBATCHED_SELF = (
 def refuse_unbatched(call: Call, t: Any) -> None:
     """Raise torch's error for writing what is batched into what is not."""
     if not call.here(t):
-        raise RuntimeError(_UNBATCHED_SELF)
+        raise RuntimeError(UNBATCHED_SELF)
 
 
 def rank(tensors: Sequence[Any]) -> int:
