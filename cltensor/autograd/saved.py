@@ -246,8 +246,9 @@ def save(t: Any, output: bool | None = False) -> SavedTensor:
         saved.data = t
     pack = GRAD.pack
     if pack is not None:
-        # The hooks in force are shown the tensor itself: they may ask whether it is a Parameter.
-        saved._pack(t, t, *pack)
+        # The hooks in force are shown an input itself, for they may ask whether it is a Parameter,
+        # and an output without its node, for a hook that keeps what it is shown would close a cycle.
+        saved._pack(t, saved.data, *pack)
     return saved
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import math
 import weakref
+from typing import Any
 
 import pytest
 from support import close, leaf
@@ -125,3 +127,35 @@ def test_a_batch_of_gradients_of_an_edge_and_of_what_is_not_reached() -> None:
     close(found[1], [0, 0, 0])
     with pytest.raises(RuntimeError, match="to not have been used in the graph"):
         torch.autograd.grad(y, [x, w], torch.eye(2), is_grads_batched=True)
+
+
+def test_outputs_kept_by_hooks_as_they_are_close_no_cycle() -> None:
+    class Mark:
+        pass
+
+    x = torch.ones(2, requires_grad=True)
+    shown = []
+
+    def pack(t: Any) -> Any:
+        shown.append((t is x, t.grad_fn))
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        y = x.sin().exp()
+    assert shown == [(True, None), (False, None)]
+    mark = Mark()
+    assert y.grad_fn is not None
+    y.grad_fn.metadata["mark"] = mark
+    (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x)
+    s, c = math.sin(1), math.cos(1)
+    assert torch.allclose(h, torch.full((2,), math.exp(s) * (c * c - s)))
+    alive = weakref.ref(mark)
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        del mark, y, g
+        assert alive() is None
+    finally:
+        if enabled:
+            gc.enable()
