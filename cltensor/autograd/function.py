@@ -103,7 +103,13 @@ class BackwardCFunction(Node, FunctionCtx):
             return () if self.to_save is None else tuple(self.to_save)
         return tuple([None if s is None else s.unpack(self) for s in self._kept])
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """The older name of `saved_tensors`."""
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
+        )
+        return self.saved_tensors
 
     @property
     def _raw_saved_tensors(self) -> tuple[Any, ...]:

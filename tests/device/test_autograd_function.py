@@ -348,3 +348,21 @@ def test_what_a_function_saved_is_freed() -> None:
     with pytest.raises(RuntimeError, match=SECOND_TIME):
         y.backward()
     assert held() is None
+
+
+def test_saved_variables_is_the_older_name_of_saved_tensors() -> None:
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (x,) = ctx.saved_variables
+            return 2 * x * g
+
+    x = torch.full((1,), 3.0, requires_grad=True)
+    with pytest.warns(DeprecationWarning, match="use 'saved_tensors'"):
+        Scaled.apply(x).sum().backward()
+    assert x.grad is not None and x.grad.item() == 6
