@@ -289,10 +289,16 @@ def tensor_str(t: Any, tensor_contents: str | None = None) -> str:
         else:
             tensor_contents = _contents(t, indent, o)
     text = add_suffixes(prefix + tensor_contents, _suffixes(t, o, meta), indent)
-    marked = kind not in _PLAIN_KINDS and getattr(t, "_is_param", False)
-    return f"Parameter({text})" if marked else text
+    return _as_parameter(t, text) if getattr(t, "_is_param", False) else text
 
 
 def parameter_str(t: Any) -> str:
     """Return the printed form of an nn.Parameter or of a subclass of it."""
-    return "Parameter containing:\n" + tensor_str(t)
+    text = tensor_str(t)
+    return "Parameter containing:\n" + (
+        text if getattr(t, "_is_param", False) else _as_parameter(t, text)
+    )
+
+
+def _as_parameter(t: Any, text: str) -> str:
+    return text if type(t).__name__ in _PLAIN_KINDS else f"Parameter({text})"

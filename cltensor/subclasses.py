@@ -352,10 +352,11 @@ def _candidates() -> Iterator[tuple[Any, Any, bool]]:
 def _enrol(cls: Any, **kwargs: Any) -> None:
     """Have functions ask from the first subclass on; the package's own give plain tensors, and so do those that derive from them."""
     object.__init_subclass__(**kwargs)
-    if cls.__module__.startswith(f"{__package__}.") and "__torch_function__" not in vars(cls):
+    ours = getattr(cls, "__module__", "").startswith(f"{__package__}.")
+    if ours and "__torch_function__" not in vars(cls):
         cls.__torch_function__ = disabled
     hide(cls)
-    if not cls.__module__.startswith(f"{__package__}."):
+    if not ours:
         _show_fields()
         note_claims(cls, Tensor)
     if cls.__torch_function__ is not disabled:
