@@ -184,9 +184,14 @@ def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, in
 def _masked_softmax(
     input: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None
 ) -> Tensor:
-    """Return softmax of what a mask does not hide; zeros where it hides all."""
+    """Return softmax of what a mask does not hide; zeros where it hides all.
+
+    `mask_type` 0: the mask is one of (L, L) for all scores (B, heads, L, L), 1: of keys (B, L), 2: of the input's own shape.
+    """
     if mask.dtype is not dtypes.bool:
         raise RuntimeError("Mask should be a boolean tensor")
+    if mask_type == 1 and mask.shape != input.shape:
+        mask = mask[:, None, None, :]
     kept = input.masked_fill(mask.expand(input.shape), -math.inf)
     return FUNCTIONS["_safe_softmax"](kept, input.ndim - 1 if dim is None else dim)
 

@@ -326,6 +326,8 @@ torch.func.vjp(lambda x: {"a": x, "b": [x]}, torch.ones(2))[1](torch.ones(2))
 torch.func.vjp(lambda x: x * 2, torch.ones(2))[1](torch.ones(3))
 torch.func.vjp(lambda x: (x, x * 2), torch.ones(2))[1]((torch.ones(2), torch.ones(2)), retain_graph=False, create_graph=False)
 torch.func.stack_module_state([torch.nn.Linear(2, 2), torch.nn.Linear(2, 2).requires_grad_(False)])
+torch.nn.functional.rrelu_(torch.tensor([-1.0, 1.0], requires_grad=True).clone(), -5.0, 1.0).sum().backward()
+[torch._masked_softmax(torch.arange(64.0).view(2, 2, 4, 4) % 5, mask, 3, kind) for kind, mask in ((0, torch.eye(4).bool()), (1, torch.eye(2, 4).bool()), (2, torch.eye(4).bool().expand(2, 2, 4, 4)))]
 repr(torch.nn.Parameter(torch.ones(2).as_subclass(type("Named", (torch.Tensor,), {})))), repr(type("Other", (torch.nn.Parameter,), {})(torch.ones(2)))
 torch.func.jacrev(lambda x: [])(torch.ones(2))
 torch.func.grad(lambda x: None)(torch.ones(2))

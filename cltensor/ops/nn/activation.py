@@ -92,17 +92,23 @@ _REPORT = (
     " File an issue at https://github.com/pytorch/pytorch if you do require supporting in-place leakRelu backward calculation "
     "with negative slope"
 )
+
+
+def _steep(slope: float) -> str:
+    return _NEGATIVE.format("leakyReLu") + _REPORT if slope < 0 else ""
+
+
 leaky_relu_slope = Row(
     "leaky_relu_slope", {"f": "where(x > 0, y, y * z)"}, exact=True, args=("input", "grad", "negative_slope"), public=False,
     graph_from=1, graph_inputs=2, node="LeakyReluBackwardBackward0",
     grad={"y": lambda g, x, z: leaky_relu_slope(x, g, z)},
 )  # fmt: skip
 leaky_relu_row = Row(
-    "leaky_relu", {"f": "where(x > 0, x, x * y)"}, exact=True, final=lambda slope: _NEGATIVE.format("leakyReLu") + _REPORT if slope < 0 else "", args=("input", "negative_slope"), public=False, step=True, graph_inputs=1,
+    "leaky_relu", {"f": "where(x > 0, x, x * y)"}, exact=True, final=_steep, args=("input", "negative_slope"), public=False, step=True, graph_inputs=1,
     grad={"x": lambda g, x, y: leaky_relu_slope(x, g, y)},
 )  # fmt: skip
 rrelu_row = RowMajor(
-    "rrelu", {"f": "where(x > 0, x, x * y)"}, exact=True, args=("input", "slope"), public=False, step=True, graph_inputs=1, node="RreluWithNoiseBackward0",
+    "rrelu", {"f": "where(x > 0, x, x * y)"}, exact=True, final=_steep, args=("input", "slope"), public=False, step=True, graph_inputs=1, node="RreluWithNoiseBackward0",
     grad={"x": lambda g, x, y: leaky_relu_slope(x, g, y)},
 )  # fmt: skip
 rrelu_noisy = RowMajor(
