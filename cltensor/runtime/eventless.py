@@ -51,8 +51,7 @@ def enqueue(module: Any) -> Enqueue:
         queue: Any, kernel: Any, global_size: tuple[int, ...], local_size: tuple[int, ...] | None
     ) -> None:
         if call(queue, kernel, global_size, local_size)():
-            with_event(
-                queue, kernel, global_size, local_size
-            )  # says what is wrong, or frees memory and succeeds
+            # Says what is wrong, or frees memory and succeeds.
+            with_event(queue, kernel, global_size, local_size)
 
     return without_event

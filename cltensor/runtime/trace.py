@@ -63,9 +63,7 @@ class Trace(Recorder):
         self._slots: list[tuple[Any, int, int, int]] = []  # where their addresses go there
         self._slots_of: list[tuple[int, int, int]] = []  # the same, by command and argument
         self._last: Numbers | None = None  # what the playlist was told
-        self._stated: Numbers | None = (
-            None  # what the steps are of, where they go through the backend
-        )
+        self._stated: Numbers | None = None  # what the steps say, which go through a backend
         self._is_long = False  # worth going on meanwhile
         self._still: list[Buffer] = []  # what each play uses beside its own buffers
         self._numbers: Callable[..., tuple[Any, ...] | None] | None = None
