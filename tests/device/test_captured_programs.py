@@ -154,7 +154,7 @@ class Program:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_programs(seed: int) -> None:
-    for number in range(5):
+    for number in range(3):
         wanted = Program(8 * seed + number, lambda fn: fn).run()
         found = Program(8 * seed + number, torch.capture).run()
         assert len(found) == len(wanted)

@@ -161,7 +161,7 @@ def test_layouts_along_memory_and_across_it(fresh: None, monkeypatch: pytest.Mon
         )
 
     cases = []
-    for _ in range(120):
+    for _ in range(60):
         n, m, k = (int(v) for v in rng.integers(1, 90, 3))
         how, other = (int(v) for v in rng.integers(0, 6, 2))
         beside = how if rng.integers(2) else 0  # what two are to each other are so many kernels

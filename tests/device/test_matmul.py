@@ -185,7 +185,7 @@ def test_many_short_rows_times_a_vector(dtype: str) -> None:
     assert torch.equal(infinite.float(), torch.full((80,), np.inf))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 def test_few_columns_across_memory_times_a_vector(dtype: str) -> None:
     rng = np.random.default_rng(0)
     # In whole vectors and not, in one piece and in several.
@@ -284,7 +284,7 @@ def test_dot_products_of_what_is_not_adjacent(dtype: str) -> None:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     st.integers(2, 40), st.integers(1, 20), st.integers(1, 20), st.integers(1, 17),
