@@ -103,11 +103,14 @@ def exact(x: Tensor) -> Tensor:
 def counter(value: float, place: Tensor | None = None, *, fused: bool = False) -> Tensor:
     """Make a 0-dim tensor of a number: on the host's device, where reading waits for nothing, or where `place` is."""
     double = not fused and dtypes.get_default_dtype() is dtypes.float64
-    return creation.tensor(
+    made = creation.tensor(
         float(value),
         dtype=dtypes.float64 if double else dtypes.float32,
         device=_host_device() if place is None else place.device,
     )
+    if _apart(made) and float(np.float32(value)) == value:
+        note(made, float(value))
+    return made
 
 
 def _host_device() -> Any:
@@ -199,6 +202,8 @@ def _write(t: Tensor, value: float) -> tuple[Buffer, np.ndarray | None]:
 
 def by_count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tuple[float, list]]:
     """Count a step of every parameter, and part them by how many they have made."""
+    if params and _apart(state[params[0]]["step"]) and Recorder.active is None:
+        return list(_count(params, state).items())
     parts: dict[float, list[Tensor]] = {}
     last, some = -1.0, []
     for p in params:
@@ -212,6 +217,11 @@ def by_count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tup
 
 def by_count_on_device(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tuple]:
     """The same for counters that stay on the device: parts come with one of their counters."""
+    return [(state[some[0]]["step"], some) for some in _count(params, state).values()]
+
+
+def _count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> dict[float, list[Tensor]]:
+    """Count a step of every parameter by a kernel; the parameters by how many steps the host takes them to have made."""
     counters = [state[p]["step"] for p in params]
     parts: dict[float, list[Tensor]] = {}
     tallies = [1 + tally(count) for count in counters]
@@ -220,7 +230,13 @@ def by_count_on_device(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -
     update("count", ["t = t + 1"], {"t": counters}, {}, {})
     for count, made in zip(counters, tallies, strict=True):
         note(count, made)
-    return [(state[some[0]]["step"], some) for some in parts.values()]
+    return parts
+
+
+def _apart(t: Tensor) -> bool:
+    """Whether a number lies where the host can write only by a transfer: there is no CPU device."""
+    value = t._storage.value
+    return value.__class__ is Buffer and value.host is None
 
 
 def tally(t: Tensor) -> float:

@@ -18,6 +18,8 @@ from cltensor.codegen.index.lookup import bounds_error
 from cltensor.codegen.operand import Operand
 from cltensor.ops import multi
 from cltensor.optim import stepper
+from cltensor.runtime import Backend, device, device_list, get_backend
+from cltensor.runtime import backend as backend_module
 
 # p = p - w * g is the whole of it, for tests of the machinery.
 STEP = multi.chain("test_step", "p = p - w * g", "p", "g")
@@ -352,6 +354,37 @@ def test_counters_follow_what_is_written_to_them() -> None:
     o.step()
     assert [o.state[p]["step"].item() for p in ps] == [11.0, 2.0]
     assert late.item() == 10.0
+
+
+def test_counters_in_memory_of_their_own_are_counted_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where there is no CPU device: a step moves nothing between host and device."""
+    first = get_backend(device_list()[0])
+    apart = Backend(device("opencl:77"), first.cl_device, False)
+    monkeypatch.setitem(backend_module.registry, apart.device, apart)
+    monkeypatch.setattr(stepper, "_host_device", lambda: apart.device)
+    ps = parameters(*[(3,)] * 5)
+    o = optim.Adam(ps, 0.01)
+    before = torch.stats()
+    o.step()
+    counts = [o.state[p]["step"] for p in ps]
+    assert {str(c.device) for c in counts} == {"opencl:77"}
+    moved = torch.stats() - before
+    assert moved.copies >= len(ps), moved  # zeros to begin with, and what the launch is told
+    for _ in range(3):
+        before = torch.stats()
+        o.step()
+        moved = torch.stats() - before
+        assert (moved.copies, moved.launches) == (0, 2), moved
+    counts[1].fill_(10)  # which nobody has noted
+    o.step()
+    assert [c.item() for c in counts] == [5.0, 11.0, 5.0, 5.0, 5.0]
+    close(ps[0], adam(data(3), data(3, seed=1), 5), 1e-5)
+    again = optim.Adam(ps, 0.01)
+    again.load_state_dict(o.state_dict())
+    again.step()
+    assert [again.state[p]["step"].item() for p in ps] == [6.0, 12.0, 6.0, 6.0, 6.0]
 
 
 @pytest.mark.parametrize(
