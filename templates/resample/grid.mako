@@ -179,11 +179,15 @@ __global const ${dt.cl} *restrict grid\
 % if kind != 'out':
 , __global const ${dt.cl} *restrict g\
 % endif
-, __global ${dt.cl if kind != 'input' else R} *restrict out, const I batch, const I channels, const I points, const I os, const I sn, const I sc\
+, __global ${dt.cl if kind != 'input' else R} *restrict out, const I batch, const I channels, const I points, const I os, const I og, const I oy, const I sn, const I sc\
 % for a in axes:
 , const I n${a}, const I s${a}\
 % endfor
 ) {
+    grid += og;
+% if kind != 'out':
+    g += oy;
+% endif
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0);
 <% each = f'[{block // 16 if wide else block}]' %>\
     N at[${n}]${each};

@@ -40,14 +40,18 @@ def _run(
     kind: str,
     way: Way,
     src: Operand,
-    buffers: list[Operand],
+    operands: dict[str, Operand],
+    out: Operand,
     points: int,
     work: int,
 ) -> None:
+    """Launch a kind of kernel: `src` says how the images lie; `operands`, by their names in the template, are read."""
     dims = len(src.shape) - 2
     sizes = [v for d in range(dims) for v in (src.shape[-1 - d], src.strides[-1 - d])]
     batch, channels = src.shape[:2]
+    buffers = [*operands.values(), out]
     dt = buffers[0].dtype
+    starts = [operands[name].offset if name in operands else 0 for name in ("grid", "g")]
     gpu = is_gpu(backend)
     n = batch * channels * points
     reach = sum(abs(s) * (n - 1) for n, s in zip(sizes[::2], sizes[1::2], strict=True))
@@ -58,7 +62,7 @@ def _run(
         "resample/grid",
         f"grid_sample_{kind}_{dims}d_{way.mode}_{way.padding}_{corners}_{dt.code}",
         [x.buffer for x in buffers],
-        [batch, channels, points, src.offset, src.strides[0], src.strides[1], *sizes],
+        [batch, channels, points, src.offset, *starts, src.strides[0], src.strides[1], *sizes],
         work if gpu else min(workers(backend, n * _TAPS[way.mode] ** dims), work),
         2 * n * dt.itemsize,
         dt=dt,
@@ -87,7 +91,7 @@ def sample(backend: Backend, src: Operand, grid: Operand, way: Way) -> Operand:
     points = math.prod(out_shape)
     if math.prod(out.shape):
         work = _work(backend, src.shape[0], points, way)
-        _run(backend, "out", way, src, [src, grid, out], points, work)
+        _run(backend, "out", way, src, {"src": src, "grid": grid}, out, points, work)
     return out
 
 
@@ -97,7 +101,7 @@ def by_grid(backend: Backend, src: Operand, grid: Operand, g: Operand, way: Way)
     points = math.prod(grid.shape[1:-1])
     if math.prod(out.shape):
         work = _work(backend, src.shape[0], points, way)
-        _run(backend, "grid", way, src, [src, grid, g, out], points, work)
+        _run(backend, "grid", way, src, {"src": src, "grid": grid, "g": g}, out, points, work)
     return out
 
 
@@ -110,5 +114,7 @@ def by_input(
     if math.prod(shape):
         laid = out._replace(strides=contiguous_strides(shape))
         points = math.prod(grid.shape[1:-1])
-        _run(backend, "input", way, laid, [grid, g, out], points, shape[0] * shape[1])
+        _run(
+            backend, "input", way, laid, {"grid": grid, "g": g}, out, points, shape[0] * shape[1]
+        )
     return out
