@@ -14,7 +14,7 @@ from typing import Any
 
 from . import dtypes
 from .dtypes import dtype as DType
-from .memory_format import sparse_coo
+from .memory_format import sparse_coo, sparse_csr
 from .nn import functional
 from .ops.norms import vector_norm
 from .ops.row import FUNCTIONS
@@ -26,6 +26,7 @@ Dims = int | Sequence[int] | None
 _REDUCTIONS = (
     "sum", "prod", "amax", "amin", "argmax", "argmin", "mean", "median", "norm", "var", "std", "logsumexp",
 )  # fmt: skip
+_SPARSE = (sparse_coo, sparse_csr)
 _NORMALIZATIONS = ("softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod")
 
 # ------------------------------------------------------------------------------------------- masks and dims
@@ -114,15 +115,19 @@ def _counts(input: Tensor, dim: Dims, mask: Tensor | None) -> Tensor:
 def _of_sparse(
     function: Callable, input: Tensor, dim: Dims, keepdim: bool | None, dtype: DType | None, mask: Tensor | None
 ) -> Tensor:  # fmt: skip
-    """Reduce the entries of a sparse tensor of coordinates that count to another one."""
-    name = function.__name__
+    """Reduce the entries of a sparse tensor that count to another one of its layout."""
+    name, rows = function.__name__, input.layout is sparse_csr
+    kind = "sparse_csr" if rows else "sparse_coo"
     dims = _dims(dim, input.ndim)
     if mask is None and name != "sum":
-        told = "prod" if name == "prod" else "amax"  # torch's words for amin, too
-        raise ValueError(f"masked {told} expects explicit mask for sparse_coo tensor input")
+        told = "amax" if name == "amin" and not rows else name  # torch's words for amin, too
+        raise ValueError(f"masked {told} expects explicit mask for {kind} tensor input")
+    if rows and not keepdim:
+        error = RuntimeError if name in ("sum", "prod") else AssertionError
+        raise error("reduction operations on CSR tensors with keepdim=False is unsupported")
     wide = name in ("sum", "prod") and input.dtype.category < 2
     dtype = dtype or (dtypes.int64 if wide else input.dtype)
-    nothing = _ignored(name, input.dtype)
+    nothing = 0 if name == "mean" else _ignored(name, input.dtype)
     return reduced(input, name, dims, builtins.bool(keepdim), dtype, mask, nothing)
 
 
@@ -133,7 +138,7 @@ def sum(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Add the elements; 0 where none counts."""
-    if input.layout is sparse_coo:
+    if input.layout in _SPARSE:
         return _of_sparse(sum, input, dim, keepdim, dtype, mask)
     value = _combine_input_and_mask(sum, input, mask)
     dtype = (dtypes.int64 if input.dtype.category < 2 else input.dtype) if dtype is None else dtype
@@ -144,7 +149,7 @@ def prod(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Multiply the elements; 1 where none counts."""
-    if input.layout is sparse_coo:
+    if input.layout in _SPARSE:
         return _of_sparse(prod, input, dim, keepdim, dtype, mask)
     value = _combine_input_and_mask(prod, input, mask)
     value = value.to(
@@ -159,7 +164,7 @@ def amax(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Find the largest elements; the dtype's lowest value where none counts."""
-    if input.layout is sparse_coo:
+    if input.layout in _SPARSE:
         return _of_sparse(amax, input, dim, keepdim, dtype, mask)
     value = _combine_input_and_mask(amax, input, mask)
     return value.amax(_dims(dim, input.ndim), builtins.bool(keepdim)).to(dtype or input.dtype)
@@ -169,7 +174,7 @@ def amin(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Find the smallest elements; the dtype's highest value where none counts."""
-    if input.layout is sparse_coo:
+    if input.layout in _SPARSE:
         return _of_sparse(amin, input, dim, keepdim, dtype, mask)
     value = _combine_input_and_mask(amin, input, mask)
     return value.amin(_dims(dim, input.ndim), builtins.bool(keepdim)).to(dtype or input.dtype)
@@ -205,6 +210,8 @@ def mean(
         raise ValueError(
             f"masked mean expects strided or sparse_csr tensor (got {input.layout} tensor)"
         )
+    if input.layout is sparse_csr:
+        return _of_sparse(mean, input, dim, keepdim, dtype, mask)
     mask = None if mask is None else _input_mask(input, mask=mask)
     total = sum(input, dim, keepdim=keepdim, dtype=found, mask=mask)
     return total / _counts(input, dim, mask).reshape(total.shape)

@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
-from ..memory_format import sparse_coo
+from ..memory_format import sparse_coo, sparse_csr
 from ..ops.row import FUNCTIONS as F
 from .convert import relaid, to_coo
 from .pattern import Pattern
@@ -79,10 +79,23 @@ def _spread_out(ctx: Any, g: Tensor) -> Tensor:
 def reduced(
     input: Any, name: str, dims: tuple[int, ...], keepdim: bool, dtype: Any, mask: Any, nothing: Any
 ) -> SparseTensor:
-    """Reduce what is there, or what `mask` says, by "sum", "prod", "amax" or "amin"; `nothing` changes no result."""
-    s, sparse = coalesced(input), input.sparse_dim()
+    """Reduce what is there, or what `mask` says, by "sum", "prod", "amax" or "amin"; `nothing` changes no result.
+
+    Rows of coordinates make such, without an entry where none counts; of them there is "mean", too.
+    """
+    rows = input.layout is sparse_csr
+    s, sparse = coalesced(to_coo(input)), input.sparse_dim()
     p, values = s._pattern, values_of(s)
     if mask is not None:
+        coo = isinstance(mask, SparseTensor) and mask.layout is sparse_coo
+        if rows and coo and mask.sparse_dim() != 2:
+            raise RuntimeError(
+                "coo_to_sparse_csr: conversion from Sparse to SparseCsr for input tensors with sparse_dim()!=2 is not supported"
+            )
+        if isinstance(mask, SparseTensor) and mask.dense_dim() != input.dense_dim():
+            raise AssertionError(
+                f"mask.dense_dim() must match input.dense_dim(): {mask.dense_dim()} vs {input.dense_dim()}"
+            )
         if mask.shape != s.shape or not isinstance(mask, SparseTensor):
             mask = mask.to_dense().expand(s.shape).to_sparse(sparse)
         kept = coalesced(to_coo(mask))
@@ -94,28 +107,29 @@ def reduced(
         p = Pattern(p.sizes, places, coalesced=True, checked=True)
         values = F["where"](true.index_select(0, which), at(s, p), nothing)
     values = values.to(dtype)
-    over = [d - sparse + 1 for d in dims if d >= sparse]
+    over = [d - sparse + 1 for d in dims if sparse <= d < s.ndim]
     for d in reversed(over):
         values = F[name](values, d, keepdim)
     left = [d for d in range(sparse) if d not in dims]
-    if not left:
+    if not left and not rows:
         whole = F[name](values, 0) if p.count else values.new_full(values.shape[1:], nothing)
         whole = whole.reshape((1,) * (sparse if keepdim else 0) + tuple(whole.shape))
         return whole.to_sparse()
     with unrecorded():
-        rows = [
+        kept_dims = [
             p.indices[d] if d in left else p.indices.new_zeros(p.count)
             for d in range(sparse)
             if d in left or keepdim
         ]
         sizes = [p.sizes[d] if d in left else 1 for d in range(sparse) if d in left or keepdim]
-        merge = Pattern(sizes, F["stack"](rows), checked=True).merge
+        merge = Pattern(sizes, F["stack"](kept_dims), checked=True).merge
         group, count = merge.group, merge.pattern.count
     if group is not None:
         to = group.reshape(-1, *[1] * (values.ndim - 1)).expand(values.shape)
         start = values.new_zeros((count, *values.shape[1:]))
         values = start.scatter_reduce(0, to, values, name, include_self=False)
-    return pack(merge.pattern, values, (*sizes, *values.shape[1:]))
+    made = pack(merge.pattern, values, (*sizes, *values.shape[1:]))
+    return relaid(made, sparse_csr) if rows else made
 
 
 @op("norm")

@@ -495,6 +495,39 @@ def test_masked_reductions_of_coordinates(name: str) -> None:
     assert told(ct) == told(th)
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean"])
+def test_masked_reductions_of_rows_and_hybrids(name: str) -> None:
+    def told(torch: Any) -> list[str]:
+        x = torch.tensor([[0.5, 0.0, 3.0, 2.0], [0.0, -0.25, 0.0, 1.0], [4.0, 0.0, 7.0, 0.0]])
+        kept = torch.tensor([[1, 1, 0, 0], [0, 1, 0, 0], [1, 0, 1, 0]], dtype=torch.bool)
+        none = torch.zeros(3, 4, dtype=torch.bool)
+        rows = x.to_sparse_csr()
+        cases: list[tuple[Any, Any]] = [(rows, None), (x.to_sparse(1), kept.to_sparse())]
+        cases += [
+            (rows, m) for m in (kept, kept.to_sparse(), kept.to_sparse_csr(), kept.to_sparse(1))
+        ]
+        cases += [(x.to_sparse(), kept.to_sparse(1)), (x.to_sparse(), kept.to_sparse_csr())]
+        point = torch.sparse_coo_tensor(torch.zeros(0, 1).long(), torch.tensor([1.5]), ())
+        cases += [(point, torch.ones((), dtype=torch.bool).to_sparse())]
+        found = []
+        for x, m in cases:
+            for dim in (None, 0, 1):
+                try:
+                    r = getattr(torch.masked, name)(x, dim, keepdim=True, mask=m)
+                    found.append(f"{r.shape} {r.dtype} {r.layout} {r._nnz()} {r.to_dense() + 0}")
+                except (ValueError, IndexError, AssertionError, RuntimeError) as error:
+                    found.append(str(error))
+        for m in (None, kept.to_sparse_csr()):
+            try:
+                getattr(torch.masked, name)(rows, mask=m)
+            except (ValueError, AssertionError, RuntimeError) as error:
+                found.append(f"{type(error)} {error}")
+        empty = getattr(torch.masked, name)(rows, 0, keepdim=True, mask=none)
+        return [*found, f"{empty.layout} {empty._nnz()} {empty.shape}"]
+
+    assert told(ct) == told(th)
+
+
 def test_products_of_compressed_matrices_and_sizes() -> None:
     def outcomes(torch: Any) -> list[str]:
         a = torch.sparse_csr_tensor([0, 2, 3, 3], [0, 2, 1], [1.0, 2, 3], (3, 3))
