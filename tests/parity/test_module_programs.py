@@ -325,7 +325,13 @@ def pruned(torch: Any) -> Any:
     said += [drawn.weight_mask.sum()]
     scores = torch.arange(6.0).reshape(2, 3)
     said += [prune.LnStructured(1, 1).prune(scores), prune.L1Unstructured(0.5).prune(scores)]
+    said += [prune._compute_nparams_toprune(n, 17) for n in (0, 3, 0.4, 1.0)]
+    said += [prune._compute_norm(scores, 2, -1)]
     for wrong in (
+        lambda: prune._validate_pruning_amount_init(-1),
+        lambda: prune._validate_pruning_amount(20, 19),
+        lambda: prune._validate_structured_pruning(scores[0]),
+        lambda: prune._validate_pruning_dim(scores, 2),
         lambda: prune.l1_unstructured(b, "weight", 1.5),
         lambda: prune.l1_unstructured(b, "weight", "x"),
         lambda: prune.l1_unstructured(net[0], "weight", 99),

@@ -232,6 +232,9 @@ def test_names_of_before_and_marks() -> None:
         with pytest.warns(FutureWarning, match="`NLLLoss2d` has been deprecated"):
             loss = torch.nn.NLLLoss2d(ignore_index=1)
         assert isinstance(loss, torch.nn.NLLLoss)
+        with pytest.warns(FutureWarning, match="`nn.Container` is deprecated"):
+            net = torch.nn.Container(a=loss, b=torch.nn.ReLU())
+        assert [name for name, _ in net.named_children()] == ["a", "b"] and net.a is loss
         hook = torch.utils.hooks.unserializable_hook(lambda g: g)
         assert hook.__torch_unserializable__ is True
         x = torch.ones(2, requires_grad=True)

@@ -1,4 +1,4 @@
-"""Modules and parameters in order or by key: `Sequential`, `ModuleList`, `ModuleDict`, `ParameterList`, `ParameterDict`.
+"""Modules and parameters in order or by key: `Sequential`, `ModuleList`, `ModuleDict`, `ParameterList`, `ParameterDict`; `Container`.
 
 Owns what makes them lists and dicts. Only Sequential has a forward.
 """
@@ -6,6 +6,7 @@ Owns what makes them lists and dicts. Only Sequential has a forward.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -14,7 +15,14 @@ from ...tensor import Tensor
 from ..parameter import Parameter
 from .module import Module, typename
 
-__all__ = ["Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
+__all__ = [
+    "Container",
+    "Sequential",
+    "ModuleList",
+    "ModuleDict",
+    "ParameterList",
+    "ParameterDict",
+]
 
 S = TypeVar("S", bound="Sequential")
 L = TypeVar("L", bound="ModuleList")
@@ -47,6 +55,20 @@ def _pairs(kind: str, items: Any, whole: str | None = None) -> Iterator[tuple[An
                 f"{kind} update sequence element #{j} has length {len(pair)}; 2 is required"  # type: ignore[arg-type]
             )
         yield pair  # type: ignore[misc]
+
+
+class Container(Module):
+    """A module with children given by name, from before modules had `add_module`; a FutureWarning says so."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        warnings.warn(
+            "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass that instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__()
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 class _Ordered(Module):

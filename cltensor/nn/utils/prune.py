@@ -208,28 +208,64 @@ def _left(method: Any, t: Tensor, mask: Tensor) -> Any:
     return tuple(everything)
 
 
+# What follows is named as in torch: pruning methods written elsewhere call it.
+
+
+def _validate_pruning_amount_init(amount: Any) -> None:
+    """Refuse what is neither a count nor a share. TypeError, ValueError."""
+    if not isinstance(amount, numbers.Real):
+        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+    whole = isinstance(amount, numbers.Integral)
+    if amount < 0 or (not whole and float(amount) > 1):
+        raise ValueError(
+            f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer"
+        )
+
+
+def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+    """Refuse to prune more than there is. ValueError."""
+    if isinstance(amount, numbers.Integral) and amount > tensor_size:
+        raise ValueError(
+            f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}"
+        )
+
+
+def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
+    """Return how many of `tensor_size` go."""
+    return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+
+
+def _validate_structured_pruning(t: Tensor) -> None:
+    """Refuse tensors without channels. ValueError."""
+    if t.dim() <= 1:
+        raise ValueError(
+            f"Structured pruning can only be applied to multidimensional tensors. Found tensor of shape {t.shape} with {t.dim()} dims"
+        )
+
+
+def _validate_pruning_dim(t: Tensor, dim: int) -> None:
+    """Refuse a dim that is not there. IndexError."""
+    if dim >= t.dim():
+        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+
+
+def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
+    """Return the `n`-norm of each channel."""
+    others = [d for d in range(t.dim()) if d != dim % t.dim()]
+    return FUNCTIONS["norm"](t, n, others)
+
+
 class _ByAmount(BasePruningMethod):
     """Prunes a number of elements or channels (an int) or a share of them (a float)."""
 
     def __init__(self, amount: Any) -> None:
-        if not isinstance(amount, numbers.Real):
-            raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-        whole = isinstance(amount, numbers.Integral)
-        if amount < 0 or (not whole and float(amount) > 1):
-            raise ValueError(
-                f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer"
-            )
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def _count(self, size: int) -> int:
-        """Return how many of `size` go. ValueError for more than there are."""
-        if not isinstance(self.amount, numbers.Integral):
-            return round(float(self.amount) * size)
-        if self.amount > size:
-            raise ValueError(
-                f"amount={self.amount} should be smaller than the number of parameters to prune={size}"
-            )
-        return int(self.amount)
+        count = _compute_nparams_toprune(self.amount, size)
+        _validate_pruning_amount(count, size)
+        return count
 
 
 class _Unstructured(_ByAmount):
@@ -260,12 +296,8 @@ class _Structured(_ByAmount):
         raise NotImplementedError
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        if t.dim() <= 1:
-            raise ValueError(
-                f"Structured pruning can only be applied to multidimensional tensors. Found tensor of shape {t.shape} with {t.dim()} dims"
-            )
-        if self.dim >= t.dim():
-            raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
         size = t.shape[self.dim]
         count = self._count(size)
         if not count:
@@ -333,8 +365,7 @@ class LnStructured(_Structured):
         self.n = n
 
     def _scores(self, t: Tensor) -> Tensor:
-        others = [d for d in range(t.dim()) if d != self.dim % t.dim()]
-        return FUNCTIONS["norm"](t, self.n, others)
+        return _compute_norm(t, self.n, self.dim)
 
     @classmethod
     def apply(  # type: ignore[override]
