@@ -168,7 +168,9 @@ def linear(
     if sizes and len(weight.shape) == 2 and input.is_contiguous():
         flat = input.view(prod(sizes[:-1]), sizes[-1])
         return addmm(bias, flat, t(weight)).view(*sizes[:-1], weight.shape[0])
-    return _matmul(input, weight.t()) + bias
+    product = _matmul(input, weight.t())
+    # torch adds in place here: another dtype of the bias does not change the result's
+    return product + bias if bias.dtype is product.dtype else product.add_(bias)
 
 
 def _trilinear(x: Tensor, weight: Tensor, y: Tensor) -> Tensor:
