@@ -117,6 +117,11 @@ tril, _ = _cut("tril", _LOWER)
 triu, _ = _cut("triu", _UPPER)
 
 
+def _below(rows: int, cols: int, offset: int) -> int:
+    """How many elements of a matrix lie on and below a diagonal."""
+    return sum(min(max(r + offset + 1, 0), cols) for r in range(rows))
+
+
 def _triangle_indices(name: str, op: PointOp) -> None:
     def function(
         row: int,
@@ -136,6 +141,13 @@ def _triangle_indices(name: str, op: PointOp) -> None:
         if dt.category != 1:
             raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")
         dev = FUNCTIONS["empty"]((), device=device).device
+        if dev.type == "meta":
+            count = (
+                _below(row, col, offset)
+                if op is _LOWER
+                else row * col - _below(row, col, offset - 1)
+            )
+            return FUNCTIONS["empty"]((2, count), dtype=dt, device=dev)
         places = _triangle((row, col), offset, op, dev).nonzero().t()
         return places.contiguous() if dt is dtypes.int64 else places.to(dt).contiguous()
 

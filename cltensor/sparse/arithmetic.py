@@ -180,12 +180,15 @@ def sub_(self: Any, other: Any, alpha: Any = 1) -> Any:
 # ------------------------------------------------------------------------------------------- products
 
 
+def _fits(sizes: Any, whole: Any) -> bool:
+    """Whether sizes broadcast to as many others."""
+    return all(n in (1, m) for n, m in zip(sizes, whole, strict=True))
+
+
 def gathered(dense: Tensor, s: SparseTensor) -> Tensor:
     """What a dense tensor, broadcast to the sizes of a sparse one, has at its entries; nothing is expanded."""
     p, dims = s._pattern, len(s._pattern.sizes)
-    if dense.ndim > s.ndim or any(
-        n not in (1, m) for n, m in zip(dense.shape, s.shape[s.ndim - dense.ndim :], strict=True)
-    ):
+    if dense.ndim > s.ndim or not _fits(dense.shape, s.shape[s.ndim - dense.ndim :]):
         raise RuntimeError(
             f"mul operands have incompatible sizes: {list(s.shape)} and {list(dense.shape)}"
         )
@@ -241,6 +244,21 @@ def _intersection(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     return SparseTensor._of(pattern, values, (*p.sizes, *values.shape[1:]))
 
 
+def _repeated(s: SparseTensor, sizes: tuple[int, ...]) -> SparseTensor:
+    """A tensor of coordinates once for each place of the sizes before its own."""
+    p, values, count = s._pattern, values_of(s), prod(sizes)
+    with unrecorded():
+        which = F["arange"](count, device=p.indices.device)
+        before = [
+            (which.div(prod(sizes[d + 1 :]), rounding_mode="floor") % sizes[d]).repeat_interleave(p.count)
+            for d in range(len(sizes))
+        ]  # fmt: skip
+        indices = F["cat"]((F["stack"](before), p.indices.repeat(1, count)))
+    pattern = Pattern((*sizes, *p.sizes), indices, coalesced=p.coalesced, checked=p._checked)
+    values = values.expand(count, *values.shape).reshape(count * p.count, *values.shape[1:])
+    return pack(pattern, values, (*sizes, *s.shape))
+
+
 @op("mul", "multiply")
 def mul(input: Any, other: Any, **_: Any) -> Any:
     """Multiply by a number, by a dense tensor where there are entries, or by a sparse one where both have them."""
@@ -249,6 +267,9 @@ def mul(input: Any, other: Any, **_: Any) -> Any:
         return _in_both(s, x)
     if is_number(x):
         return like(s, values_of(s) * x, "MulBackward0")
+    before = x.ndim - s.ndim
+    if before > 0 and s.layout is sparse_coo and _fits(x.shape[before:], s.shape):
+        s = _repeated(s, tuple(x.shape[:before]))
     return like(s, values_of(s) * gathered(x, s), "MulBackward0")
 
 
@@ -257,6 +278,8 @@ def mul_(self: Any, other: Any) -> Any:
     """Multiply in place."""
     if not isinstance(self, SparseTensor):
         return self.mul_(other.to_dense())
+    if not is_number(other) and other.ndim > self.ndim:
+        gathered(other, self)  # refuses it
     return self._become(mul(self, other))
 
 

@@ -528,6 +528,32 @@ def test_masked_reductions_of_rows_and_hybrids(name: str) -> None:
     assert told(ct) == told(th)
 
 
+def test_products_with_dense_tensors_of_more_dims() -> None:
+    def told(torch: Any) -> list[str]:
+        x = torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, -1.0]])
+        y = torch.arange(1.0, 49.0).reshape(2, 4, 2, 3)
+        i = torch.tensor([[1, 0, 1], [2, 0, 2]])
+        found = []
+        for s in (
+            x.to_sparse(),
+            x.to_sparse(1),
+            torch.sparse_coo_tensor(i, x[:, 0].repeat(2)[:3], (2, 3)),
+        ):
+            for d in (y, y[0], y[0, :, :1], y[:, :, :, :1]):
+                for r in (s * d, d * s):
+                    dense = r.to_dense()
+                    assert torch.equal(dense, s.to_dense() * d)
+                    found.append(f"{r.shape} {r.sparse_dim()} {r.coalesce()._nnz()} {dense}")
+        return found
+
+    assert told(ct) == told(th)
+    s, d = ct.tensor([[0.0, 2.0]]).to_sparse().requires_grad_(), ct.ones(3, 1, 2)
+    (s * d.requires_grad_()).to_dense().sum().backward()
+    assert s.grad.to_dense().tolist() == [[0, 3]] and d.grad.tolist() == [[[0, 2]]] * 3
+    with pytest.raises(RuntimeError, match="incompatible sizes"):
+        s.detach().mul_(d.detach())
+
+
 def test_products_of_compressed_matrices_and_sizes() -> None:
     def outcomes(torch: Any) -> list[str]:
         a = torch.sparse_csr_tensor([0, 2, 3, 3], [0, 2, 1], [1.0, 2, 3], (3, 3))

@@ -380,6 +380,7 @@ torch.Tensor(2, 0)
 torch.LongTensor([3])
 torch.tril_indices(3, 3)
 torch.triu_indices(2, 3)
+torch.tril_indices(4, 3, -1, device='meta').shape, torch.triu_indices(3, 5, 1, dtype=torch.int32, device='meta').shape
 torch.hann_window(5)
 torch.hamming_window(4, periodic=False)
 torch.one_hot(i) if hasattr(torch, 'one_hot') else torch.nn.functional.one_hot(i)

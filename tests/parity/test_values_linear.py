@@ -126,6 +126,9 @@ torch.linalg.inv(s)
 torch.linalg.det(s)
 torch.linalg.slogdet(s)
 torch.linalg.solve(s, w[:3])
+[torch.linalg.lstsq(torch.diag(torch.tensor([2.0, 0.0, 1.0])), s, rcond=c, driver=d) for d in ('gelsd', 'gelss') for c in (None, -1, 0.0, 1.0)]
+[torch.linalg.lstsq(x, x[..., :2], driver=d) for x in (h[:0].mT, h[:0]) for d in ('gelsd', 'gelss', 'gelsy')]
+[torch.linalg.lstsq(s[:, :0], s, driver=d) for d in ('gelsd', 'gelss', 'gelsy')]
 torch.linalg.cholesky(s @ s.t() + torch.eye(3))
 torch.linalg.svdvals(a)
 torch.linalg.eigvalsh(s + s.t())

@@ -223,7 +223,17 @@ def _by_svd(A: Tensor, B: Tensor, driver: str, rcond: float | None) -> tuple[Ten
         nothing = A.new_empty(0, dtype=A.dtype.to_real())
         if not A.numel():
             rank = FUNCTIONS["zeros"](A.shape[:-2], dtype=dtypes.int64, device=A.device)
-            return A.new_zeros((*batch, n, B.shape[-1])), nothing, rank, nothing
+            x = A.new_zeros((*batch, n, B.shape[-1]))
+            if driver == "gelsy":
+                return x, nothing, rank, nothing
+            missed = nothing
+            if m > n:
+                missed = B.abs().square().sum(-2).expand((*batch, B.shape[-1]))
+            return x, missed, rank, nothing.new_empty((*A.shape[:-2], min(m, n)))
+        if rcond is not None and (rcond < 0 or (driver == "gelsd" and not 0 < rcond < 1)):
+            rcond = (
+                dtypes.finfo(A.dtype.to_real()).eps / 2
+            )  # LAPACK's drivers take its precision then
         left, s, right = _singular(A, False)
         stored, rank, residuals, whole = _of_singular([A, B, left, s, right], rcond)
         if driver == "gelsy" or m <= n or not (rank.is_meta or whole):
