@@ -124,6 +124,10 @@ def _check(function: str, a: Any, b: Any) -> None:
             f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
         )
     if a.dtype is not b.dtype:
+        if isinstance(a, SparseTensor) and a.is_sparse and isinstance(b, SparseTensor):
+            raise RuntimeError(
+                f"mat1 dtype {a.dtype.scalar_name} does not match mat2 dtype {b.dtype.scalar_name}"
+            )
         raise RuntimeError(
             f"expected scalar type {a.dtype.scalar_name} but found {b.dtype.scalar_name}"
         )

@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
-from ..memory_format import sparse_coo, sparse_csr
+from ..memory_format import sparse_coo, sparse_csc, sparse_csr
 from ..ops.row import FUNCTIONS as F
 from .convert import relaid, to_coo
 from .pattern import Pattern
@@ -228,6 +228,11 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
     if offsets.dtype is not dtypes.int64:
         raise RuntimeError(
             f"Offset Tensor must have dtype Long but got {offsets.dtype.scalar_name}"
+        )
+    if layout not in (None, sparse_coo, sparse_csr, sparse_csc):
+        name = str(layout).removeprefix("torch.").title().replace("_", "")
+        raise RuntimeError(
+            f"Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got {name}"
         )
     if offsets.unique().numel() != offsets.numel():
         raise RuntimeError("Offset tensor contains duplicate values")
