@@ -97,6 +97,8 @@ VALUES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "rows": (lambda t, a: sum(r.sum() for r in a), (X3,)),
     "reflected": (lambda t, a: 1 - a + t.ones(5).mul(a) * (2**a), (X,)),
     "in place": (in_place, (X3,)),
+    "cat empty": (lambda t, a: t.cat([t.ones(0, dtype=t.float64), a], 1), (X3,)),
+    "as_strided": (lambda t, a: a[1:].as_strided((2,), (1,)) + a.as_strided((), ()), (X,)),
     "meshgrid": (lambda t, a, b: t.stack(t.meshgrid(a, b, indexing="xy")), (X, THREE)),
     "max": (lambda t, a: a.max(0)[1] + a.median(0).indices, (X3,)),
     "quantile": (lambda t, a: a.quantile(0.3), (X3,)),
@@ -147,6 +149,9 @@ ERRORS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "normal_": (lambda t, x: t.zeros(2).normal_(), {"randomness": "different"}),
     "randomness": (lambda t, x: x, {"randomness": "some"}),
     "batch_norm": (lambda t, x: t.nn.functional.batch_norm(x.expand(3, 2), t.zeros(2), t.ones(2), training=True), {}),
+    "as_strided": (lambda t, x: x.as_strided((3,), (1,)), {}),
+    "as_strided before": (lambda t, x: x[1:].as_strided((1,), (1,), 0), {}),
+    "as_strided sizes": (lambda t, x: x.as_strided((1, 2), (1,)), {}),
     "returns none": (lambda t, x: None, {}),
     "in_dims": (lambda t, x: x, {"in_dims": 5}),
     "in_dims type": (lambda t, x: x, {"in_dims": "a"}),
@@ -171,3 +176,18 @@ def failing(t: Any, f: Callable[..., Any], options: dict[str, Any]) -> tuple[str
 def test_errors(name: str) -> None:
     f, options = ERRORS[name]
     assert failing(ct, f, options) == failing(th, f, options)
+
+
+def test_joined_tensors_without_elements_have_gradients() -> None:
+    def told(t: Any) -> list[Any]:
+        shapes = ((2, 5), (3, 0), (2, 3)), ((3, 2), (3, 0)), ((0,), (3, 2), (3, 0))
+        dims: tuple[Any, ...] = (None, 0, None), (0, 0), (None, 0, 0)
+        found = []
+        for sizes, where, dim in zip(shapes, dims, (1, 0, 0), strict=True):
+            given = [t.ones(n).requires_grad_() for n in sizes]
+            joined = t.func.vmap(lambda *xs, d=dim: t.cat(xs, d), in_dims=where)(*given)
+            joined.sum().backward()
+            found.append([tuple(joined.shape), *(x.grad.tolist() for x in given if x.ndim > 1)])
+        return found
+
+    assert told(ct) == told(th)

@@ -15,12 +15,19 @@ def join(call: Call, given: dict[str, Any]) -> Any:
     if given["out"] is not None:
         return call.fallback()
     stacks = call.name == "stack"
-    if not stacks:  # torch lets empty ones of one dim pass
-        kept = [t for t in tensors if not (len(t.shape) == 1 and t.shape[0] == 0)]
-        tensors = kept or tensors
-    ndim = max(len(t.shape) for t in tensors) + stacks
-    dim = wrap_dim(int(given["dim"]), ndim) + 1
-    return call.hide(call.f([call.full(t) for t in tensors], dim))
+    # torch lets empty ones of one dim pass
+    passed = [not stacks and len(t.shape) == 1 and t.shape[0] == 0 for t in tensors]
+    kept = [t for t, past in zip(tensors, passed, strict=True) if not past] or tensors
+    dim = wrap_dim(int(given["dim"]), max(len(t.shape) for t in kept) + stacks)
+    made = [call.full(t) for t in tensors]
+    if len(kept) < len(tensors):  # those, too, have a gradient, and count for the dtype
+        sizes = list(kept[0].shape)
+        sizes[dim] = 0
+        made = [
+            t.reshape(call.size, *sizes) if past else t
+            for t, past in zip(made, passed, strict=True)
+        ]
+    return call.hide(call.f(made, dim + 1))
 
 
 @rule("hstack vstack row_stack dstack column_stack")

@@ -182,9 +182,28 @@ def unfold(call: Call, given: dict[str, Any]) -> Any:
 def as_strided(
     call: Call, input: Any, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Any:
-    """Look at memory, as if each slice had its own."""
+    """Look at memory, as if each slice had its own. RuntimeError for places beside the first slice."""
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"Tensor.as_strided(size, stride, ...): size and stride must have the same length! Got size {list(size)} and stride {list(stride)}"
+        )
     value = call.front(input)
-    offset = value.storage_offset() if storage_offset is None else storage_offset
+    first = value.storage_offset()
+    offset = first if storage_offset is None else storage_offset
+    end, last = (
+        start + sum((n - 1) * step for n, step in zip(sizes, steps, strict=True)) + 1
+        for start, sizes, steps in (
+            (offset, size, stride),
+            (first, value.shape[1:], value.stride()[1:]),
+        )
+    )
+    if 0 not in size and (offset < first or end > last):
+        raise RuntimeError(
+            f"result = tensor.as_strided({list(size)}, {list(stride)}, {offset}) can access memory outside of `tensor`. "
+            f"`result` can access some memory in range [{offset}, {end}], but `tensor` can only access some memory in range "
+            f"[{first}, {last}]. This is not supported inside of vmap, please try to rewrite the `as_strided` call as a "
+            "sequence of PyTorch view operations"
+        )
     return call.hide(value.as_strided((call.size, *size), (value.stride()[0], *stride), offset))
 
 
