@@ -53,6 +53,9 @@ def install() -> None:
             if (name in TABLE or name in MIXED) and name not in ROWS:
                 for dense in (FUNCTIONS.get(name), METHODS.get(name)):
                     _have_ask(name, dense, fn)
+        for name in ("to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc"):
+            if name in OWN:  # for Tensor.to_dense(s)
+                _have_ask(name, METHODS[name], OWN[name])
 
 
 def _named(name: str, fn: Callable) -> Callable:

@@ -380,3 +380,22 @@ def test_gradients_of_values_where_rows_lie_apart() -> None:
         found.append([*torch.autograd.grad(out, values, g), out.detach()])
     for a, b in zip(*found, strict=True):
         assert a.tolist() == b.tolist()
+
+
+def test_the_class_of_all_tensors_asks_sparse_ones() -> None:
+    x = torch.tensor([[0.0, 2.0], [1.0, 0.0]])
+    names = {
+        x.to_sparse(): "_values _indices values indices coalesce is_coalesced",
+        x.to_sparse_csr(): "values crow_indices col_indices",
+        x.to_sparse_csc(): "values ccol_indices row_indices",
+    }
+    both = "_nnz sparse_dim dense_dim to_dense to_sparse to_sparse_coo to_sparse_csr to_sparse_csc"
+    for s, own in names.items():
+        for name in f"{own} {both}".split():
+            assert str(getattr(torch.Tensor, name)(s)) == str(getattr(s, name)())
+    assert (torch.Tensor.sparse_dim(x), torch.Tensor.dense_dim(x)) == (0, 2)
+    assert torch.Tensor.to_dense(x) is x
+    with pytest.raises(RuntimeError, match="values expected sparse tensor layout but got Strided"):
+        torch.Tensor.values(x)
+    with pytest.raises(RuntimeError, match="crow_indices expected sparse row compressed"):
+        torch.Tensor.crow_indices(x.to_sparse())
