@@ -1,6 +1,6 @@
 <%doc>
 Rows of ${parts} dense sources side by side: each row of the result is a row of every source, one after another. CPU. A work-item makes a
-range of the rows, so that what it writes is one stretch of memory: source by source, each would leave gaps for the others.
+stretch of the result, from anywhere in a row to anywhere: source by source, each would leave gaps for the others.
 streamed: whole lines go past the cache; what is before and after them in a part of a row is stored plainly.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
@@ -24,13 +24,19 @@ static inline void copy(__global ${T} *restrict to, __global const ${T} *restric
 }
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void ${fn}(__global ${T} *restrict dst${''.join(f', __global const {T} *restrict src{k}' for k in range(parts))}
-, const I rows, const I width, const I od${''.join(f', const I o{k}, const I n{k}' for k in range(parts))}) {
-  const I part = get_global_id(0), items = get_global_size(0), first = rows * part / items, last = rows * (part + 1) / items;
-  for (I row = first; row < last; row++) {
-    __global ${T} *to = dst + od + row * width;
+, const I total, const I width, const I od${''.join(f', const I o{k}, const I n{k}' for k in range(parts))}) {
+  const I part = get_global_id(0), items = get_global_size(0), lines = (total + ${64 // size - 1}) / ${64 // size};
+  const I last = min(lines * (part + 1) / items * ${64 // size}, total);
+  I at = lines * part / items * ${64 // size};
+  if (at >= last) return;
+  I row = at / width, skip = at % width;
+  for (; at < last; row++) {
 % for k in range(parts):
-    copy(to, src${k} + o${k} + row * n${k}, n${k});
-    to += n${k};
+    if (skip < n${k}) {
+      const I n = min(n${k} - skip, last - at);
+      copy(dst + od + at, src${k} + o${k} + row * n${k} + skip, n);
+      at += n, skip = 0;
+    } else skip -= n${k};
 % endfor
   }
 }

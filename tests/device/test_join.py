@@ -62,6 +62,23 @@ def test_many_short_rows_are_joined_in_one_launch(rows: int, dtype: str) -> None
         assert stacked.reshape(rows, -1).tolist() == wanted
 
 
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "complex128"])
+@pytest.mark.parametrize("rows", [1, 3, 1301])
+def test_long_rows_are_joined_in_one_launch(rows: int, dtype: str) -> None:
+    """Of any size of element, from anywhere: work is divided among threads within a row, too."""
+    dt = getattr(ct, dtype)
+    for widths in [(9000, 64), (64, 9001, 131), (8192, 8192)]:
+        arrays = [np.rint(data(rows + 1, n, seed=n) * 9) for n in widths]
+        xs = [ct.tensor(a).to(dt).clone()[1:] for a in arrays]
+        ct.opencl.synchronize()
+        before = STATS.launches
+        joined = ct.cat(xs, 1)
+        assert STATS.launches - before == 1
+        assert joined.dtype is dt
+        wanted = np.concatenate([a[1:] for a in arrays], 1)
+        np.testing.assert_array_equal(joined.numpy(force=True), wanted)
+
+
 def test_cat_computes_pending_operands_in_place() -> None:
     a, b = ct.tensor(data(300, 64)), ct.tensor(data(300, 64, seed=1))  # small ones are run first
     ct.cat([a + 1, b * 2]).tolist()

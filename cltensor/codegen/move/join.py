@@ -72,7 +72,7 @@ def goes_beside(backend: Backend, rows: int, widths: Sequence[int], itemsize: in
     few = 1 < len(widths) <= RUN_PARTS and rows * sum(widths) >= GRAIN
     if is_gpu(backend):
         return few and itemsize <= 8 and min(widths) > 0
-    return few and rows > 1 and itemsize in (4, 8) and min(widths) * itemsize >= LINE
+    return few and min(widths) * itemsize >= LINE
 
 
 def beside(
@@ -82,17 +82,25 @@ def beside(
     if is_gpu(backend):
         _beside_on_lanes(backend, sources, widths, out)
         return
-    width, size = sum(widths), out.dtype.itemsize
-    total = math.prod(out.shape)
-    memory = _memory(backend, size)
+    size, total = out.dtype.itemsize, math.prod(out.shape)
+    places = [out.offset, *[k for x, n in zip(sources, widths, strict=True) for k in (x.offset, n)]]
+    unit = _unit(places, size, 8)
     streamed = past_cache(backend, total * size)
-    name = f"beside_b{size}_{len(sources)}{'_streamed' * streamed}"
+    name = f"beside_b{unit}_{len(sources)}{'_streamed' * streamed}"
     run(
         backend, "move/beside", name, [out.buffer, *[x.buffer for x in sources]],
-        [total // width, width, out.offset, *[k for x, n in zip(sources, widths, strict=True) for k in (x.offset, n)]],
-        min(total // width, workers(backend, total)), 2 * total * size,
-        I="long", parts=len(sources), memory=memory, streamed=streamed, headers=include("stream") if streamed else "",
+        [n * size // unit for n in (total, sum(widths), *places)], workers(backend, total * size // 4), 2 * total * size,
+        I="long", parts=len(sources), memory=_memory(backend, unit), streamed=streamed, headers=include("stream") if streamed else "",
     )  # fmt: skip
+
+
+def _unit(places: Sequence[int], size: int, most: int) -> int:
+    """Bytes of the largest unit of memory, of at most so many, that all places, in elements of `size` bytes, are whole numbers of."""
+    return next(
+        n
+        for n in (16, 8, 4, 2, 1)
+        if n <= most and (n <= size or all(k * size % n == 0 for k in places))
+    )
 
 
 def _beside_on_lanes(
@@ -101,7 +109,7 @@ def _beside_on_lanes(
     """As `beside`, by the largest units of memory that all rows are made of."""
     size, total = out.dtype.itemsize, math.prod(out.shape)
     places = [out.offset, *(x.offset for x in sources), *widths]
-    unit = next(n for n in (16, 8, 4, 2, 1) if n <= size or all(k * size % n == 0 for k in places))
+    unit = _unit(places, size, 16)
     width, rows = sum(widths) * size // unit, total // sum(widths)
     lanes = min(_LANES, backend.info.max_group)
     blocks = -(-width // lanes)
@@ -121,7 +129,8 @@ def _beside_on_lanes(
 @functools.cache
 def _memory(backend: Backend, size: int) -> Memory:
     """Vectors of what only moves; part of a kernel's key."""
-    return Memory(dtypes.int32 if size == 4 else dtypes.int64, backend.info.lanes * 4 // size)
+    dt = {1: dtypes.uint8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[size]
+    return Memory(dt, min(backend.info.lanes * 4 // size, 16))
 
 
 def spread(backend: Backend, ends: Operand, total: int, dt: dtype) -> Operand:
