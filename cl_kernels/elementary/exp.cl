@@ -57,8 +57,8 @@ CLT_EXP(float16, int16)
 #endif
 #ifdef CLT_DOUBLE
 #define CLT_EXP_DOUBLE(F, I)                                                                        \
-  /* exp(r) - 1. */                                                                                 \
-  static inline F clt_exp_rest_##F(F r) {                                                           \
+  /* exp(r) - 1 - r, divided by r. */                                                               \
+  static inline F clt_exp_bend_##F(F r) {                                                           \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                \
     F y = (F)(2.5000042084997466e-08) * r + (F)(2.763031099217704e-07);                             \
     y = y * r + (F)(2.7557586993641926e-06);                                                        \
@@ -69,7 +69,12 @@ CLT_EXP(float16, int16)
     y = y * r + (F)(4.166666666652974e-02);                                                         \
     y = y * r + (F)(1.666666666666641e-01);                                                         \
     y = y * r + (F)(0.5000000000000011);                                                            \
-    return (y * r) * r + r;                                                                         \
+    return y * r;                                                                                   \
+  }                                                                                                 \
+  /* exp(r) - 1. */                                                                                 \
+  static inline F clt_exp_rest_##F(F r) {                                                           \
+    _Pragma("OPENCL FP_CONTRACT ON")                                                                \
+    return clt_exp_bend_##F(r) * r + r;                                                             \
   }                                                                                                 \
   static inline F clt_exp_split_##F(F x, F *z) {                                                    \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                \

@@ -83,8 +83,8 @@ library(
 # exp_neg: of what is not positive.
 library("elementary/exp", "exp exp_neg", vector=True, cost=6)
 library("elementary/exp2", "exp2", single=True)
-library("elementary/expm1", "expm1", single=True)
-library("elementary/sinh", "sinh cosh", single=True)
+library("elementary/expm1", "expm1", vector=True, cost=6)
+library("elementary/sinh", "sinh cosh", vector=True, cost=6)
 library("elementary/tanh", "tanh", single=True)
 library("elementary/sigmoid", "sigmoid", single=True, double="1 / (1 + exp(-x))")
 library("elementary/erf", "erf erfc", vector=True, cost=6)
@@ -103,7 +103,7 @@ library(
     single=True,
     double="0.5 * (1 + erf(x * 0.7071067811865476)) + x * exp(x * x * -0.5) * 0.3989422804014327",
 )
-library("elementary/log", "log log2 log10", single=True)
+library("elementary/log", "log log2 log10", vector=True, cost=6)
 library("elementary/rounding", "rint floor ceil trunc", single=True, cost=1)
 library("elementary/log1p", "log1p", single=True)
 # log(1 + exp(x)) of what is not positive.
@@ -111,7 +111,8 @@ library("elementary/log1p_exp", "log1p_exp", single=True, double="log1p(exp(x))"
 library("elementary/asinh", "asinh acosh atanh", single=True)
 library("elementary/pow", "pow", vector=True, cost=45)
 library("elementary/hypot", "hypot", single=True)
-library("elementary/sine", "sin cos tan", single=True)
+library("elementary/sine", "sin cos", vector=True, cost=6)
+library("elementary/sine", "tan", single=True)
 library("elementary/asin", "asin acos", single=True)
 library("elementary/atan", "atan atan2", single=True)
 library("special/lgamma", "lgamma", single=True, cost=30)

@@ -217,6 +217,57 @@ def test_erfc_of_doubles() -> None:
         assert torch.tensor(x[at : at + 3]).erfc().tolist() == found[at : at + 3].tolist()
 
 
+# name: (reference, units in the last place allowed, the range in which points lie evenly)
+OF_DOUBLES: dict[str, tuple[Callable, float, tuple[float, float]]] = {
+    "log": (np.log, 0.65, (0.3, 3)),
+    "log2": (np.log2, 0.65, (0.3, 3)),
+    "log10": (np.log10, 0.65, (0.3, 3)),
+    "expm1": (np.expm1, 0.95, (-4, 4)),
+    "sinh": (np.sinh, 1.2, (-4, 4)),
+    "cosh": (np.cosh, 1.2, (-4, 4)),
+    "sin": (np.sin, 0.8, (-1e6, 1e6)),
+    "cos": (np.cos, 0.8, (-1e6, 1e6)),
+}
+
+
+@pytest.mark.fp64
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="nothing more exact to compare with")
+@pytest.mark.parametrize("name", OF_DOUBLES)
+def test_functions_of_doubles(name: str) -> None:
+    """Everywhere within the range, of all magnitudes, beside 1 and multiples of a quarter turn, at the ends; vectors and single numbers alike."""
+    reference, bound, (low, high) = OF_DOUBLES[name]
+    rng, n = np.random.default_rng(0), 20_001
+    circular = name in ("sin", "cos")
+    sizes = 2.0 ** rng.uniform(-1070, 19.9 if circular else 1023, n)
+    signs = 1.0 if low > 0 else rng.choice([-1.0, 1.0], n)
+    beside = 1 + rng.uniform(-0.5, 0.5, n) * 10 ** rng.uniform(-14, 0, n)
+    if circular:
+        beside = np.rint(rng.uniform(-6e5, 6e5, n)) * (np.pi / 2)
+    some = rng.uniform(low, high, n)
+    x = np.concatenate(
+        [some, sizes * signs, beside, rng.uniform(-720, 720, n) if low < 0 else some]
+    )
+    with np.errstate(all="ignore"):
+        exact = reference(x.astype(np.longdouble))
+        wanted = exact.astype(np.float64)
+    found = getattr(torch, name)(torch.tensor(x)).numpy(force=True)
+    finite = np.isfinite(wanted)
+    np.testing.assert_array_equal(found[~finite], wanted[~finite])
+    off = np.abs(found - exact)[finite] / np.spacing(np.abs(wanted[finite]))
+    assert off.max() < bound
+    ends = np.array(
+        [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, -5e-324, 710.4758, 1e22, -1e300]
+    )
+    with np.errstate(all="ignore"):
+        wanted = reference(ends)
+    found_ends = getattr(torch, name)(torch.tensor(ends)).numpy(force=True)
+    np.testing.assert_allclose(found_ends, wanted, rtol=5e-16, atol=0)
+    np.testing.assert_array_equal(np.signbit(found_ends[:2]), np.signbit(wanted[:2]))
+    for at in (5, n + 7, 2 * n + 3):
+        alone = [getattr(torch.tensor(x[k]), name)().item() for k in range(at, at + 3)]
+        np.testing.assert_array_equal(alone, found[at : at + 3])
+
+
 @pytest.mark.fp64
 def test_remainders_of_doubles() -> None:
     """Exact, whether quotients are small, large, whole numbers or not finite."""
