@@ -75,7 +75,12 @@ ${halves_read(word, L)}\
 % endif
 % if needed is None or (code, 'gather') in needed:
 static inline ${mem.reg} gather_${code}(__global const ${mem.cl} *p, const long stride, const int m) {
+% if code in ('f16', 'bf16'):
+  __global const ushort *const q = (__global const ushort *)p; // sixteen bits each, widened together
+  return ${of_bits(f"(ushort{L})({', '.join(f'q[({k} < m ? {k} : 0) * stride]' for k in range(L))})")};
+% else:
   return (${mem.reg})(${', '.join(mem.scalar_load(f'p + ({k} < m ? {k} : 0) * stride') for k in range(L))});
+% endif
 }
 % endif
 % if needed is None or (code, 'store') in needed:
@@ -106,11 +111,21 @@ static inline void stream_${code}(__global ${mem.cl} *p, const ${mem.reg} v, con
 % endif
 % if needed is None or (code, 'scatter') in needed:
 static inline void scatter_${code}(__global ${mem.cl} *p, const long stride, const ${mem.reg} v, const int m) {
+% if code in ('f16', 'bf16'):
+  __global ushort *const q = (__global ushort *)p;
+  const ushort${L} bits = as_ushort${L}(${to_bits});
+  if (m == ${L}) { ${' '.join(f'q[{k} * stride] = bits.s{k:x};' for k in range(L))} return; }
+  ushort t[${L}];
+  vstore${L}(bits, 0, t);
+  ${rolled}
+  for (int k = 0; k < m; k++) q[k * stride] = t[k];
+% else:
   if (m == ${L}) { ${' '.join(mem.scalar_store(f'p + {k} * stride', f'v.s{k:x}') + ';' for k in range(L))} return; }
   ${mem.dt.reg} t[${L}];
   vstore${L}(v, 0, t);
   ${rolled}
   for (int k = 0; k < m; k++) ${mem.scalar_store('p + k * stride', 't[k]')};
+% endif
 }
 % endif
 % endif

@@ -47,8 +47,7 @@ def load(k, dt, cls, pos):
         return f'gather_{dt.code}(b{k} + {pos[1]} * s{k}_{program.rank - 1}, s{k}_{program.rank - 1}, m)'
     at = f'p{k} + o{k} + {pos[0]}' if cls == 'd' else f'b{k} + {pos[1]}'
     return f'load_{dt.code}({at}, m)'
-dense = [dt.itemsize for dt, cls in program.leaves if cls == 'd']
-ahead = program.streamed and L > 1 and (len(dense) < 2 or sum(dense) <= 4)
+ahead = program.ahead and L > 1
 def ask(k, dt, cls):
     if cls == 'd': return f'CLT_PREFETCH(p{k} + o{k} + i + {DENSE // dt.itemsize})'
     r, far = program.rank, ROWS // dt.itemsize

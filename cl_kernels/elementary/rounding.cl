@@ -1,6 +1,19 @@
-/* rint, floor, ceil and trunc of float vectors, which are calls on some drivers: adding 2^23 to |x| rounds it to a whole number. */
+/* rint, floor, ceil and trunc of float vectors, which are calls on some drivers: adding 2^23 to |x| rounds it to a whole number. For pip's PoCL
+   they are an instruction, given a compiler that takes them for one. */
 #include "all_lanes.cl"
-#if CLT_LANES > 1
+#if CLT_LANES > 1 && defined(__SSE4_1__) && defined(POCL_DEVICE_ADDRESS_BITS) && defined(__has_builtin)
+#if __has_builtin(__builtin_elementwise_floor) && __has_builtin(__builtin_elementwise_roundeven)
+#define CLT_ROUNDS
+#endif
+#endif
+#ifdef CLT_ROUNDS
+#define CLT_ROUNDING(F, I)                                                             \
+  static inline F rint_##F(F x) { return __builtin_elementwise_roundeven(x); }         \
+  static inline F floor_##F(F x) { return __builtin_elementwise_floor(x); }            \
+  static inline F ceil_##F(F x) { return __builtin_elementwise_ceil(x); }              \
+  static inline F trunc_##F(F x) { return __builtin_elementwise_trunc(x); }
+CLT_ALL_LANES(CLT_ROUNDING)
+#elif CLT_LANES > 1
 #define CLT_ROUNDING(F, I)                                                                       \
   static inline F clt_signed_##F(F x, F y) { return as_##F(as_##I(y) | CLT_SIGN(I, x)); }        \
   static inline F rint_##F(F x) {                                                                \

@@ -469,7 +469,9 @@ def convert(text: str, source: dtype, target: dtype, lanes: int) -> str:
         return text if target.category != 2 else round_to(text, target, lanes)
     if source.category == 2 and target.category == 1:
         # By way of a wider integer, so that a value out of range gives on an x86 CPU what torch gives there.
-        wide = "int" if target.reg in ("int", "short") else "long"
+        # Of a float beyond 32 bits the low 8 are 0, as they are of what vectors make of it in 32; 64 would take a lane at a time.
+        narrow = lanes > 1 and target.itemsize == 1 and source.reg == "float"
+        wide = "int" if narrow or target.reg in ("int", "short") else "long"
         middle = f"convert_{lanes_of(wide, lanes)}_rtz({text})"
         return middle if target.reg == wide else f"convert_{lanes_of(target.reg, lanes)}({middle})"
     return round_to(f"convert_{lanes_of(target.reg, lanes)}({text})", target, lanes)

@@ -97,6 +97,30 @@ class Program(NamedTuple):
     """Dense outputs go past the cache; they are aligned to vectors."""
     narrow: int = 0
     """Rows of so few elements are taken as many at a time as a vector has lanes (see `narrowed`); 0: one after the other."""
+    ahead: bool = False
+    """What is read comes from beyond the cache, and is asked for before it is needed."""
+
+
+def as_bits(program: Program) -> Program:
+    """A copy of 16-bit floats as one of their bits, which are not widened on the way; any other program as it is."""
+    if len(program.nodes) != 1 or program.nodes[0].op is not IDENTITY or len(program.leaves) != 1:
+        return program
+    ((dt, kind),), (node,) = program.leaves, program.nodes
+    stored = {dt for _, dt, _ in program.outputs}
+    if dt.code not in ("f16", "bf16") or {node.compute, node.result, *stored} != {dt}:
+        return program
+    bits = dtypes.int16
+    return program._replace(
+        leaves=((bits, kind),),
+        nodes=(node._replace(compute=bits, result=bits),),
+        outputs=tuple([(ref, bits, cls) for ref, _, cls in program.outputs]),
+    )
+
+
+def foreseen(operands: Sequence[tuple[dtype, str]]) -> bool:
+    """Whether so few dense operands are read that memory is not busy with what the processor asks for by itself."""
+    dense = [dt.itemsize for dt, kind in operands if kind == "d"]
+    return len(dense) > 1 and sum(dense) > 4
 
 
 def choose_lanes(program: Program, preferred: int, complexes: bool = False) -> int:
@@ -249,8 +273,7 @@ def headers(program: Program, lanes: int, drawn: int = 0, double: bool = False) 
         or any(d.reg in ("double", "double2") for d in used)
         or any("double" in node.op.formula.text for node in program.nodes)
     )
-    if program.streamed:
-        names = ["stream", "ahead", *names]
+    names = ["stream"] * program.streamed + ["ahead"] * program.ahead + [*names]
     many = f"#define CLT_DRAWN {drawn}\n" if drawn else ""
     return many + lane_macros(lanes, double) + include(*names)
 
@@ -264,7 +287,7 @@ def kernel_name(program: Program) -> str:
         )
     )
     classes = "".join(c for _, c in program.leaves) + "_" + "".join(o[2] for o in program.outputs)
-    return f"{ops[:64]}__{types}__{classes}{program.rank}{f'_w{program.narrow}' if program.narrow else ''}{'_streamed' if program.streamed else ''}"
+    return f"{ops[:64]}__{types}__{classes}{program.rank}{f'_w{program.narrow}' if program.narrow else ''}{'_ahead' * (program.ahead and not program.streamed)}{'_streamed' * program.streamed}"
 
 
 class Memory:

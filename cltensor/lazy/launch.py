@@ -10,7 +10,7 @@ from .. import layouts
 from ..codegen import pointwise
 from ..codegen.move import copies
 from ..codegen.operand import Operand
-from ..codegen.pointwise import IDENTITY, Program
+from ..codegen.pointwise import IDENTITY, Program, foreseen
 from ..codegen.region import STREAM, STREAM_ALIGN, past_cache
 from ..dtypes import dtype
 from ..runtime import Backend, Buffer, Counter
@@ -68,7 +68,7 @@ def entry_of(backend: Backend, program: Program) -> tuple:
             group, most = min(tuned.get("pointwise.group", 128), info.max_group), 64
         else:
             group, most = 0, tuned.get("pointwise.items", 4)
-        name, text, types = pointwise.source(program, lanes, gpu, group)
+        name, text, types = pointwise.source(pointwise.as_bits(program), lanes, gpu, group)
         kernel = backend.kernel(name, text, types, info.build_options)
         cost = ACCESS + sum(node.op.formula.cost for node in program.nodes)
         alone = PACE * info.wake_us // cost
@@ -196,14 +196,15 @@ def launch(
         results.append((ref, dt, kind))
         args += (buffer, offset, *strides)
         nbytes += n * dt.itemsize
+    large = nbytes >= STREAM
     program = Program(
         tuple(operands),
         tuple(fusion.scalar_types),
         tuple(fusion.nodes),
         tuple(results),
         rank,
-        nbytes >= STREAM
-        and _streams(backend, leaves, outputs, n, () if narrow and rank == 2 else sizes),
+        large and _streams(backend, leaves, outputs, n, () if narrow and rank == 2 else sizes),
         narrow,
+        large and backend.info.kind == "cpu" and not foreseen(operands),
     )
     start(backend, entry_of(backend, program), n, args, nbytes)

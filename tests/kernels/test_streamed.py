@@ -14,6 +14,7 @@ from support import store_past_cache
 import cltensor as torch
 from cltensor.codegen.move import copies
 from cltensor.codegen.reduce import rowwise
+from cltensor.lazy import launch
 from cltensor.profiler import profile
 
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 80).map(lambda n: 8 * n))
@@ -211,3 +212,39 @@ def test_large_blocks_are_read_once_where_they_are_repeated(
         names = kernels(lambda way=way, found=found: found.append(way()))
         assert (names == ["repeat"]) == whole
         np.testing.assert_array_equal(found[0].cpu().numpy(), wanted)
+
+
+def test_what_is_read_from_beyond_the_cache_is_asked_for() -> None:
+    """One operand, or a few of little: several keep memory busy. Values are the same."""
+    x = torch.rand(launch.STREAM // 4 + 5)
+    ways: list[Callable[[Any], Any]] = [
+        lambda t: (t * 300).to(torch.uint8),
+        lambda t: t.bfloat16(),
+        lambda t: t > 0.5,
+    ]
+    found: list[Any] = []
+    for way in ways:
+        (name,) = kernels(lambda way=way: found.append(way(x)))
+        assert name.endswith("_ahead")
+    for way, large in zip(ways, found, strict=True):
+        for part in (slice(1000), slice(-1000, None)):
+            assert large[part].tolist() == way(x[part].clone()).tolist()
+    y = x.clone()
+    (name,) = kernels(lambda: x > y)
+    assert not name.endswith("_ahead")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("way", ["step", "slice", "turned", "whole"])
+def test_copies_of_half_the_size_are_copies_of_bits(way: str, dtype: str) -> None:
+    """Of every pattern of bits, those of numbers that are none, too."""
+    bits = torch.arange(-(1 << 15), 1 << 15, dtype=torch.int32).to(torch.int16).reshape(256, 256)
+    part = {
+        "step": lambda t: t[:, ::2],
+        "slice": lambda t: t[1:-1, 3:-2],
+        "turned": lambda t: t.t(),
+        "whole": lambda t: t,
+    }[way]
+    some = part(bits.clone().view(getattr(torch, dtype)))
+    copied = some.clone(memory_format=torch.contiguous_format)
+    assert copied.view(torch.int16).tolist() == part(bits).tolist()
