@@ -442,6 +442,30 @@ def test_pixels_are_shuffled_and_put_back() -> None:
             fn(t, 7)
 
 
+@pytest.mark.parametrize("shape", [(2, 16, 4, 6), (1, 16, 2, 2), (2, 16, 2, 4, 6)])
+def test_pixels_of_channels_last_are_shuffled_in_one_copy(shape: tuple[int, ...]) -> None:
+    """Values, gradients and strides, dims of one place among them."""
+    images = ct.channels_last if len(shape) == 4 else ct.channels_last_3d
+    plain = ct.tensor(data(*shape))
+    ways = [lambda t: F.channel_shuffle(t, 4)]
+    if len(shape) == 4:
+        ways += [lambda t: F.pixel_shuffle(t, 2), lambda t: F.pixel_unshuffle(t, 2)]
+    for way in ways:
+        t = plain.clone(memory_format=images).requires_grad_()
+        ct.opencl.synchronize()
+        before = ct.stats()["launches"]
+        out = way(t)
+        ct.opencl.synchronize()
+        assert ct.stats()["launches"] - before == 1
+        assert out.stride() == ct.empty(out.shape).to(memory_format=images).stride()
+        close(out, way(plain).numpy(force=True))
+        g = ct.tensor(data(*out.shape, seed=1))
+        (back,) = ct.autograd.grad(out, t, g)
+        own = plain.clone().requires_grad_()
+        (wanted,) = ct.autograd.grad(way(own), own, g)
+        close(back, wanted.numpy(force=True))
+
+
 def test_local_responses_are_normalised() -> None:
     x = data(2, 5, 3, 4)
     squares = np.pad(x**2, ((0, 0), (2, 1), (0, 0), (0, 0)))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 from ...autograd import record as graph
 from ...autograd.mode import unrecorded
-from .. import formats
+from ...size import Size
+from .. import core, formats
 from ..core import Tensor
 from ..row import public
 
@@ -22,12 +22,21 @@ def _rearranged(
     shape: Sequence[int],
     inverse: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Copy with the dims `split` in another order, recorded as one node."""
+    """Copy with the dims `split` in another order, of which `shape` joins neighbours; recorded as one node.
+
+    It is laid out as images are where the input is: one copy, whatever the formats.
+    """
     with unrecorded():
-        out = input.detach().reshape(*split).permute(*order).reshape(*shape)
+        parts = input.detach().reshape(*split).permute(*order)
+        strides = formats.images(input, shape)
+        dims = formats.order(strides) if strides else range(len(shape))
+        runs = _runs(parts.shape, shape)
+        out = parts.permute([k for d in dims for k in runs[d]]).reshape([shape[d] for d in dims])
         if out._storage is input._storage:
             out = out.clone()
-        out = formats.like_images(input, out)
+        out = formats.settled(out, None)
+        if strides:
+            out = core.make(out._storage, Size(shape), out.dtype, out.device, strides, out._offset)
 
     def backward(ctx: Any, g: Tensor) -> Tensor:
         return inverse(g)
@@ -35,6 +44,18 @@ def _rearranged(
     if graph.needs_grad(input):
         graph.record(node, (input,), out, backward)
     return out
+
+
+def _runs(parts: Sequence[int], shape: Sequence[int]) -> list[list[int]]:
+    """The places of the parts that each size is the product of, in order."""
+    runs: list[list[int]] = [[] for _ in shape]
+    d, size = 0, 1
+    for k, n in enumerate(parts):
+        while d < len(shape) - 1 and size == shape[d] and n != 1:
+            d, size = d + 1, 1
+        runs[d].append(k)
+        size *= n
+    return runs
 
 
 def _factor(name: str, argument: str, value: Any) -> int:
@@ -118,8 +139,8 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return _rearranged(
         "ChannelShuffleBackward0",
         input,
-        (n, groups, c // groups, prod(rest)),
-        (0, 2, 1, 3),
+        (n, groups, c // groups, *rest),
+        (0, 2, 1, *range(3, 3 + len(rest))),
         input.shape,
         lambda g: channel_shuffle(g, c // groups),
     )
