@@ -111,6 +111,7 @@ CASES = [
     Case("norm", "batch_norm, channels last, both ways", _channels_last(_batch_norm, IMAGES, (64,), (64,)), 6 * BYTES),
     Case("norm", "group_norm, channels last, both ways", _channels_last(_group_norm, IMAGES, (64,), (64,)), 6 * BYTES),
     Case("pool", "max_pool2d 3 x 3, channels last, both ways", _channels_last(_pool("max_pool2d", 3, 2, 1), IMAGES), 2.625 * BYTES),
+    Case("image", "channel_shuffle, channels last, both ways", _channels_last(lambda t, a: t.nn.functional.channel_shuffle(a, 4), IMAGES), 4 * BYTES),
     Case("image", "interpolate, bilinear, channels last, both ways", _channels_last(_double("bilinear"), IMAGES), 10 * BYTES),
     Case("conv", "7 x 7, depthwise, channels last, both ways", _channels_last(_depthwise, SMALL, (64, 1, 7, 7)), 2.5 * BYTES, 3 * 2 * 49 * BYTES / 8),
     Case("image", "interpolate, nearest, 56² to 112²", on(_double("nearest"), IMAGES), 4 * BYTES, bound="write"),

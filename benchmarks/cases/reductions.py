@@ -41,6 +41,8 @@ CASES += [
     Case("scan", "cumsum, dim 1, 1024²", on(lambda t, a: t.cumsum(a, 1), (1024, 1024)), 8.0 * Mi),
     Case("scan", "cumsum, dim 0, 1023 x 1025", on(lambda t, a: t.cumsum(a, 0), (1023, 1025)), 8.0 * 1023 * 1025),
     Case("scan", "cumsum, dim 1, 131072 x 8", on(lambda t, a: t.cumsum(a, 1), (131072, 8)), 8.0 * Mi),
+    Case("scan", "cumprod, dim 1, 2048²", on(lambda t, a: t.cumprod(a, 1), (2048, 2048)), 8.0 * 4 * Mi),
+    Case("scan", "cumprod, dim 1, complex64, 1024²", on(lambda t, a: t.cumprod(a, 1), (1024, 1024), dtype="complex64"), 16.0 * Mi),
     Case("scan", "cummax, dim 1, 1024²", on(lambda t, a: a.cummax(1), (1024, 1024)), 16.0 * Mi),
     Case("scan", "cumsum, forward and backward, 1 Mi", on(lambda t, a: a.cumsum(0), (Mi,), grad=True), 16.0 * Mi),
     Case("sort", "sort, 1 Mi", on(lambda t, a: t.sort(a)[0], (Mi,)), 16.0 * Mi, bar=0.8, quick=True, also=("numpy", "jax")),

@@ -5,7 +5,7 @@ Rows: a work-item walks whole pieces. Columns (the dim is not the last): a work-
 memory is read in order; float32 and 16-bit floats without gaps by vectors (`wide`).
 float32 sums carry a second float with what rounding lost; 64 elements are summed between two of its steps.
 `back`: rows are walked from where they end in memory; vectors stay in the order of memory, so that the last lane comes first. `same`: the
-operand is one number along a row. `unit`, `filled`: vectors of the operand, of the result.
+operand is one number along a row. `unit`, `filled`: vectors of the operand, of the result. `abreast`: so many whole rows are walked together, 0 for one.
 </%doc>\
 <%namespace name="state" file="/scan/state.mako"/>\
 <%namespace name="square" file="/square.mako"/>\
@@ -183,6 +183,31 @@ ${square.turned('float16', 16, 'e', 't')}\
                 carry = j ? clt_join(carry, x) : x;
                 clt_st_dst(to[k] ${sign} j, clt_value(carry));
             }
+        }
+    }
+    for (; piece < last; ++piece) {
+% elif abreast:
+    // Some rows at a time: a step of one waits for the step before.
+    I piece = first;
+    for (; piece + ${abreast} <= last; piece += ${abreast}) {
+% for k in range(abreast):
+        __global const ${src_dt.cl} *from${k};
+        I to${k};
+        {
+            ${w.decode('p', rank, names, f'piece + {k}')}
+            from${k} = src + os + p_s_at;
+            to${k} = od + p_d_at;
+        }
+        S s${k} = clt_lift(clt_read(from${k}), 0);
+        ${state.put(f's{k}', f'to{k}', '')}
+% endfor
+        for (I i = 1; i < length; ++i) {
+% for k in range(abreast):
+            s${k} = clt_join(s${k}, clt_lift(clt_read(from${k} + ${place('i')}), i));
+% endfor
+% for k in range(abreast):
+            ${state.put(f's{k}', f'to{k} + ' + place('i', 'dl'), '')}
+% endfor
         }
     }
     for (; piece < last; ++piece) {

@@ -297,7 +297,14 @@ def test_searchsorted(be: Any, right: bool) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "dtype"),
-    [("cumprod", "float32"), ("logcumsumexp", "float32"), ("cumprod", "bfloat16")],
+    [
+        ("cumprod", "float32"),
+        ("logcumsumexp", "float32"),
+        ("cumprod", "bfloat16"),
+        ("cumprod", "complex64"),
+        ("cumsum", "complex64"),
+        ("cumsum", "float64"),
+    ],
 )
 def test_rows_side_by_side_give_what_each_gives_alone(
     be: Any, kind: str, dtype: str, monkeypatch: pytest.MonkeyPatch

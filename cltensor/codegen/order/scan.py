@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 KINDS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
 _BLOCK = 64  # neighbouring rows a CPU work-item carries together
+_ABREAST = (
+    4  # rows that are walked together: a step waits for the one before, and not for other rows
+)
 _BESIDE = 16  # rows whose steps a CPU work-item takes together
 # Parts of a long row that are taken together as rows are, where a step of one waits long for the step before: of very long ones more.
 _PIECES, _MANY, _LONG = 64, 256, 1 << 16
@@ -121,6 +124,7 @@ class _Schedule(NamedTuple):
     beside: bool  # sixteen rows at a time, a step of each in one vector
     wide: bool  # by vectors
     apart: bool  # as `wide` but for how the operand lies: a copy costs less than to take it number by number
+    abreast: int  # rows that are walked together, number by number; 0: one after the other
 
 
 def _schedule(
@@ -163,12 +167,27 @@ def _schedule(
     dense = not gpu and steps[0] == steps[1] and abs(steps[1]) == 1
     beside = dense and single and not (columns or ranked or kind == "cumsum") and chunks == 1
     beside = beside and dims.n >= _BESIDE and length >= _BESIDE
+    # Of vectors of products more time goes into turning them than a step of a few rows takes.
+    beside = beside and (kind == "logcumsumexp" or dst.dtype.itemsize == 2)
+    waits = kind == "cumprod" or (kind == "cumsum" and dst.dtype.reg != "float")
+    abreast = waits and dst.dtype.category >= 2 and not (gpu or columns or beside) and chunks == 1
     along = not gpu and not columns
     same, filled = (
         along and steps[0] == 0,
         along and dst.dtype.reg == "float" and abs(steps[1]) == 1,
     )
-    return _Schedule(columns, chunks, single and dense, same, filled, dense, beside, wide, apart)
+    return _Schedule(
+        columns,
+        chunks,
+        single and dense,
+        same,
+        filled,
+        dense,
+        beside,
+        wide,
+        apart,
+        _ABREAST * abreast,
+    )
 
 
 def _items(dt: dtypes.dtype, many: bool) -> int:
@@ -216,6 +235,7 @@ def _scan(
         key |= {"block": _BLOCK, "unit": plan.unit, "same": plan.same, "dense": plan.dense}
         key |= {"filled": plan.filled}
         key |= {"beside": plan.beside, "wide": wide, "back": back}
+        key["abreast"] = plan.abreast
     template = "scan/lanes" if gpu else "scan/rows"
     tail: list[int] = []
     states = dims.n * chunks
@@ -240,7 +260,7 @@ def _scan(
         offsets += [indices.offset, steps[2]]
     buffers = [x.buffer for x in operands] + [scratch]
     scalars = [length, rows, chunks, *offsets, *tail, *dims.args()]
-    name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_wide' if plan.wide else ''}{'_beside' if plan.beside else ''}{'_back' if back else ''}"
+    name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_wide' if plan.wide else ''}{'_beside' if plan.beside else ''}{'_abreast' if plan.abreast else ''}{'_back' if back else ''}"
     nbytes = total * (src.dtype.itemsize + dst.dtype.itemsize + (8 if indices is not None else 0))
     if chunks > 1:
         run(
