@@ -9,7 +9,7 @@ A bad index or offset is noted in status with what it is: its position, or -1 ..
 <%
 R = dt.reg
 V = R if gpu else memory.reg
-AHEAD = 8
+AHEAD = 16
 %>\
 ${headers}
 % if dt.code == 'f64':

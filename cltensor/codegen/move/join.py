@@ -71,7 +71,7 @@ def goes_beside(backend: Backend, rows: int, widths: Sequence[int], itemsize: in
     """Whether so many rows of so many elements of each source are better made in one launch than source by source."""
     few = 1 < len(widths) <= RUN_PARTS and rows * sum(widths) >= GRAIN
     if is_gpu(backend):
-        return few and itemsize <= 8 and min(widths) > 0
+        return few and min(widths) > 0
     return few and min(widths) * itemsize >= LINE
 
 
