@@ -44,7 +44,18 @@ static inline I put_lines(__global T *to, T *t, const I start, const I held) {
     return i;
 }
 % endif
-<%def name="value(at)"><% found = f"{at} < 0 ? fill : " if mode == 'constant' else '' %>${found}from[${at} * s${z}]</%def>\
+## What is beside the middle of a row, up to `end`.
+<%def name="around(end)">\
+% if mode == 'constant':
+% if lanes > 1:
+        for (; j + ${lanes} <= ${end}; j += ${lanes}) *(${space}V *)(to + j) = (V)(fill);
+% endif
+        _Pragma("clang loop vectorize(disable) unroll(disable)")
+        for (; j < ${end}; ++j) to[j] = fill;
+% else:
+        for (; j < ${end}; ++j) to[j] = from[clt_place(j - b${z}, n${z}, low${z}, high${z}) * s${z}];
+% endif
+</%def>\
 % if not gpu:
 __attribute__((reqd_work_group_size(1, 1, 1)))
 % endif
@@ -110,11 +121,8 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
         }
 % endfor
         const I left = inside ? begin : m${z}, right = inside ? end : m${z};
-        for (I j = 0; j < left; ++j) {
-            const I at = inside ? clt_place(j - b${z}, n${z}, low${z}, high${z}) : -1;
-            to[j] = ${value('at')};
-        }
-        I j = left;
+        I j = 0;
+${around('left')}\
         __global const T *middle = from - b${z}${f' * s{z}' if lanes == 1 else ''};
 % if lanes > 1:
         for (; j + ${lanes} <= right; j += ${lanes}) *(${space}V *)(to + j) = *(__global const V *)(middle + j);
@@ -124,10 +132,7 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
         }
 % endif
         for (; j < right; ++j) to[j] = middle[j${f' * s{z}' if lanes == 1 else ''}];
-        for (; j < m${z}; ++j) {
-            const I at = clt_place(j - b${z}, n${z}, low${z}, high${z});
-            to[j] = ${value('at')};
-        }
+${around(f'm{z}')}\
 % for d in reversed(range(z)):
         if (++at${d} == m${d}) {
             at${d} = 0;
