@@ -114,7 +114,5 @@ def by_input(
     if math.prod(shape):
         laid = out._replace(strides=contiguous_strides(shape))
         points = math.prod(grid.shape[1:-1])
-        _run(
-            backend, "input", way, laid, {"grid": grid, "g": g}, out, points, shape[0] * shape[1]
-        )
+        _run(backend, "input", way, laid, {"grid": grid, "g": g}, out, points, shape[0] * shape[1])
     return out

@@ -1,0 +1,110 @@
+"""Small calls of every family of kernels, with what makes their operands: for tests of what holds for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cltensor as torch
+
+F = torch.nn.functional
+
+
+def whole(*shape: int) -> Any:
+    """Small whole numbers: sums of them are exact in any order."""
+    return torch.randint(-4, 5, shape).float()
+
+
+def places(*shape: int, below: int) -> Any:
+    return torch.randint(0, below, shape)
+
+
+# name -> (what is called, what makes its operands)
+CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
+    "sum": (lambda x: x.sum(), lambda: (whole(5, 7),)),
+    "mean of columns": (lambda x: x.mean(0, keepdim=True), lambda: (whole(5, 7).t(),)),
+    "max along rows": (lambda x: tuple(x.max(1)), lambda: (whole(5, 7)[1:, ::2],)),
+    "argmax": (lambda x: x.argmax(), lambda: (whole(5, 7),)),
+    "softmax": (lambda x: torch.softmax(x, 1), lambda: (whole(5, 7),)),
+    "softmax, other dim": (lambda x: torch.softmax(x, 0), lambda: (whole(5, 7),)),
+    "layer_norm": (lambda x, w: F.layer_norm(x, (7,), w), lambda: (whole(5, 7), whole(7))),
+    "cross_entropy": (F.cross_entropy, lambda: (whole(5, 7), places(5, below=7))),
+    "product": (lambda a, b: a @ b, lambda: (whole(5, 7), whole(7, 3))),
+    "product with itself": (lambda a: a @ a, lambda: (whole(6, 6),)),
+    "linear": (F.linear, lambda: (whole(5, 7), whole(3, 7), whole(3))),
+    "cat": (lambda a, b: torch.cat([a, b, a], 1), lambda: (whole(5, 7), whole(5, 2))),
+    "stack": (lambda a, b: torch.stack([a, b]), lambda: (whole(5, 7), whole(5, 7))),
+    "cat of many": (lambda *xs: torch.cat(xs), lambda: [whole(3) for _ in range(9)]),
+    "cumsum": (lambda x: x.cumsum(1), lambda: (whole(5, 7),)),
+    "cummax": (lambda x: tuple(x.cummax(1)), lambda: (whole(5, 7),)),
+    "sort": (lambda x: tuple(x.sort(1)), lambda: (whole(5, 7),)),
+    "convolution": (F.conv2d, lambda: (whole(2, 3, 8, 8), whole(4, 3, 3, 3), whole(4))),
+    "max_pool2d": (lambda x: F.max_pool2d(x, 2), lambda: (whole(2, 3, 8, 8),)),
+    "avg_pool2d": (lambda x: F.avg_pool2d(x, 2), lambda: (whole(2, 3, 8, 8),)),
+    "interpolate": (lambda x: F.interpolate(x, scale_factor=2.0), lambda: (whole(2, 3, 4, 4),)),
+    "grid_sample": (
+        lambda x, p: F.grid_sample(x, p / 4, align_corners=False),
+        lambda: (whole(2, 3, 4, 4), whole(2, 5, 5, 2)),
+    ),
+    "tril": (lambda x: x.tril(1), lambda: (whole(5, 7),)),
+    "cdist": (lambda a, b: torch.cdist(a, b, 1.0), lambda: (whole(2, 5, 4), whole(3, 4))),
+    "pdist": (lambda x: F.pdist(x, 1.0), lambda: (whole(6, 4),)),
+    "pad": (lambda x: F.pad(x, (1, 2)), lambda: (whole(2, 5, 7),)),
+    "flip": (lambda x: x.flip(0), lambda: (whole(5, 7),)),
+    "roll": (lambda x: x.roll(2, 0), lambda: (whole(5, 7),)),
+    "rfft": (torch.fft.rfft, lambda: (whole(5, 8),)),
+    "attention": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        lambda: (whole(2, 5, 4), whole(2, 5, 4), whole(2, 5, 3)),
+    ),
+    "index": (lambda x, i: x[i], lambda: (whole(5, 7), places(4, below=5))),
+    "embedding": (lambda i, w: F.embedding(i, w), lambda: (places(2, 3, below=5), whole(5, 7))),
+    "embedding_bag": (F.embedding_bag, lambda: (places(2, 3, below=5), whole(5, 7))),
+    "embedding_bag, max": (
+        lambda i, w: F.embedding_bag(i, w, mode="max"),
+        lambda: (places(2, 3, below=5), whole(5, 7)),
+    ),
+    "lstm_cell": (
+        lambda x, h, c, w, u: torch.lstm_cell(x, (h, c), w, u),
+        lambda: (whole(2, 3), whole(2, 4), whole(2, 4), whole(16, 3), whole(16, 4)),
+    ),
+    "gru_cell": (
+        torch.gru_cell,
+        lambda: (whole(2, 3), whole(2, 4), whole(12, 3), whole(12, 4), whole(12), whole(12)),
+    ),
+    "rnn_tanh_cell": (
+        torch.rnn_tanh_cell,
+        lambda: (whole(2, 3), whole(2, 4), whole(4, 3), whole(4, 4)),
+    ),
+    "lstm": (
+        lambda x, h, c, w, u: torch.lstm(x, (h, c), (w, u), False, 1, 0.0, False, False, True),
+        lambda: (whole(2, 5, 3), whole(1, 2, 4), whole(1, 2, 4), whole(16, 3), whole(16, 4)),
+    ),
+    "gather": (lambda x, i: x.gather(1, i), lambda: (whole(5, 7), places(5, 2, below=7))),
+    "scatter": (lambda x, i: x.scatter(1, i, 2.0), lambda: (whole(5, 7), places(5, 2, below=7))),
+    "scatter_add": (
+        lambda x, i, s: x.scatter_add(1, i, s),
+        lambda: (whole(5, 7), places(5, 2, below=7), whole(5, 2)),
+    ),
+    "rows added to a copy": (
+        lambda x, i, s: x.index_add(0, i, s),
+        lambda: (whole(4096, 128), places(6, below=4096), whole(6, 128)),
+    ),
+    "index_select": (lambda x, i: x.index_select(1, i), lambda: (whole(5, 7), places(3, below=7))),
+    "einsum": (
+        lambda a, b: torch.einsum("bij,bjk->ikb", a, b),
+        lambda: (whole(2, 3, 4), whole(2, 4, 5)),
+    ),
+    "histc": (lambda x: torch.histc(x, 4, -4.0, 4.0), lambda: (whole(5, 7),)),
+    "bincount": (lambda i: torch.bincount(i, minlength=6), lambda: (places(9, below=6),)),
+    "glu": (lambda x: F.glu(x, 0), lambda: (whole(6, 5),)),
+    "one_hot": (lambda i: F.one_hot(i, 5), lambda: (places(4, 3, below=5),)),
+    "total norm": (
+        lambda a, b: torch.nn.utils.get_total_norm([a, b, a]),
+        lambda: (whole(5, 7), whole(3)),
+    ),
+}
+
+
+def listed(found: Any) -> list[Any]:
+    return list(found) if isinstance(found, tuple) else [found]
