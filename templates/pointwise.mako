@@ -242,9 +242,9 @@ ${bases()}\
     }
 % endfor
 % for k, dt, cls, value in stores:
-<% width = 16 // dt.itemsize %>\
+<% width = min(count, 16 // dt.itemsize) %>\
 % if dt.cl == dt.reg and width in (2, 4) and not dt.is_complex:
-    if (((ulong)(q${k} + f${k}) & 15) == 0) {
+    if (((ulong)(q${k} + f${k}) & ${width * dt.itemsize - 1}) == 0) {
 % for first in range(0, count, width):
       *(__global ${dt.cl}${width} *)(q${k} + f${k} + g * ${count} + ${first}) = (${dt.cl}${width})(${', '.join(f'r{k}_{u}' for u in range(first, first + width))});
 % endfor

@@ -17,6 +17,8 @@ from support import ct as torch
 from cltensor import config
 from cltensor.codegen import drawn, pointwise
 from cltensor.ops.random import draws
+from cltensor.runtime import Backend, device, device_list, get_backend
+from cltensor.runtime import backend as backend_module
 
 N = 20000
 
@@ -75,6 +77,20 @@ def test_numbers_do_not_depend_on_lanes_or_eagerness(
     monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
     torch.manual_seed(1234)
     np.testing.assert_array_equal(numpy(DRAWS[name]()), first)
+
+
+def test_a_gpu_stores_numbers_of_two_sizes_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many of each as a lane has of the wider: pairs, where there were four of the narrower."""
+    first = get_backend(device_list()[0])
+    twin = Backend(device("opencl:77"), first.cl_device, False)
+    twin.info = dataclasses.replace(twin.info, kind="gpu", lanes=1)
+    monkeypatch.setitem(backend_module.registry, twin.device, twin)
+    for n in (1, 2, 1003):
+        x = torch.rand(n, device="opencl:77")
+        y = torch.complex(x, x + 1)
+        found = numpy(y)
+        np.testing.assert_array_equal(found.real, numpy(x))
+        np.testing.assert_array_equal(found.imag, numpy(x) + np.float32(1))
 
 
 @pytest.mark.parametrize(
