@@ -1,6 +1,6 @@
 /* exp(x) - 1 of float lanes. x = n ln 2 + r; exp(r) - 1 = r + r^2 p(r), p of degree 5 being the best in relative error; all at
    half the size, so that nothing overflows early. Wrong by less than 1.43 ulp. Of double lanes with what is lost of r, and of
-the sum of r and the power of two: wrong by less than 0.6 ulp. */
+   the sum of r and the power of two: wrong by less than 0.6 ulp. */
 #include "all_lanes.cl"
 #include "elementary/exp.cl"
 #define CLT_EXPM1(F, I)                                                            \

@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
 KINDS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
 _BLOCK = 64  # neighbouring rows a CPU work-item carries together
-_ABREAST = (
-    4  # rows that are walked together: a step waits for the one before, and not for other rows
-)
+# Rows that are walked together: a step waits for the one before, and not for other rows.
+_ABREAST = 4
 _BESIDE = 16  # rows whose steps a CPU work-item takes together
 # Parts of a long row that are taken together as rows are, where a step of one waits long for the step before: of very long ones more.
 _PIECES, _MANY, _LONG = 64, 256, 1 << 16
