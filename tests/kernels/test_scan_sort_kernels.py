@@ -298,14 +298,10 @@ def test_searchsorted(be: Any, right: bool) -> None:
 @pytest.mark.parametrize(
     ("kind", "dtype"),
     [
-        ("cumprod", "float32"),
-        ("logcumsumexp", "float32"),
-        ("cumprod", "bfloat16"),
-        ("cumprod", "complex64"),
-        ("cumsum", "complex64"),
-        ("cumsum", "float64"),
+        *(("cumprod", dtype) for dtype in ("float32", "bfloat16", "complex64")),
+        ("logcumsumexp", "float32"), ("cumsum", "complex64"), ("cumsum", "float64"),
     ],
-)
+)  # fmt: skip
 def test_rows_side_by_side_give_what_each_gives_alone(
     be: Any, kind: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
