@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
 import pytest
 
-from cltensor.runtime import Backend, device_list, get_backend
+from cltensor.runtime import Backend, device, device_list, get_backend
+from cltensor.runtime import backend as registered
 
 SCHEDULES = ["cpu", "gpu"]
 OF_A_CPU = {"cpu", "row", "col"}  # by the names that families give schedules
@@ -21,6 +23,14 @@ def backend_for(schedule: str) -> Backend:
     if found is None:
         pytest.skip("no device here is a CPU")
     return found
+
+
+def another_device(monkeypatch: pytest.MonkeyPatch, **info: Any) -> device:
+    """Return a device beside those there are, "opencl:77": the first one again with memory of its own, described otherwise by `info`."""
+    twin = Backend(device("opencl:77"), get_backend(device_list()[0]).cl_device, False)
+    twin.info = dataclasses.replace(twin.info, **info)
+    monkeypatch.setitem(registered.registry, twin.device, twin)
+    return twin.device
 
 
 @functools.cache

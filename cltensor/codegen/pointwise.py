@@ -118,7 +118,7 @@ def as_bits(program: Program) -> Program:
 
 
 def foreseen(operands: Sequence[tuple[dtype, str]]) -> bool:
-    """Whether so few dense operands are read that memory is not busy with what the processor asks for by itself."""
+    """Whether several dense operands are read: memory is busy with what the processor asks for by itself."""
     dense = [dt.itemsize for dt, kind in operands if kind == "d"]
     return len(dense) > 1 and sum(dense) > 4
 

@@ -202,7 +202,7 @@ def _write(t: Tensor, value: float) -> tuple[Buffer, np.ndarray | None]:
 
 def by_count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tuple[float, list]]:
     """Count a step of every parameter, and part them by how many they have made."""
-    if params and _apart(state[params[0]]["step"]) and Recorder.active is None:
+    if params and Recorder.active is None and all(_apart(state[p]["step"]) for p in params):
         return list(_count(params, state).items())
     parts: dict[float, list[Tensor]] = {}
     last, some = -1.0, []

@@ -86,8 +86,6 @@ _WORDS = {
 
 def _refused(name: str, words: str) -> Any:
     def method(self: Any) -> Any:
-        if self.__class__ is SparseTensor:  # asked by the class of all tensors
-            return getattr(SparseTensor, name)(self)
         raise RuntimeError(f"{name} expected {words} tensor layout but got Strided")
 
     method.__name__ = method.__qualname__ = name
@@ -97,19 +95,17 @@ def _refused(name: str, words: str) -> Any:
 
 def _nnz(self: Any) -> int:
     """NotImplementedError: the tensor is dense."""
-    if self.__class__ is SparseTensor:
-        return self._nnz()
     raise NotImplementedError("Could not run 'aten::_nnz' with arguments from the 'CPU' backend.")
 
 
 def _sparse_dim(self: Any) -> int:
     """Return 0: all dims are dense."""
-    return self.sparse_dim() if self.__class__ is SparseTensor else 0
+    return 0
 
 
 def _dense_dim(self: Any) -> int:
     """Return the number of dims: all are dense."""
-    return self.dense_dim() if self.__class__ is SparseTensor else self.ndim
+    return self.ndim
 
 
 METHODS.update({name: _refused(name, words) for name, words in _WORDS.items()})

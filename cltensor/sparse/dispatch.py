@@ -28,6 +28,8 @@ class _State:
 
 
 STATE = _State()
+# What dense tensors answer for themselves, for `torch.Tensor.to_dense(s)`.
+_ANSWERS = ["to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "sparse_dim", "dense_dim", "_nnz", "coalesce", "is_coalesced", "indices", "_indices", "_values", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices"]
 
 
 def install() -> None:
@@ -53,9 +55,8 @@ def install() -> None:
             if (name in TABLE or name in MIXED) and name not in ROWS:
                 for dense in (FUNCTIONS.get(name), METHODS.get(name)):
                     _have_ask(name, dense, fn)
-        for name in ("to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc"):
-            if name in OWN:  # for Tensor.to_dense(s)
-                _have_ask(name, METHODS[name], OWN[name])
+        for name in _ANSWERS:
+            _have_ask(name, METHODS[name], getattr(SparseTensor, name))
 
 
 def _named(name: str, fn: Callable) -> Callable:

@@ -6,12 +6,12 @@ import random
 
 import numpy as np
 import pytest
+from backends import another_device
 from support import builds, data, launches, on_device
 
 import cltensor as ct
 from cltensor import config
-from cltensor.runtime import STATS, Backend, device, device_list, get_backend
-from cltensor.runtime import backend as backend_module
+from cltensor.runtime import STATS
 
 
 def chain(x, y):
@@ -381,10 +381,7 @@ def test_both_zeros_are_numbers_of_short_types(dtype):
 
 def test_lanes_of_a_gpu_that_take_several_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device with so few lanes that each takes elements in several rounds, four or two at once."""
-    first = get_backend(device_list()[0])
-    twin = Backend(device("opencl:77"), first.cl_device, False)
-    twin.info = dataclasses.replace(twin.info, kind="gpu", lanes=1, compute_units=1)
-    monkeypatch.setitem(backend_module.registry, twin.device, twin)
+    another_device(monkeypatch, kind="gpu", lanes=1, compute_units=1)
     for n in (1, 127, 2049, 24571, 50001):
         for dtype in ("float32", "float16", "uint8", "int64", "complex64"):
             x = (ct.arange(n, device="cpu") % 251).to(getattr(ct, dtype))

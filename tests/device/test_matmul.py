@@ -185,7 +185,7 @@ def test_many_short_rows_times_a_vector(dtype: str) -> None:
     assert torch.equal(infinite.float(), torch.full((80,), np.inf))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bfloat16"])
 def test_few_columns_across_memory_times_a_vector(dtype: str) -> None:
     rng = np.random.default_rng(0)
     # In whole vectors and not, in one piece and in several.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends import backend_for
+from backends import another_device, backend_for
 from support import close, data, one_by_one
 
 import cltensor as torch
@@ -18,8 +18,6 @@ from cltensor.codegen.index.lookup import bounds_error
 from cltensor.codegen.operand import Operand
 from cltensor.ops import multi
 from cltensor.optim import stepper
-from cltensor.runtime import Backend, device, device_list, get_backend
-from cltensor.runtime import backend as backend_module
 
 # p = p - w * g is the whole of it, for tests of the machinery.
 STEP = multi.chain("test_step", "p = p - w * g", "p", "g")
@@ -360,10 +358,8 @@ def test_counters_in_memory_of_their_own_are_counted_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As where there is no CPU device: a step moves nothing between host and device."""
-    first = get_backend(device_list()[0])
-    apart = Backend(device("opencl:77"), first.cl_device, False)
-    monkeypatch.setitem(backend_module.registry, apart.device, apart)
-    monkeypatch.setattr(stepper, "_host_device", lambda: apart.device)
+    apart = another_device(monkeypatch)
+    monkeypatch.setattr(stepper, "_host_device", lambda: apart)
     ps = parameters(*[(3,)] * 5)
     o = optim.Adam(ps, 0.01)
     before = torch.stats()

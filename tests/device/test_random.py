@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from backends import another_device
 from scipy import stats
 from scipy.stats import qmc
 from support import choose_anew
@@ -17,8 +18,6 @@ from support import ct as torch
 from cltensor import config
 from cltensor.codegen import drawn, pointwise
 from cltensor.ops.random import draws
-from cltensor.runtime import Backend, device, device_list, get_backend
-from cltensor.runtime import backend as backend_module
 
 N = 20000
 
@@ -81,10 +80,7 @@ def test_numbers_do_not_depend_on_lanes_or_eagerness(
 
 def test_a_gpu_stores_numbers_of_two_sizes_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many of each as a lane has of the wider: pairs, where there were four of the narrower."""
-    first = get_backend(device_list()[0])
-    twin = Backend(device("opencl:77"), first.cl_device, False)
-    twin.info = dataclasses.replace(twin.info, kind="gpu", lanes=1)
-    monkeypatch.setitem(backend_module.registry, twin.device, twin)
+    another_device(monkeypatch, kind="gpu", lanes=1)
     for n in (1, 2, 1003):
         x = torch.rand(n, device="opencl:77")
         y = torch.complex(x, x + 1)
