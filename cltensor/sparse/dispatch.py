@@ -29,7 +29,10 @@ class _State:
 
 STATE = _State()
 # What dense tensors answer for themselves, for `torch.Tensor.to_dense(s)`.
-_ANSWERS = ["to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "sparse_dim", "dense_dim", "_nnz", "coalesce", "is_coalesced", "indices", "_indices", "_values", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices"]
+_ANSWERS = [
+    "to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "sparse_dim", "dense_dim", "_nnz", "coalesce",
+    "is_coalesced", "indices", "_indices", "_values", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices",
+]  # fmt: skip
 
 
 def install() -> None:
