@@ -437,9 +437,9 @@ def _renorm_back(ctx: Any, g: Tensor) -> Tensor:
     over, rest = size > ctx.maxnorm, size + 1e-7
     inner = (g * x.conj()).sum(dims, True)
     inner = inner.real if inner.is_complex() else inner
-    by_size = where(over, -ctx.maxnorm * inner / rest**2, 0.0)
-    scaled = g * where(over, ctx.maxnorm / rest, 1.0)
-    return scaled + norms.gradient(x, by_size, size, ctx.p, dims)
+    scaled = g * (ctx.maxnorm / rest)
+    by_size = -ctx.maxnorm * inner / rest**2
+    return where(over, scaled + norms.gradient(x, by_size, size, ctx.p, dims), g)
 
 
 with_inplace("renorm", renorm)

@@ -248,3 +248,10 @@ def test_gradients_where_nothing_turns_and_margins_are_just_kept() -> None:
     z.grad = None
     (F.multilabel_margin_loss(z, ct.tensor([0, -1, 0])) * 3).backward()
     close(z.grad, [-1, 0, 1])
+
+
+def test_slices_whose_norm_is_no_number_keep_their_slope():
+    x = ct.tensor([[3.0, 4.0], [np.nan, 1.0]], requires_grad=True)
+    (g,) = ct.autograd.grad(ct.renorm(x, 2, 0, 1.0), x, ct.tensor([[1.0, 1.0], [5.0, 7.0]]))
+    assert g[1].tolist() == [5.0, 7.0]
+    close(g[0], [0.2 - 0.2 * 0.84, 0.2 - 0.2 * 1.12], 1e-5)  # g / 5 - x (g . x) / 5**3
