@@ -30,7 +30,7 @@ static inline ${T} clt_size_${T}(const ${T} d) { return d < 0 ? -d : d; }
 % if not back:
 static inline ${T} clt_add_${T}(const ${T} sum, const ${T} d, const R p) {
 % if kind == 'number':
-    return d != 0 ? sum + 1 : sum;
+    return d != d ? d : d != 0 ? sum + 1 : sum;
 % elif kind == 'size':
     return sum + clt_size_${T}(d);
 % elif kind == 'square':

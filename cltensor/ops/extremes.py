@@ -162,14 +162,18 @@ def _amax(name: str, input: Tensor, dim: Dims, keepdim: bool, out: Tensor | None
     return writes.deliver(value, out, name, (input,))
 
 
-def _shared_back(ctx: Any, g: Tensor) -> Tensor:
-    """Share the gradient between equal extremes; a NaN extreme makes it NaN."""
+def _shared(ctx: Any, g: Tensor, result: Tensor) -> Tensor:
+    """Share the gradient of an extreme between its equals; a NaN extreme makes it NaN."""
     x, dims, keepdim = ctx.self, ctx.dim, ctx.keepdim
-    best, g = [spread(v, x.shape, dims, keepdim) for v in (ctx.result, g)]
+    best, g = [spread(v, x.shape, dims, keepdim) for v in (result, g)]
     if dims and x.dtype.category == 2 and not graph.needs_grad(x, g) and rowwise.worth(x, dims):
         return rowwise.run(row_kinds.SHARED_BACK, (x, best, g), dims, x.dtype)[0]
     hit = x == best
     return hit * g / sum(hit, dims, True)
+
+
+def _shared_back(ctx: Any, g: Tensor) -> Tensor:
+    return _shared(ctx, g, ctx.result)
 
 
 def _amax_or_amin(name: str, which: str) -> Any:
@@ -192,14 +196,8 @@ amin = _amax_or_amin("amin", "Smallest")
 
 
 def _aminmax_back(ctx: Any, low: Tensor | None, high: Tensor | None) -> Tensor:
-    x, dims = ctx.self, ctx.dim
-    total: Any = None
-    for g, result in ((low, ctx.min), (high, ctx.max)):
-        if g is not None:
-            hit = x == spread(result, x.shape, dims, ctx.keepdim)
-            part = where(hit, spread(g, x.shape, dims, ctx.keepdim) / sum(hit, dims, True), 0.0)
-            total = part if total is None else total + part
-    return total
+    both = [_shared(ctx, g, v) for g, v in ((low, ctx.min), (high, ctx.max)) if g is not None]
+    return both[0] if len(both) == 1 else both[0] + both[1]
 
 
 @public()

@@ -67,7 +67,7 @@ clamp_both = Row(
     "clamp", {"i": _CLAMP, "f": _BOTH}, args=("input", "min", "max"), public=False, node="ClampBackward0", number_nodes={"y": "ClampBackward1"},
     grad={
         "x": lambda g, x, y, z: where((x >= y) & (x <= z), g, 0.0),
-        "y": lambda g, x, y, z: where((x < y) & (y <= z), g, 0.0),
+        "y": lambda g, x, y, z: where((x < y) & (y < z), g, 0.0),
         "z": lambda g, x, y, z: where((x > z) | (y > z), g, 0.0),
     },
 )  # fmt: skip

@@ -3,7 +3,8 @@ Scans along one dim of rows, on a CPU: ${kind}. Pieces are rows, or `chunks` equ
 end of a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
 Rows: a work-item walks whole pieces. Columns (the dim is not the last): a work-item carries ${block} neighbouring rows at once, so
 memory is read in order; float32 and 16-bit floats without gaps by vectors (`wide`).
-float32 sums carry a second float with what rounding lost; 64 elements are summed between two of its steps.
+float32 sums carry a second float with what rounding lost; 64 elements are summed between two of its steps. ${R}: of products of float32 and
+complex64 it is of doubles, as torch has it; where a device has none, those of float32 carry a second float, too.
 `back`: rows are walked from where they end in memory; vectors stay in the order of memory, so that the last lane comes first. `same`: the
 operand is one number along a row. `unit`, `filled`: vectors of the operand, of the result. `abreast`: so many whole rows are walked together, 0 for one.
 </%doc>\
@@ -11,9 +12,9 @@ operand is one number along a row. `unit`, `filled`: vectors of the operand, of 
 <%namespace name="square" file="/square.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
-R = dt.reg
 ranked = kind in ('cummax', 'cummin')
-pair = kind == 'cumsum' and R in ('float', 'float2')
+pair = kind == 'cumsum' and R in ('float', 'float2') or kind == 'cumprod' and R == 'float' and dt.itemsize == 4
+summed = kind == 'cumsum' and R == 'float' # by vectors along rows
 names = ['s', 'd'] + (['x'] if ranked else [])
 def place(i, step='sl'): return ('-' * back + i) if dense else f'{i} * {step}'
 sign = '-' if back else '+'
@@ -27,7 +28,7 @@ ${headers}
 ${state.memory(R)}
 ${state.functions(R, 'I', '', pair)}\
 % if wide:
-${state.functions('float16', 'int16', '16', pair)}\
+${state.functions(R + '16', 'int16', '16', pair)}\
 % endif
 % if wide or unit or filled:
 typedef float16 u16 __attribute__((aligned(4)));
@@ -66,7 +67,7 @@ static inline S16 clt_prefix16(const float16 v, const int16 at) {
 }
 % endif
 % endif
-% if pair and not dt.is_complex:
+% if summed:
 /* Inclusive prefix of 16 lanes in the order of elements; its last is clt_sum16, to the bit: of fours, which no lane leaves, then of fours before them. */
 static inline float16 clt_prefix16(float16 v) {
 <%
@@ -122,9 +123,9 @@ __kernel void ${fn}(${state.params(columns, rank)}) {
         S16 v[${block // 16}];
         for (I i = 0; i < length; ++i)
             for (I j = 0; j + 16 <= count; j += 16) {
-                const S16 x = clt_lift16(${load16('from + i * sl + j')}, (int16)((int)i));
+                const S16 x = clt_lift16(${load16('from + i * sl + j') if R == 'float' else f"convert_{R}16({load16('from + i * sl + j')})"}, (int16)((int)i));
                 v[j / 16] = i ? clt_join16(v[j / 16], x) : x;
-                ${store16('dst + to + i * dl + j', 'clt_value16(v[j / 16])')};
+                ${store16('dst + to + i * dl + j', 'clt_value16(v[j / 16])' if R == 'float' else 'convert_float16(clt_value16(v[j / 16]))')};
 % if ranked:
                 clt_widen(indices + xo + i * xl + j, v[j / 16].at);
 % endif
@@ -230,7 +231,7 @@ ${square.turned('float16', 16, 'e', 't')}\
         }
 % endif
         I i = begin;
-% if pair and not dt.is_complex:
+% if summed:
 % for vectors in (4, 1):
         for (; i + ${16 * vectors} <= end; i += ${16 * vectors}) {
             float whole = 0;

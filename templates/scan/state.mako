@@ -1,5 +1,5 @@
-## The state of a scan, of one row or of several in a vector, and what is done with it; what its kernels take. ${kind}, ${I} and the
-## operands' dtypes are the caller's.
+## The state of a scan, of one row or of several in a vector, and what is done with it; what its kernels take. ${kind}, ${I}, ${R} (the type
+## that is computed in) and the operands' dtypes are the caller's.
 <%namespace name="w" file="/walk.mako"/>\
 ## Reading a number of the operand, writing one of the result.
 <%def name="memory(R)">\
@@ -29,7 +29,7 @@ static inline R clt_cexp(const R z) {
 }
 % endif
 </%def>\
-## `pair`: a second number holds what rounding of a sum lost.
+## `pair`: a second number holds what rounding of a sum or a product lost.
 <%def name="functions(R, I, n, pair)">\
 <%
 ranked = kind in ('cummax', 'cummin')
@@ -60,7 +60,10 @@ static inline ${I} clt_take${n}(const ${R} a, const ${R} b) {
 /* a comes before b */
 static inline S${n} clt_join${n}(const S${n} a, const S${n} b) {
     S${n} r;
-% if pair:
+% if pair and kind == 'cumprod':
+    r.v = a.v * b.v;
+    r.lo = fma(a.v, b.v, -r.v) + (a.v * b.lo + a.lo * b.v);
+% elif pair:
     r.v = a.v + b.v;
     const ${R} t = r.v - a.v;
     r.lo = a.lo + (b.lo + ((a.v - (r.v - t)) + (b.v - t)));
@@ -116,7 +119,7 @@ static inline void clt_widen(__global long *p, const int16 v) {
 }
 </%def>\
 <%def name="put(s, at_d, at_x)">
-            clt_st_dst(dst + ${at_d}, clt_value(${s}));
+            clt_st_dst(dst + ${at_d}, ${'' if R == dt.reg else f'convert_{dt.reg}'}(clt_value(${s})));
 % if kind in ('cummax', 'cummin'):
             indices[${at_x}] = (long)${s}.at;
 % endif

@@ -255,3 +255,30 @@ def test_slices_whose_norm_is_no_number_keep_their_slope():
     (g,) = ct.autograd.grad(ct.renorm(x, 2, 0, 1.0), x, ct.tensor([[1.0, 1.0], [5.0, 7.0]]))
     assert g[1].tolist() == [5.0, 7.0]
     close(g[0], [0.2 - 0.2 * 0.84, 0.2 - 0.2 * 1.12], 1e-5)  # g / 5 - x (g . x) / 5**3
+
+
+def test_bounds_that_meet_have_no_slope():
+    x = ct.tensor([0.5, -0.5], requires_grad=True)
+    low, high = (ct.zeros(2, requires_grad=True) for _ in range(2))
+    g = ct.autograd.grad(ct.clamp(x, low, high).sum(), (x, low, high))
+    assert [t.tolist() for t in g] == [[0, 0], [0, 0], [1, 0]]
+
+
+def test_targets_of_certain_probabilities_have_endless_slopes():
+    p, t = ct.tensor([0.0, 1.0, 0.5]), ct.tensor([0.0, 1.0, 0.5], requires_grad=True)
+    (g,) = ct.autograd.grad(F.binary_cross_entropy(p, t, reduction="sum"), t)
+    assert g.tolist() == [np.inf, -np.inf, 0.0]
+
+
+def test_extremes_that_are_no_numbers_have_no_number_as_slope():
+    for f in (ct.amax, ct.amin, lambda x, d: ct.aminmax(x, dim=d).min):
+        x = ct.tensor([[1.0, np.nan], [2.0, 3.0]], requires_grad=True)
+        (g,) = ct.autograd.grad(f(x, 1).sum(), x)
+        assert g[0].isnan().all() and g[1].sum() == 1
+
+
+def test_differences_that_are_no_numbers_are_not_counted():
+    x = ct.tensor([[1.0, np.nan, np.inf, 0.0], [1.0, 2.0, 3.0, 0.0], [1.0, 2.0, 0.0, 0.0]])
+    assert ct.cdist(x, x, 0.0)[0].isnan().all() and ct.cdist(x, x, 0.0)[1].tolist()[1:] == [0, 1]
+    found = F.pdist(x, 0.0)
+    assert found[:2].isnan().all() and found[2] == 1

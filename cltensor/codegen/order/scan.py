@@ -223,6 +223,7 @@ def _scan(
         "kind": kind,
         "src_dt": src.dtype,
         "dt": dst.dtype,
+        "R": _register(backend, kind, dst.dtype),
         "rank": dims.rank,
         "I": index_type(backend, *operands),
         "columns": columns,
@@ -278,7 +279,7 @@ def _scan(
 
 def _is_short(backend: Backend, kind: str, src: Operand, dst: Operand) -> bool:
     """Whether rows are short and those of results follow one another: a vector then holds parts of several."""
-    register, length = _register(kind, dst.dtype), dst.shape[-1]
+    register, length = _short_register(kind, dst.dtype), dst.shape[-1]
     # Of logarithms and doubles a step costs more than turning whole rows does, and products of doubles have no wider type.
     most = _BESIDE - 1 if kind == "logcumsumexp" or register == "double" else _SHORT
     if (
@@ -294,7 +295,13 @@ def _is_short(backend: Backend, kind: str, src: Operand, dst: Operand) -> bool:
     return known and is_dense(dst) and (register == dst.dtype.reg or backend.info.fp64)
 
 
-def _register(kind: str, dt: dtypes.dtype) -> str:
+def _register(backend: Backend, kind: str, dt: dtypes.dtype) -> str:
+    """Return the type that is computed in: products of float32 in doubles, as torch has it, where the device has them."""
+    doubles = kind == "cumprod" and dt in (dtypes.float32, dtypes.complex64)
+    return dt.reg.replace("float", "double") if doubles and backend.info.fp64 else dt.reg
+
+
+def _short_register(kind: str, dt: dtypes.dtype) -> str:
     """Return the type that short rows are scanned in: some products leave a float's range in one order and not in another."""
     return "double" if kind == "cumprod" and dt.reg == "float" else dt.reg
 
@@ -303,7 +310,7 @@ def _short(backend: Backend, kind: str, lifted: list[Operand], back: bool) -> No
     """Scan short rows, which are copied together where they do not follow one another; `back`: the last one's end first."""
     src, dst = dense(backend, lifted[0]), lifted[1]
     length, total = dst.shape[-1], math.prod(dst.shape)
-    register = _register(kind, dst.dtype)
+    register = _short_register(kind, dst.dtype)
     operands = [src, *lifted[1:]]
     first = total - 1 if back else 0
     headers = lane_macros(_LINE)

@@ -271,11 +271,7 @@ def binary_cross_entropy(
         if ctx.weight is not None:
             g = g * ctx.weight
         by_x = g * (x - y) / ((1 - x) * x).clamp_min(1e-12) if ctx.needs[0] else None
-        by_y = (
-            g * ((-x).log1p().clamp_min(-100.0) - x.log().clamp_min(-100.0))
-            if ctx.needs[1]
-            else None
-        )
+        by_y = g * ((-x).log1p() - x.log()) if ctx.needs[1] else None
         return by_x, by_y
 
     if graph.needs_grad(input, target):
