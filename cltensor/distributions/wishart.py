@@ -92,8 +92,8 @@ class Wishart(MatrixParameter, ExponentialFamily):
         d = v.diagonal(dim1=-2, dim2=-1)
         return self._product(v.square() + d.unsqueeze(-1) * d.unsqueeze(-2))
 
-    def rsample(self, sample_shape: Any = (), max_try_correction: Any = None) -> Any:
-        # Bartlett: chi numbers on the diagonal, normal numbers below it.
+    def _bartlett(self, sample_shape: Any) -> Any:
+        # Chi numbers on the diagonal, normal numbers below it.
         n = self._event_shape[-1]
         roots = self._chi2().rsample(sample_shape).sqrt()
         noise = _standard_normal(
@@ -101,6 +101,20 @@ class Wishart(MatrixParameter, ExponentialFamily):
         ).tril(-1)
         factor = self._unbroadcasted_scale_tril @ (noise + roots.diag_embed())
         return factor @ factor.mT
+
+    def rsample(self, sample_shape: Any = (), max_try_correction: Any = None) -> Any:
+        """Draw matrices; those that rounding made singular are drawn again, at most `max_try_correction` times (10)."""
+        made = self._bartlett(sample_shape)
+        tries = 10 if max_try_correction is None else max_try_correction
+        for attempt in range(tries):
+            with no_grad():
+                singular = self.support.check(made).logical_not()
+            if not bool(singular.any()):
+                break
+            if attempt == 0:
+                warnings.warn("Singular sample detected.", stacklevel=2)
+            made = ops.where(singular[..., None, None], self._bartlett(sample_shape), made)
+        return made
 
     def _log_gamma(self, a: Any) -> Any:
         return ops.mvlgamma(a, self._event_shape[-1])

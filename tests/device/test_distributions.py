@@ -107,6 +107,20 @@ def test_points_of_small_concentrations_are_inside() -> None:
     assert points.sum(-1).sub(1).abs().max().item() < 1e-6
 
 
+def test_singular_matrices_are_drawn_again() -> None:
+    """Of few degrees of freedom, hundreds of the first ones are not positive definite to float32."""
+    torch.manual_seed(0)
+    with pytest.warns(UserWarning, match="Low df values"):
+        few = D.Wishart(torch.tensor([1.05, 1.5]), torch.eye(2))
+    with pytest.warns(UserWarning, match="Singular sample detected"):
+        once = few.sample((2000,))
+    assert few.support.check(once).all().item()
+    with pytest.warns(UserWarning, match="Singular sample detected"):
+        assert few.rsample((2000,), max_try_correction=1).isfinite().all().item()
+    assert not few.support.check(few.rsample((2000,), max_try_correction=0)).all().item()
+    close(once.mean(0), few.mean.tolist(), 0.2)
+
+
 def test_transforms_and_distributions_may_be_modules() -> None:
     class Shift(D.transforms.Transform, torch.nn.Module):
         domain = codomain = D.constraints.real
