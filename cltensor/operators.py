@@ -120,6 +120,8 @@ def _reciprocal_times(self: Tensor, other: Any) -> Any:
 
 for _name in ("__rtruediv__", "__rdiv__"):  # the second is a name of Python 2 that torch kept
     setattr(Tensor, _name, _reciprocal_times)
+for _name in ("__div__", "__idiv__"):  # as is this
+    setattr(Tensor, _name, getattr(Tensor, _name.replace("div", "truediv")))
 
 for _name, _fn in rows.METHODS.items():
     if _fn.__name__ == "<lambda>":

@@ -24,21 +24,38 @@ _OTHER_NAMES = {
 class Overload:
     """An operator under a name, and each of its overloads; made once, so that tables of them can be kept."""
 
-    def __init__(self, name: str, overload: str = "") -> None:
+    namespace = "aten"
+
+    def __init__(self, name: str, overload: str = "", packet: Overload | None = None) -> None:
         self._name, self._overload = name, overload
         self.__name__ = f"{name}.{overload}" if overload else name
+        if packet is not None:
+            self.overloadpacket = packet
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         return f"aten.{self.__name__}"
 
+    def __repr__(self) -> str:
+        if not self._overload:
+            return f"<OpOverloadPacket(op='aten.{self._name}')>"
+        return f"<OpOverload(op='aten.{self._name}', overload='{self._overload}')>"
+
+    def __deepcopy__(self, memo: dict) -> Overload:
+        return self
+
+    def name(self) -> str:
+        """The operator's name in the dispatcher's spelling."""
+        known = "" if self._overload in ("", "default") else f".{self._overload}"
+        return f"aten::{self._name}{known}"
+
     def __getattr__(self, overload: str) -> Overload:
-        if overload.startswith("_"):  # a copy asks before it has any of its own
+        if overload.startswith("_"):
             raise AttributeError(f"'OpOverloadPacket' object has no attribute '{overload}'")
         if self._overload:
             raise AttributeError(
                 f"The underlying op of 'aten.{self._name}' has no overload name '{overload}'"
             )
-        made = Overload(self._name, overload)
+        made = Overload(self._name, overload, self)
         setattr(self, overload, made)
         return made
 

@@ -30,7 +30,14 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
-    return reduced((-target * (input1 - input2) + float(margin)).clamp_min(0), reduction)
+    return margin_ranking(input1, input2, target, float(margin), reduction)
+
+
+def margin_ranking(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str
+) -> Tensor:
+    """The loss of operands that broadcast, as `torch.margin_ranking_loss` takes them."""
+    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
 def hinge_embedding_loss(

@@ -128,7 +128,12 @@ def test_public_functions_by_names_of_operators() -> None:
     assert aten.add.Tensor(x, x).tolist() == aten.add(x, x).tolist() == [2, 2]
     assert aten.add.Tensor is aten.add.Tensor
     assert aten.sum.dim_IntList(x, [0]).item() == 2
-    assert repr(aten.add.Tensor) == repr(copy.deepcopy(aten.add.Tensor)) == "aten.add.Tensor"
+    assert copy.deepcopy(aten.add.Tensor) is aten.add.Tensor
+    assert repr(aten.add.Tensor) == "<OpOverload(op='aten.add', overload='Tensor')>"
+    assert repr(aten.add) == "<OpOverloadPacket(op='aten.add')>"
+    assert (str(aten.add), str(aten.add.Tensor)) == ("aten.add", "aten.add.Tensor")
+    assert aten.add.Tensor.overloadpacket is aten.add
+    assert (aten.add.Tensor.name(), aten.add.default.name()) == ("aten::add.Tensor", "aten::add")
     y = aten.alias.default(x)
     assert y is not x and y.data_ptr() == x.data_ptr()
     assert aten._local_scalar_dense(x[:1]) == aten.item(x[0]) == 1 and aten.sym_size(x, 0) == 2

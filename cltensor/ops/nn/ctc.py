@@ -170,7 +170,7 @@ def reduced_loss(
     input_lengths: Any,
     target_lengths: Any,
     blank: int = 0,
-    reduction: int = 1,
+    reduction: int = 0,
     zero_infinity: bool = False,
 ) -> Tensor:
     """Compute `nn.functional.ctc_loss` with the reduction as a number: 0 none, 1 mean, 2 sum."""

@@ -1,6 +1,6 @@
 """Losses as torch's top level has them: the functions of nn.functional with the reduction as a number.
 
-0 is "none", 1 "mean", 2 "sum".
+0 is "none", 1 "mean", 2 "sum"; 0 is also what torch's Python functions take where none is given.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NEEDED = inspect.Parameter.empty
 def _numbered(fn: Callable, name: str = "", /, **parameters: Any) -> None:
     """Export a loss with these parameters, in torch's order, and `reduction` last unless it is among them."""
     name = name or fn.__name__
-    order = {**parameters, "reduction": 1} if "reduction" not in parameters else parameters
+    order = {**parameters, "reduction": 0} if "reduction" not in parameters else parameters
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature([inspect.Parameter(n, kind, default=v) for n, v in order.items()])
 
@@ -44,7 +44,7 @@ _numbered(losses.binary_cross_entropy_with_logits, **_PAIR, weight=None, pos_wei
 _numbered(losses.kl_divergence, "kl_div", **_PAIR, reduction=0, log_target=False)
 _numbered(ranking.hinge_embedding_loss, **_PAIR, margin=1.0)
 _numbered(ranking.cosine_embedding_loss, **_TWO, margin=0.0)
-_numbered(ranking.margin_ranking_loss, **_TWO, margin=0.0)
+_numbered(ranking.margin_ranking, "margin_ranking_loss", **_TWO, margin=0.0)
 _numbered(
     ranking.poisson_nll_loss,
     **_PAIR,
