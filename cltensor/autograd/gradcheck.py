@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from . import gradcheck_forward
+from . import gradcheck_batched, gradcheck_forward
 from .engine import grad
 from .gradcheck_forward import as_tuple
 from .record import TensorBase, record
@@ -140,18 +140,24 @@ class _Steps:
         self.inputs = inputs
         self.pick = pick
 
-    def at(self, t: Any, values: Array) -> list[Array]:
+    def at(self, t: Any, values: Array) -> list[tuple[Array, dict[str, Any]]]:
         t.data.copy_(t.new_tensor(values))
-        return [_host(o) for o in self.pick(self.func(*self.inputs))]
+        outs = self.pick(self.func(*self.inputs))
+        return [(_host(o), {"shape": o.shape, "dtype": o.dtype}) for o in outs]
 
-    def slope(self, t: Any, base: Array, step: Array, eps: float) -> list[Array]:
-        """(f(base + step) - f(base - step)) / (2 eps) for every output."""
+    def slope(self, t: Any, base: Array, step: Array, eps: float, where: str = "") -> list[Array]:
+        """(f(base + step) - f(base - step)) / (2 eps) for every output; `where` the step is made, for errors."""
         try:
-            up = self.at(t, base + step)
-            down = self.at(t, base - step)
+            pairs = list(zip(self.at(t, base - step), self.at(t, base + step)))
         finally:
             t.data.copy_(t.new_tensor(base))
-        return [(a - b) / (2 * eps) for a, b in zip(up, down)]
+        for kind in ("shape", "dtype"):
+            for (_, down), (_, up) in pairs:
+                if down[kind] != up[kind]:
+                    raise AssertionError(
+                        f"Expected `func` to return outputs with the same {kind} when inputs are perturbed{where} by {eps}, but got: {kind}s {down[kind]} and {up[kind]}."
+                    )
+        return [(up - down) / (2 * eps) for (down, _), (up, _) in pairs]
 
 
 def _numerical(steps: _Steps, t: Any, sizes: Sequence[tuple[int, bool]], eps: float) -> list[Array]:
@@ -170,7 +176,8 @@ def _numerical(steps: _Steps, t: Any, sizes: Sequence[tuple[int, bool]], eps: fl
         for unit in (1.0, 1j) if complex_in else (1.0,):
             step = np.zeros_like(base, order="C")
             step.reshape(-1)[k] = eps * unit
-            for block, (_, c), slope in zip(made, sizes, steps.slope(t, base, step, eps)):
+            where = f" on index {tuple(map(int, np.unravel_index(k, base.shape)))}"
+            for block, (_, c), slope in zip(made, sizes, steps.slope(t, base, step, eps, where)):
                 block[0, k] += slope.real.reshape(-1) * unit
                 if c:
                     block[1, k] += slope.imag.reshape(-1) * unit
@@ -371,22 +378,6 @@ def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...], tested: 
                 )
 
 
-def _check_batched(out: Any, tested: list[Any], index: int) -> None:
-    rng = np.random.default_rng(1)
-    rows = [_random(rng, out) for _ in range(2)]
-    weights = out.new_tensor(np.stack(rows).astype(_host_dtype(out)))
-    batched = grad(
-        out, tested, weights, retain_graph=True, allow_unused=True, is_grads_batched=True
-    )
-    for j in range(2):
-        single = grad(out, tested, weights[j], retain_graph=True, allow_unused=True)
-        for k, (b, s) in enumerate(zip(batched, single)):
-            if s is not None and not np.allclose(_host(b)[j], _host(s)):
-                raise GradcheckError(
-                    f"For output {index} and input {k}: batched gradients differ from single ones"
-                )
-
-
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -444,17 +435,21 @@ def gradcheck(
                 _check_slow(moved, ins, outputs, tested, *limits)
             if check_batched_grad:
                 for i, out in enumerate(outputs):
-                    _check_batched(out, tested, i)
+                    gradcheck_batched.check_backward(out, tested, i)
             _check_linear(outputs, tested, bool(masked))
             if check_undefined_grad:
                 _check_undefined(func, ins, tested)
         if check_forward_ad:
             how = eps, (atol, rtol), check_grad_dtypes, check_undefined_grad
             _check_forward(func, ins, *how, fast=fast_mode)
-    except GradcheckError:
-        if raise_exception:
-            raise
-        return False
+            if check_batched_forward_grad:
+                gradcheck_batched.check_forward(func, ins)
+    except (GradcheckError, gradcheck_batched.BatchedError) as error:
+        if not raise_exception:
+            return False
+        if isinstance(error, gradcheck_batched.BatchedError):
+            raise GradcheckError(str(error)) from error
+        raise
     return True
 
 

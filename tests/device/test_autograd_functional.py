@@ -129,6 +129,57 @@ def test_gradcheck(fast_mode: bool) -> None:
     close(x, [0.3, 0.7])
 
 
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_gradcheck_of_outputs_that_change_with_values(fast_mode: bool) -> None:
+    x = double(1.0, 1.0)
+    where = "" if fast_mode else r" on index \(0,\)"
+    text = f"outputs with the same {{}} when inputs are perturbed{where} by 1e-06, but got: {{}}s "
+    with pytest.raises(AssertionError, match=text.format("shape", "shape") + r".*\[4\]"):
+        gradcheck(lambda a: torch.cat([a, a]) if (a >= 1).all() else a, x, fast_mode=fast_mode)
+    with pytest.raises(AssertionError, match=text.format("dtype", "dtype") + ".*float32"):
+        gradcheck(lambda a: a.float() if (a >= 1).all() else a, x, fast_mode=fast_mode)
+    close(x, [1.0, 1.0])
+
+
+class Batched(torch.autograd.Function):
+    """Tangents that are right one by one; `wrong` says what is wrong with them together."""
+
+    wrong = ""
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any) -> Any:
+        if Batched.wrong == "random":
+            torch.randn_like(t)
+        together = "Batched" in repr(t)
+        return t * 3 if together and Batched.wrong == "value" else t * 2
+
+
+def test_gradcheck_of_tangents_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = double(0.3, 0.7)
+    how = {"check_forward_ad": True, "check_backward_ad": False}
+    both = {**how, "check_batched_forward_grad": True}
+    assert gradcheck(lambda a, b: (a * b, a.sin(), b), (x, double(0.1, 0.2)), **both)
+    assert gradcheck(Batched.apply, x, **both)
+    for wrong, text in (
+        ("random", "While computing batched gradients, got: vmap: "),
+        ("value", "For output 0 and input 0:\n\ngradcheck failed while testing batched gradient"),
+    ):
+        monkeypatch.setattr(Batched, "wrong", wrong)
+        assert gradcheck(Batched.apply, x, **how)
+        with pytest.raises(RuntimeError, match=text):
+            gradcheck(Batched.apply, x, **both)
+        assert not gradcheck(Batched.apply, x, raise_exception=False, **both)
+
+
 @pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("fast_mode", [False, True])
 def test_gradcheck_of_complex_functions(fast_mode: bool) -> None:
