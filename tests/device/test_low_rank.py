@@ -96,3 +96,19 @@ def test_lobpcg_finds_extreme_pairs(one_by_one: None) -> None:
     close(leaf.grad, (V @ V.mT).tolist(), 1e-6)
     with pytest.raises(ValueError, match="is smaller than 3 x"):
         ct.lobpcg(A, 9)
+
+
+@pytest.mark.fp64
+def test_gradients_of_lobpcg_belong_to_both_triangles(one_by_one: None) -> None:
+    ct.manual_seed(0)
+    root = ct.rand(6, 6, dtype=ct.float64)
+    A = (root @ root.mT / 10).requires_grad_()
+
+    def pairs(A: ct.Tensor) -> tuple[ct.Tensor, ct.Tensor]:
+        E, V = ct.lobpcg(A, 2)
+        return E, V * V.gather(-2, V.abs().argmax(-2, keepdim=True)).sign()
+
+    assert ct.autograd.gradcheck(pairs, A)
+    E, V = pairs(A)
+    (g,) = ct.autograd.grad(E.sum() + V.sum(), A)
+    close(g, g.mT.tolist())

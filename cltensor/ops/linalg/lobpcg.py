@@ -74,7 +74,8 @@ def _dense(A: Tensor, B: Tensor | None, k: int, largest: bool) -> tuple[Tensor, 
     if B is not None:
         back = LINALG["inv"](LINALG["cholesky"](B))
         A = back @ A @ back.mT
-    values, vectors = LINALG["eigh"](A)
+    # eigh reads one triangle; products, which this stands for, read both.
+    values, vectors = LINALG["eigh"]((A + A.mT) / 2)
     if back is not None:
         vectors = back.mT @ vectors
     if largest:
