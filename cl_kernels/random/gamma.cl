@@ -1,4 +1,4 @@
-/* Gamma and binomial numbers by rejection, and the derivative of a gamma number by its shape. An attempt is a block of the
+/* Gamma and binomial numbers by rejection, and the derivatives of gamma and beta numbers by their shapes. An attempt is a block of the
    element's own Philox counter, so the result depends on index, seed and offset alone. Parameters arrive, and gamma numbers
    leave, as bit patterns of a float (or double), because a node's operands all have one type. */
 #include "elementary/log.cl"
@@ -105,13 +105,16 @@ CLT_BINOMIAL(binomial_draw_long, float, CLT_FROM_F, CLT_DRAW_F)
    it Q is a continued fraction; each is differentiated along. For large a: the Cornish-Fisher expansion
    x = a + z sqrt(a) + (z^2 - 1)/3 + (z^3 - 7z)/(36 sqrt(a)) - ... */
 #define CLT_GAMMA_SLOPE(T, STOP, K)                                                                                            \
+  static inline T clt_slope_tail_##T(T a) { /* digamma(a) - log(a) of large a */                                               \
+    const T r = 1 / (a * a);                                                                                                   \
+    return -K(0.5) / a -                                                                                                       \
+           r * (K(0.0833333333333333333) - r * (K(0.00833333333333333333) - r * (K(0.00396825396825396825) -                   \
+           r * (K(0.00416666666666666667) - r * K(0.00757575757575757576)))));                                                 \
+  }                                                                                                                            \
   static inline T clt_slope_digamma_##T(T a) {                                                                                 \
     T sum = 0;                                                                                                                 \
     for (; a < 10; a += 1) sum -= 1 / a;                                                                                       \
-    const T r = 1 / (a * a);                                                                                                   \
-    return sum + log(a) - K(0.5) / a -                                                                                         \
-           r * (K(0.0833333333333333333) - r * (K(0.00833333333333333333) - r * (K(0.00396825396825396825) -                   \
-           r * (K(0.00416666666666666667) - r * K(0.00757575757575757576)))));                                                 \
+    return sum + log(a) + clt_slope_tail_##T(a);                                                                               \
   }                                                                                                                            \
   static inline T gamma_slope_##T(T x, T a) {                                                                                  \
     if (!(x > 0) || !(a > 0) || isinf(x)) return x == 0 ? 0 : (T)NAN;                                                          \
@@ -154,7 +157,50 @@ CLT_BINOMIAL(binomial_draw_long, float, CLT_FROM_F, CLT_DRAW_F)
     }                                                                                                                          \
     return x * (h * rest + dh);                                                                                                \
   }
+/* For a number x of a beta distribution of shapes a and b = total - a: dx/da at a fixed quantile, over 1 - x. Below the mean P(x; a, b)
+   is a continued fraction, above it Q is; each is differentiated along, by Lentz's method. Of large shapes the normal approximation
+   is as exact. */
+#define CLT_BETA_SLOPE(T, STOP, K)                                                                                             \
+  static inline T beta_slope_##T(T x, T a, T total) {                                                                          \
+    const T b = total - a, rest = 1 - x;                                                                                       \
+    if (!(x > 0) || !(rest > 0) || !(a > 0) || !(b > 0)) return x == 0 ? 0 : (T)NAN;                                           \
+    if (a > 1000 && b > 1000) {                                                                                                \
+      const T mean = a / total;                                                                                                \
+      return (b / (total * total) + (x - mean) * K(0.5) * (1 / a - 2 / total - 1 / (total + 1))) / rest;                       \
+    }                                                                                                                          \
+    const int upper = x > (a + 1) / (total + 2);                                                                               \
+    const T p = upper ? b : a, q = upper ? a : b, z = upper ? rest : x;                                                        \
+    T c = K(1e30), dc = 0, d = 1, dd = 0, h = 1, dh = 0;                                                                       \
+    for (int k = 1; k < 2000; k++) {                                                                                           \
+      const int m = k / 2;                                                                                                     \
+      const T low = p + k - 1, high = p + k;                                                                                   \
+      T term, slope; /* of the fraction, and its derivative by a */                                                           \
+      if (k & 1) {                                                                                                             \
+        term = -(p + m) * (total + m) * z / (low * high);                                                                      \
+        slope = upper ? term / (total + m) : term * (1 / (p + m) + 1 / (total + m) - 1 / low - 1 / high);                      \
+      } else {                                                                                                                 \
+        const T factor = m * z / (low * high);                                                                                 \
+        term = factor * (q - m);                                                                                               \
+        slope = upper ? factor : -term * (1 / low + 1 / high);                                                                 \
+      }                                                                                                                        \
+      const T down = 1 + term * d, ddown = slope * d + term * dd;                                                              \
+      d = 1 / down;                                                                                                            \
+      dd = -ddown * d * d;                                                                                                     \
+      dc = (slope - term * dc / c) / c;                                                                                        \
+      c = 1 + term / c;                                                                                                        \
+      const T step = c * d, dstep = dc * d + c * dd;                                                                           \
+      dh = dh * step + h * dstep;                                                                                              \
+      h *= step;                                                                                                               \
+      if (fabs(step - 1) < STOP && fabs(h * dstep) <= STOP * fabs(dh)) break;                                                  \
+    }                                                                                                                          \
+    /* log(x) + digamma(total) - digamma(a), for the lower fraction a + 1 */                                                   \
+    const T least = upper ? a : a + 1;                                                                                         \
+    const T turn = a < 10 ? log(x) + clt_slope_digamma_##T(total) - clt_slope_digamma_##T(least)                               \
+                          : log1p((x * b - a * rest) / a) + clt_slope_tail_##T(total) - clt_slope_tail_##T(a) - (upper ? 0 : 1 / a);\
+    return (upper ? x / b : -x / a) * (h * turn + dh);                                                                         \
+  }
 CLT_GAMMA_SLOPE(float, 1e-8f, CLT_DRAW_F)
+CLT_BETA_SLOPE(float, 1e-7f, CLT_DRAW_F)
 #ifdef CLT_DOUBLE
 #define CLT_FROM_D(b) as_double(b)
 CLT_GAMMA_DRAW(gamma_draw_double, double, long, DBL_MIN, CLT_DRAW_D)
@@ -162,4 +208,5 @@ CLT_GAMMA_DRAW(gamma_draw_double, double, long, DBL_MIN, CLT_DRAW_D)
 CLT_BINOMIAL(binomial_draw_double_long, double, CLT_FROM_D, CLT_DRAW_D)
 #endif
 CLT_GAMMA_SLOPE(double, 1e-17, CLT_DRAW_D)
+CLT_BETA_SLOPE(double, 1e-15, CLT_DRAW_D)
 #endif

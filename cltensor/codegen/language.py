@@ -137,7 +137,7 @@ library(
 library("random/philox", "philox_bits philox_more philox_word philox_below unit_log", vector=True)
 library("random/poisson", "poisson poisson_double", vector=True, cost=300)
 library("random/gamma", "gamma_draw gamma_draw_double", vector=True, cost=300)
-library("random/gamma", "binomial_draw binomial_draw_double gamma_slope")
+library("random/gamma", "binomial_draw binomial_draw_double gamma_slope beta_slope")
 
 
 _LIGHT_BUILTINS = {"fabs", "floor", "ceil", "trunc", "rint", "fmax", "fmin", "sqrt", "copysign"}

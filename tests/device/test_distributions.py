@@ -53,6 +53,40 @@ def test_gradient_of_gamma_numbers() -> None:
     assert abs((2 * x.detach() * slope).mean().item() - 6) < 0.3
 
 
+@pytest.mark.parametrize(
+    ("a", "b"), [(0.1, 0.2), (1.0, 30.0), (40.0, 0.5), (300.0, 500.0), (2e3, 3e3)]
+)
+def test_gradient_of_beta_numbers(a: float, b: float) -> None:
+    """A number stays at its quantile: dx/da = -(dF/da) / p."""
+    torch.manual_seed(0)
+    shapes = torch.tensor([[a, b]] * 40, requires_grad=True)
+    x = D.Beta(*shapes.unbind(1)).rsample()
+    (found,) = torch.autograd.grad(x.sum(), shapes)
+    x, one, eps = np.asarray(x.tolist()), stats.beta, 1e-3
+    use = (x > 1e-30) & (x < 1 - 1e-6)
+    for place, (da, db) in enumerate(((eps * a, 0), (0, eps * b))):
+        slope = one.cdf(x, a + da, b + db) - one.cdf(x, a - da, b - db)
+        expected = -slope / (2 * (da + db)) / one.pdf(x, a, b)
+        np.testing.assert_allclose(
+            np.asarray(found[:, place].tolist())[use], expected[use], rtol=4e-3
+        )
+
+
+def test_gradient_of_points() -> None:
+    """A point's first element is a beta number; what it gains the others lose in proportion."""
+    torch.manual_seed(0)
+    a = torch.tensor([[0.5, 2.0, 3.0]] * 40, requires_grad=True)
+    x = D.Dirichlet(a).rsample()
+    assert x.grad_fn.name() == "_DirichletBackward"
+    rows = [torch.autograd.grad(x[:, k].sum(), a, retain_graph=True)[0][:, 0] for k in range(3)]
+    close(sum(rows), np.zeros(40))
+    first, rest = rows[0], x[:, 1:].detach()
+    close(torch.stack(rows[1:], 1) * rest.sum(1, True), (-first.unsqueeze(1) * rest).tolist(), 1e-4)
+    v, eps = np.asarray(x[:, 0].tolist()), 1e-4
+    slope = stats.beta.cdf(v, 0.5 + eps, 5) - stats.beta.cdf(v, 0.5 - eps, 5)
+    close(first, -slope / (2 * eps) / stats.beta.pdf(v, 0.5, 5), 2e-3)
+
+
 def test_expanding_forgets_what_was_computed_for_the_old_shape() -> None:
     d = D.LowRankMultivariateNormal(torch.zeros(3), torch.ones(3, 1), torch.ones(3))
     close(d.variance, [2.0] * 3)

@@ -459,3 +459,12 @@ def test_standard_gamma_gradient() -> None:
     found = ct._standard_gamma_grad(ct.tensor(a), ct.tensor(x))
     expected = th._standard_gamma_grad(th.tensor(a), th.tensor(x))
     np.testing.assert_allclose(numbers(found), numbers(expected), rtol=5e-3)
+
+
+def test_gradient_of_beta_numbers() -> None:
+    a = np.repeat([0.05, 0.5, 2.0, 9.0, 60.0], 40)
+    b = np.tile(np.repeat([0.1, 0.7, 3.0, 20.0], 10), 5)
+    x = (a / (a + b)) ** np.tile(np.linspace(0.5, 1.6, 10), 20)
+    found = ct._dirichlet_grad(*(ct.tensor(v) for v in (x, a, a + b)))
+    expected = th._dirichlet_grad(*(th.tensor(v) for v in (x, a, a + b)))
+    np.testing.assert_allclose(numbers(found), numbers(expected), rtol=5e-3)

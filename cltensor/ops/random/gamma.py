@@ -6,6 +6,8 @@ The device functions are in cl_kernels/random/gamma.cl.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ... import dtypes
 from ...autograd import record as graph
 from ...codegen.pointwise import IDENTITY, PointOp
@@ -27,6 +29,12 @@ _BINOMIAL64 = PointOp("binomial_draw", "binomial_draw_double(x, y, z, w, u)")
 gamma_slope = Row(
     "_standard_gamma_grad", {"f": "gamma_slope(y, x)"}, args=("input", "output"), inplace=False, domain=(0.5, 4.0),
     underivable="_standard_gamma_grad", doc="Differentiate gamma numbers `output` by their shapes `input`.",
+)  # fmt: skip
+
+beta_slope = Row(
+    "_dirichlet_grad", {"f": "beta_slope(x, y, z)"}, args=("x", "alpha", "total"), inplace=False, domain=(0.1, 0.9),
+    underivable="_dirichlet_grad",
+    doc="Differentiate beta numbers `x` of shapes `alpha` and `total - alpha` by `alpha`, over 1 - x.",
 )  # fmt: skip
 
 
@@ -86,11 +94,24 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
     point's elements are neither 0 nor 1.
     """
     dt, double = input.dtype, input._storage.backend.info.fp64 and input.dtype.category == 2
-    drawn = _standard_gamma(convert.cast(input, dtypes.float64) if double else input, generator)
+    shapes = input.detach()
+    shapes = convert.cast(shapes, dtypes.float64) if double else shapes
+    drawn = _standard_gamma(shapes, generator)
     point = drawn / drawn.sum(-1, keepdim=True)
     point = point if point.dtype is dt else convert.cast(point, dt)
-    limits, value = dtypes.finfo(dt), point.detach()
-    return point + (value.clamp(limits.tiny, 1 - limits.eps / 2) - value)
+    limits = dtypes.finfo(dt)
+    point = point.clamp(limits.tiny, 1 - limits.eps / 2)
+    graph.record("_DirichletBackward", (input,), point, _push, {"input": input, "result": point})
+    return point
+
+
+def _push(ctx: Any, g: Tensor) -> Tensor:
+    """The gradient by concentrations: a point moves with one of them away from or towards its corner, each element at its quantile."""
+    shapes, point = ctx.input, ctx.result
+    wide = dtypes.float64 if point._storage.backend.info.fp64 else point.dtype
+    a, x = convert.cast(shapes, wide), convert.cast(point, wide)
+    slope = beta_slope(x, a, a.sum(-1, keepdim=True).expand(a.shape))
+    return convert.cast(slope, point.dtype) * (g - (point * g).sum(-1, keepdim=True))
 
 
 @public(method=False)
