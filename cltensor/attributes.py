@@ -21,7 +21,32 @@ class _Held:
     """Has the dict."""
 
 
-class Fields(_Held):
+class _Read:
+    """Reads a field of an instance, as properties do that a class is asked for."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __repr__(self) -> str:
+        return f"<attribute {self.__name__!r} of tensors>"
+
+    def __get__(self, t: Any, owner: type | None = None) -> Any:
+        return self if t is None else fields(t)[self.__name__]
+
+
+_READ = {name: _Read(name) for name in ("shape", "dtype", "device")}
+
+
+class FieldsMeta(type):
+    """Finds `Tensor.shape` and the like where they are asked of the class: as its attributes they would slow those of tensors down."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name in _READ:
+            return _READ[name]
+        raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+
+
+class Fields(_Held, metaclass=FieldsMeta):
     """Base of what keeps its fields among its attributes."""
 
     @property  # type: ignore[override]

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-class _ParameterMeta(type):
+class _ParameterMeta(attributes.FieldsMeta):
     """isinstance also holds for a tensor of a foreign subclass that was marked as one of the kind; not so for derived kinds."""
 
     def __instancecheck__(cls, instance: Any) -> bool:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest import mock
 
 import pytest
 
@@ -512,3 +513,17 @@ def test_a_claim_is_read_by_programs_and_set_by_none() -> None:
     with pytest.raises(AttributeError, match="shape"):
         x.shape = torch.Size((2,))
     assert len(x.tolist()) == 2
+
+
+def test_fields_can_be_asked_of_the_class() -> None:
+    x = torch.zeros(2, 3, dtype=torch.int32)
+    for name in ("shape", "dtype", "device"):
+        for kind in (torch.Tensor, torch.nn.Parameter, Plain):
+            assert getattr(kind, name).__get__(x) == getattr(x, name)
+    with mock.patch(
+        "cltensor.Tensor.dtype", new_callable=mock.PropertyMock, return_value=torch.int64
+    ):
+        assert x.dtype is torch.int64
+    assert x.dtype is torch.int32
+    with pytest.raises(AttributeError, match="has no attribute 'shapes'"):
+        _ = torch.Tensor.shapes
