@@ -279,7 +279,7 @@ m = 'm' if L > 1 else '1'
 ${r.lines(reader.kept_bases('krow', inner='kcol'), 4)}\
     for (int w = 0; w < vectors; w++) {
 % for n, t, first in every:
-      A_${n}[w] = (${reg(t)})(${first});
+      A_${n}[w] = ${state.initial(first, t, L)};
 % endfor
     }
     long start = rlo, row = rlo / inner, col = rlo - row * inner;

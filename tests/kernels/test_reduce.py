@@ -579,6 +579,34 @@ def test_a_reduction_may_be_written_over_a_part_of_what_it_reads() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_columns_and_products_are_made_of_vectors_of_parts(dtype: str) -> None:
+    """Sums and products along rows and columns, wide and few, many folded side by side, from any place and with gaps."""
+    rounding = 1e-4 if dtype == "complex64" else 1e-11
+    shapes = ((7,), (129,), (70_001,), (300, 3), (70_001, 3), (70_000, 7), (33, 1000), (40, 5, 9))
+    for shape in shapes if dtype == "complex64" else shapes[2:6]:
+        a = data(*shape, dtype=dtype)
+        a = np.exp(a * (1j / 16 + 1e-3)).astype(dtype)  # products stay near 1
+        x = ct.tensor(a)
+        for part in ((), (slice(1, None),), (Ellipsis, slice(1, None)), (slice(None, None, 2),)):
+            wide = a[part].astype("complex128")
+            for dim in (None, *range(a.ndim)):
+                many = wide.size**0.5
+                close(x[part].sum(dim), wide.sum(dim), rounding * many)
+                found = x[part].prod() if dim is None else x[part].prod(dim)
+                expected = wide.prod(dim)
+                close(
+                    found,
+                    expected,
+                    rounding * max(1.0, float(np.abs(expected).max())) * (1 + many / 50),
+                )
+    a = data(21, 40, dtype=dtype)
+    a[3, 5], a[7, 9], a[11, 11] = complex(np.inf, 1), complex(0, np.nan), 0
+    for dim in (0, 1):
+        found = np.isfinite(ct.tensor(a).prod(dim).cpu().numpy())
+        np.testing.assert_array_equal(found, np.isfinite(a).all(dim))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_numbers_are_added_as_pairs_of_real_ones(dtype: str) -> None:
     """Of rows and of all, in parts, from any place, with gaps between rows or between elements."""
     single = dtype == "complex64"  # double ones take the same ways

@@ -166,17 +166,26 @@ def _plan(
         )
 
     values = [dt for name, dt in outputs if name != "index"]
-    folded, rest = 1, 0
-    if not (gpu or schedule or parts):
-        folded, rest, cut = _folded(cut, state, read(False, values).lanes)
-        row = row and folded == 1
-    pairs = row and not gpu and state.pairs and compute.is_complex and _plainly(source, compute)
-    pairs = pairs and not cut.constant[0] and cut.reduced_strides[0][-1] == 1
+    pairs = not gpu and state.pairs and compute.is_complex and _plainly(source, compute)
+    if pairs:
+        along = cut.reduced_strides[0][-1] == 1
+        across = cut.kept_strides[0][-1] == 1 < cut.kept[-1]
+        row = row and (along or not across or schedule == "row")
+        pairs = not cut.constant[0] and (along if row else across)
+    stored, made = tuple(_sizes(state)), outputs
     if pairs:
         state = KINDS[kind](compute.to_real())
-        state.paired = compute
-        source, cut = _in_parts(source, cut, state.dt)
-    reader = read(row, [state.dt] * len(values) if pairs else values)
+        state.turns, values = True, [state.dt] * len(values)
+        if row:
+            state.paired = compute
+        else:
+            made = tuple([(name, state.dt) for name, _ in outputs])
+        source, cut = _in_parts(source, cut, state.dt, row)
+    folded, rest = 1, 0
+    if not (gpu or schedule or parts or state.paired):
+        folded, rest, cut = _folded(cut, state, read(False, values).lanes)
+        row = row and folded == 1
+    reader = read(row, values)
     unroll = 1 if gpu else _unroll(backend, reader, state, row)
     lanes: Division | None = None
     narrow = 0
@@ -202,14 +211,13 @@ def _plan(
             reader,
             unroll,
             lanes,
-            outputs,
+            made,
             division[3] * folded > 1,
             narrow,
             rest > 0,
             abreast,
             KINDS[kind](compute, merging=True) if joined else None,
         )
-    stored = tuple(_sizes(state))
     scaled = state.scale and (joined or division[3] * folded == 1)
     return _Plan(
         kept,
@@ -234,16 +242,29 @@ def _plainly(source: Source, compute: dtype) -> bool:
     return len(source.leaves) == 1 and not source.nodes and source.leaves[0][1] is compute
 
 
-def _in_parts(source: Source, cut: Split, real: dtype) -> tuple[Source, Split]:
-    """See complex numbers side by side as real ones, two for each; strides and all."""
+def _in_parts(source: Source, cut: Split, real: dtype, row: bool) -> tuple[Source, Split]:
+    """See complex numbers side by side, along the reduced dims (`row`) or the kept ones, as real ones, two for each; strides and all."""
     (leaf,) = source.leaves
-    ((*outer, _),) = cut.reduced_strides
-    cut = cut._replace(
-        reduced=(*cut.reduced[:-1], 2 * cut.reduced[-1]),
-        kept_strides=tuple([tuple([2 * s for s in steps]) for steps in cut.kept_strides]),
-        reduced_strides=((*[2 * s for s in outer], 1),),
-        nred=2 * cut.nred,
+    kept, reduced = (
+        tuple([tuple([2 * s for s in steps]) for steps in strides])
+        for strides in (cut.kept_strides, cut.reduced_strides)
     )
+    if row:
+        ((*outer, _),) = reduced
+        cut = cut._replace(
+            reduced=(*cut.reduced[:-1], 2 * cut.reduced[-1]),
+            kept_strides=kept,
+            reduced_strides=((*outer, 1),),
+            nred=2 * cut.nred,
+        )
+    else:
+        ((*outer, _),) = kept
+        cut = cut._replace(
+            kept=(*cut.kept[:-1], 2 * cut.kept[-1]),
+            kept_strides=((*outer, 1),),
+            reduced_strides=reduced,
+            nout=2 * cut.nout,
+        )
     return source._replace(leaves=((leaf[0], real, leaf[2], leaf[3]),)), cut
 
 
@@ -406,6 +427,7 @@ def _kernel(
         state.name,
         state.dt,
         state.paired,
+        state.turns and state.name,
         reader.key,
         reader.values,
         unroll,
@@ -452,7 +474,7 @@ def _kernel(
     )
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
-    name = f"{state.name}__{ops}{codes}__{'gpu_' if lanes else ''}{'pairs_' if state.paired else ''}{schedule}{f'{lanes.across}x{lanes.along}' if lanes else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'_rest' * rest}{'_abreast' * abreast}{'p' if partial else ''}{'j' if joining is not None else ''}"
+    name = f"{state.name}__{ops}{codes}__{'gpu_' if lanes else ''}{'pairs_' if state.paired else 'turns_' if state.turns and state.name == 'prod' else ''}{schedule}{f'{lanes.across}x{lanes.along}' if lanes else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'_rest' * rest}{'_abreast' * abreast}{'p' if partial else ''}{'j' if joining is not None else ''}"
     first = schedule == "row" and state.needs_index
     ahead = ((schedule == "col" and state.ahead) or first) and not lanes
     headers = (

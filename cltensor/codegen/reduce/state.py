@@ -27,8 +27,11 @@ class State:
     light = True  # worth several independent accumulators
     ahead = False  # whether an element takes so long that memory would wait, unless it is asked for the next ones
     headers: tuple[str, ...] = ()
-    pairs = False  # whether complex numbers are reduced as their parts are, each kind by itself
-    paired: dtype | None = None  # what pairs of values are
+    pairs = (
+        False  # whether complex numbers may be reduced as vectors of parts, in the order of memory
+    )
+    paired: dtype | None = None  # what pairs of values are that leave the kernel as one
+    turns = False  # whether lanes are real and imaginary parts in turn
 
     def __init__(self, compute: dtype, *, merging: bool = False) -> None:
         self.dt, self.base = compute, compute.reg
@@ -46,10 +49,14 @@ class State:
         """The same for the short-lived accumulators."""
         return ()
 
+    def initial(self, first: str, kind: str, lanes: int) -> str:
+        """A field or accumulator of `lanes` numbers of a C type, as it is before anything is seen."""
+        return f"({lanes_of(kind, lanes)})({first})"
+
     def declare(self, p: str, lanes: int) -> list[str]:
         """Declare a fresh state."""
         return [
-            f"{lanes_of(t, lanes)} {p}{n} = ({lanes_of(t, lanes)})({v});"
+            f"{lanes_of(t, lanes)} {p}{n} = {self.initial(v, t, lanes)};"
             for n, t, v in (*self.fields, *self.block)
         ]
 

@@ -74,25 +74,51 @@ class NormTwo(Sum):
 
 
 class Prod(State):
-    name = "prod"
+    """Where real and imaginary parts are lanes in turn, a product has the bits of `cmul`."""
+
+    name, pairs = "prod", True
 
     @property
     def fields(self) -> tuple:
         return (("s", self.base, "1, 0" if self.dt.is_complex else "1"),)
 
-    def _times(self, a: str, b: str) -> str:
-        return f"cmul_{self.base}({a}, {b})" if self.dt.is_complex else f"{a} * {b}"
+    def initial(self, first, kind, lanes):
+        return super().initial(
+            ", ".join(["1, 0"] * (lanes // 2)) if self.turns else first, kind, lanes
+        )
+
+    def _one(self, lanes: int) -> str:
+        return self.initial(self.fields[0][2], self.base, lanes)
+
+    def _times(self, a: str, b: str, lanes: int) -> str:
+        if not self.turns:
+            return f"cmul_{self.base}({a}, {b})" if self.dt.is_complex else f"{a} * {b}"
+        places = range(lanes)
+        even, odd, turned = (
+            ".s" + "".join(f"{k:x}" for k in order)
+            for order in (
+                [k & ~1 for k in places],
+                [k | 1 for k in places],
+                [k ^ 1 for k in places],
+            )
+        )
+        sign = f"({lanes_of(self.base, lanes)})({', '.join(['-1, 1'] * (lanes // 2))})"
+        return f"{a}{even} * {b} + {a}{odd} * ({sign} * {b}{turned})"
 
     def update(self, p, v, lanes, ok="", index=""):
-        one = f"({lanes_of(self.base, lanes)})({self.fields[0][2]})"
-        value = select(ok, v[0], one) if ok else v[0]
-        return [f"{p}s = {self._times(f'{p}s', value)};"]
+        if not ok:
+            return [f"{p}s = {self._times(f'{p}s', v[0], lanes)};"]
+        taken = select(ok, v[0], self._one(lanes))
+        return [
+            f"const {lanes_of(self.base, lanes)} m{p} = {taken};",
+            f"{p}s = {self._times(f'{p}s', f'm{p}', lanes)};",
+        ]
 
     def merge(self, d, a, b, lanes):
-        return [f"{d}s = {self._times(f'{a}s', f'{b}s')};"]
+        return [f"{d}s = {self._times(f'{a}s', f'{b}s', lanes)};"]
 
     def results(self, p, lanes, origin):
-        return {"value": (f"{p}s", self.dt)}
+        return {"value": (f"{p}s", self.paired or self.dt)}
 
 
 class Xor(State):
