@@ -33,6 +33,34 @@ _BODIES = {
     "isinf": ("int", "__builtin_isinf(x)"),
     "isnan": ("int", "__builtin_isnan(x)"),
 }
+# Of float16s one at a time PoCL makes bits in 20 to 100 instructions; x86 has one for it. That what comes of them is a float16's is
+# hidden from the compiler, as in half.cl. By name: the body, for a lane of what is stored and its place.
+_HALVES = {
+    "vload_half": "clt_of_half(*(const {space} ushort *)({at}))",
+    "vstore_half": "*({space} ushort *)({at}) = clt_to_half({lane})",
+}
+_HALVES["vstore_half_rte"] = _HALVES["vstore_half"]
+_BY_HALVES = """#if defined(__F16C__) && defined(__has_builtin) && !defined(CLT_NO_ASSEMBLY)
+#if __has_builtin(__builtin_ia32_vcvtph2ps) && __has_builtin(__builtin_ia32_vcvtps2ph)
+#ifndef CLT_HALF
+#define CLT_HALF
+typedef short clt_halves __attribute__((vector_size(16)));
+typedef float clt_singles __attribute__((vector_size(16)));
+static inline float clt_of_half(ushort bits) {
+  const clt_halves v = {(short)bits, 0, 0, 0, 0, 0, 0, 0};
+  float number = __builtin_ia32_vcvtph2ps(v)[0];
+  __asm__("" : "+x"(number));
+  return number;
+}
+static inline ushort clt_to_half(float number) {
+  const clt_singles v = {number, 0, 0, 0};
+  return (ushort)__builtin_ia32_vcvtps2ph(v, 0)[0];
+}
+#endif
+#endif
+#endif
+#ifdef CLT_HALF
+"""
 _DECLARATION = re.compile(
     r"^(?P<type>\w+) __ovld (?:__\w+ )?(?P<name>\w+?)(?P<lanes>\d*)\((?P<parameters>[^)]*)\);\n",
     re.MULTILINE,
@@ -90,6 +118,13 @@ def _defined(declaration: re.Match[str]) -> str:
     if body and re.fullmatch(types, kind):
         named = ", ".join(f"{p[0]} {x}" for p, x in zip(given, "xy"))
         return f"static inline {kind} __ovld {name}({named}) {{ return {_of_type(body, kind)}; }}\n"
+    single = (name + lanes).replace("half2", "half")
+    if (
+        single in _HALVES
+        and "half *" in parameters
+        and not re.search("double|__generic", declaration[0])
+    ):
+        return _by_halves(declaration[0], single, kind, parameters, given[-1])
     if name not in ("vload", "vstore") or "__private" not in parameters:
         return declaration[0]
     vector = kind if name == "vload" else given[0][0]
@@ -99,6 +134,23 @@ def _defined(declaration: re.Match[str]) -> str:
         f"typedef {vector} clt_{name}_{vector} __attribute__((aligned(sizeof({given[-1][-3]}))));\n"
         f"static inline {kind} __ovld {name}{lanes}({parameters}) {{ {body} }}\n"
     )
+
+
+def _by_halves(declaration: str, name: str, kind: str, parameters: str, pointer: list[str]) -> str:
+    """Return the function that converts one or two float16s by instructions where there are such, else its declaration."""
+    space = next((word for word in pointer if word.startswith("__")), "")
+    two = "half2" in declaration
+    each = [
+        _HALVES[name].format(
+            space=space,
+            at=f"p + {2 if two else 1} * offset + {k}",
+            lane=f"data.s{k}" if two else "data",
+        )
+        for k in range(1 + two)
+    ]
+    joined = "; ".join(each) if kind == "void" else f"return ({kind})({', '.join(each)})"
+    head = declaration.partition("(")[0].replace("__purefn ", "")
+    return f"{_BY_HALVES}static inline {head}({parameters}) {{ {joined}; }}\n#else\n{declaration}#endif\n"
 
 
 def _of_type(body: str, kind: str) -> str:

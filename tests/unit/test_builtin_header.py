@@ -115,3 +115,27 @@ def test_what_is_an_instruction_or_two_has_a_body() -> None:
         "static inline void __ovld vstore4(float4 data, size_t offset, __private float *p) "
         "{ *(__private clt_vstore_float4 *)(p + 4 * offset) = data; }\n"
     )
+
+
+def test_float16s_are_converted_by_instructions_where_there_are_such() -> None:
+    one, two = (
+        "size_t offset, const __global half *p",
+        "float2 data, size_t offset, __local half *p",
+    )
+    declared = take_apart(
+        f"float __ovld __purefn vload_half({one});\nfloat16 __ovld __purefn vload_half16({one});\n"
+        f"void __ovld vstore_half2_rte({two});\nvoid __ovld vstore_half_rtz({two});\n"
+        "#ifdef cl_khr_fp64\nvoid __ovld vstore_half(double data, size_t offset, __global half *p);\n#endif\n"
+    )[1]
+    assert declared["vload_half"].endswith(
+        f"#ifdef CLT_HALF\nstatic inline float __ovld vload_half({one}) "
+        "{ return (float)(clt_of_half(*(const __global ushort *)(p + 1 * offset + 0))); }\n"
+        f"#else\nfloat __ovld __purefn vload_half({one});\n#endif\n"
+    )
+    assert (
+        f"static inline void __ovld vstore_half2_rte({two}) "
+        "{ *(__local ushort *)(p + 2 * offset + 0) = clt_to_half(data.s0); "
+        "*(__local ushort *)(p + 2 * offset + 1) = clt_to_half(data.s1); }\n"
+    ) in declared["vstore_half2_rte"]
+    for name in ("vload_half16", "vstore_half_rtz", "vstore_half"):
+        assert "CLT_HALF" not in declared[name]

@@ -14,6 +14,7 @@ from typing import Any
 
 from ... import layouts
 from ...autograd import record as graph
+from ...codegen.conv.correlation import widens
 from ...codegen.resample.axes import Axis
 from ...codegen.resample.axes import resample as kernel
 from ...memory_format import channels_last
@@ -40,6 +41,9 @@ _BYTES = ("nearest", "nearest-exact", "bilinear", "bicubic", "lanczos")
 
 
 def _run(x: Tensor, axes: tuple[Axis, ...], turned: bool) -> Tensor:
+    weighted = any(axis.taps > 1 for axis in axes)
+    if widens(get_backend(x.device), x.dtype) and weighted:  # vectors are of float32, as sums are
+        return _run(x.float(), axes, turned).to(x.dtype)
     return formats.like_images(x, _resampled((x,), axes, turned)[0])
 
 
