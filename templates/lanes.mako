@@ -13,14 +13,20 @@ MASKED = {
     (8, 8): ("di512", "long", "uchar"), (8, 4): ("di256", "long", "uchar"), (8, 2): ("di128", "long", "uchar"),
     (2, 16): ("hi256", "short", "ushort"), (2, 8): ("hi128", "short", "uchar"), (1, 16): ("qi128", "char", "ushort"),
 }
+# The same of AVX2's, by bytes: how many lanes one has, its name, its type of a number.
+HALF_MASKED = {4: (8, "d256", "int"), 8: (4, "q256", "long")}
 WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 %>\
-<%def name="helpers(memories, L, needed=None)">\
+<%def name="helpers(memories, L, needed=None, apart=False)">\
 <% rolled = '_Pragma("clang loop vectorize(disable) unroll(disable)")' %>\
 % if L > 1:
 #if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__has_builtin)
 #if __has_builtin(__builtin_ia32_loaddqusi512_mask)
 #define CLT_MASKS
+#endif
+#elif defined(__AVX2__) && defined(__has_builtin)
+#if __has_builtin(__builtin_ia32_maskloadd256)
+#define CLT_HALF_MASKS
 #endif
 #endif
 % endif
@@ -55,6 +61,52 @@ typedef ${number} ${bits} __attribute__((vector_size(${mem.dt.itemsize * L})));
 % if code not in ('f16', 'bf16'):
 typedef ${mem.reg} u_${code} __attribute__((aligned(${mem.dt.itemsize})));
 % endif
+<%
+some, halves, of_half = HALF_MASKED.get(mem.dt.itemsize, (0, "", ""))
+halved = some and some < L and code not in ('f16', 'bf16') # vectors of two registers
+kind = f'clt_part_{code}'
+%>\
+<%def name="load_part()">\
+% if halved:
+#ifdef CLT_HALF_MASKS
+  typedef ${of_half} ${kind} __attribute__((vector_size(32)));
+  const ${word}${L} known = as_${word}${L}((${of_half}${L})(${', '.join(map(str, range(L)))}) < (${of_half}${L})(m));
+  const __private ${kind} *const from = (const __private ${kind} *)(size_t)p;
+% for k in range(L // some):
+<% lanes = f"known.s{''.join(f'{k * some + i:x}' for i in range(some))}" %>\
+  const ${word}${some} part${k} = __builtin_astype(__builtin_ia32_maskload${halves}(from + ${k}, __builtin_astype(${lanes}, ${kind})), ${word}${some});
+% endfor
+  const ${word}${L} number = (${word}${L})(${', '.join(f'part{k}' for k in range(L // some))}) | (~known & (${word}${L})(*(__global const ${word} *)p));
+  return ${of_bits('number')};
+#else
+% endif
+  __global const ${word} *const q = (__global const ${word} *)p;
+  const ${word} first = *q;
+${halves_read(word, L)}\
+  return ${of_bits(f'r{L}')};
+% if halved:
+#endif
+% endif
+</%def>\
+<%def name="store_part()">\
+  __global ${word} *q = (__global ${word} *)p;
+  const ${word}${L} r${L} = ${f'as_{word}{L}({to_bits})'};
+${halves_written(word, L)}\
+</%def>\
+% if apart:
+#ifndef CLT_MASKS
+% if (needed is None or (code, 'load') in needed) and not halved:
+__attribute__((noinline)) static ${mem.reg} load_part_${code}(__global const ${mem.cl} *p, const int m) {
+${load_part()}\
+}
+% endif
+% if needed is None or (code, 'store') in needed:
+__attribute__((noinline)) static void store_part_${code}(__global ${mem.cl} *p, const ${mem.reg} v, const int m) {
+${store_part()}\
+}
+% endif
+#endif
+% endif
 % if needed is None or (code, 'load') in needed:
 static inline ${mem.reg} load_${code}(__global const ${mem.cl} *p, const int m) {
 % if masked:
@@ -64,10 +116,11 @@ static inline ${mem.reg} load_${code}(__global const ${mem.cl} *p, const int m) 
 #else
 % endif
   if (m == ${L}) return ${mem.vector_load('p')};
-  __global const ${word} *const q = (__global const ${word} *)p;
-  const ${word} first = *q;
-${halves_read(word, L)}\
-  return ${of_bits(f'r{L}')};
+% if apart and not halved:
+  return load_part_${code}(p, m);
+% else:
+${load_part()}\
+% endif
 % if masked:
 #endif
 % endif
@@ -91,9 +144,11 @@ static inline void store_${code}(__global ${mem.cl} *p, const ${mem.reg} v, cons
 #else
 % endif
   if (m == ${L}) { ${mem.vector_store('p', 'v')}; return; }
-  __global ${word} *q = (__global ${word} *)p;
-  const ${word}${L} r${L} = ${f'as_{word}{L}({to_bits})'};
-${halves_written(word, L)}\
+% if apart:
+  store_part_${code}(p, v, m);
+% else:
+${store_part()}\
+% endif
 % if masked:
 #endif
 % endif

@@ -61,7 +61,7 @@ static inline R4 clt_sums(const RV a, const RV b, const RV c, const RV d) {
 }
 % endif
 /* out[j] = a_j^H v for columns a_j of a, their rows from `first` to before `m`. */
-static inline void clt_inner(__global T *out, __global const T *v, __global const T *a, const I step, const I many, const I first, const I m\
+static APART void clt_inner(__global T *out, __global const T *v, __global const T *a, const I step, const I many, const I first, const I m\
 ${', __local T *sums' if gpu else ''}) {
     I j = 0;
 % for C in columns:
@@ -94,7 +94,7 @@ ${reflector.add('sum')}\
     SYNC;
 }
 /* x -= a_j by[j] for all columns a_j, rows from `first` to before `m`. */
-static inline void clt_take_off(__global T *x, __global const T *a, const I step, __global const T *by, const I many, const I first, const I m) {
+static APART void clt_take_off(__global T *x, __global const T *a, const I step, __global const T *by, const I many, const I first, const I m) {
     I j = 0;
 % for C in columns:
 ${group(C)}\
@@ -125,7 +125,7 @@ static inline F clt_from(const F v, const int first) {
 }
 /* y = A x for a part of the columns of the lower triangle of A, rows and columns from `first` to before `m`: each number counts for its row and,
    conjugated, for its column. */
-static inline void clt_both(__global T *y, __global const T *x, __global const T *a, const I step, const I first, const I m, const I part, const I parts) {
+static APART void clt_both(__global T *y, __global const T *x, __global const T *a, const I step, const I first, const I m, const I part, const I parts) {
     VECTORS(i, first) STORE(y + i, (F)(0), V);
     const I begin = first / 4;
     for (I j = 4 * (begin + (part + parts - begin % parts) % parts); j < m; j += 4 * parts) {
@@ -318,7 +318,9 @@ ${reflector.find('x', 'j')}\
                 }
                 SYNC;
                 for (I r = ${'(phase == 4)' if bidiagonal else 1} + LANE * V; r < j; r += LANES * V) STORE(to_keep + r, (F)(0), (int)min(j - r, (I)V));
-                ROWS(r, j) STORE(to_keep + r, LOAD(x + r, COUNT(r)), COUNT(r));
+<%numbers:rows first="j">\
+                    STORE(to_keep + i, LOAD(x + i, n), n);
+</%numbers:rows>\
                 VECTORS(r, j) STORE(y + r, ALL(x + r), V);
                 SYNC;
             }

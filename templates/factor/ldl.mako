@@ -23,8 +23,7 @@ ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'))}\
 % for s in range(size):
                     const T ${', '.join(f'u{s}{t} = {t} < many ? P(k + {s}, j + {t}) : (T)(0)' for t in range(4))};
 % endfor
-                    ROWS(i, j) {
-                        const int n = COUNT(i);
+<%numbers:rows first="j">\
 % for s in range(size):
                         const F l${s} = LOAD(&P(i, k + ${s}), n);
 % endfor
@@ -37,7 +36,7 @@ ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'))}\
                             STORE(&P(i, j + ${t}), y, n);
                         }
 % endfor
-                    }
+</%numbers:rows>\
                 }
 </%def>\
 __attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
@@ -85,12 +84,11 @@ ${numbers.largest(memory, gpu, 'P(0, other)', 'other + 1')}\
             const I at = k + two;
             SYNC;
             if (row != at) {
-                ROWS(i, row + 1) {
-                    const int n = COUNT(i);
+<%numbers:rows first="row + 1">\
                     const F held = LOAD(&P(i, at), n);
                     STORE(&P(i, at), LOAD(&P(i, row), n), n);
                     STORE(&P(i, row), held, n);
-                }
+</%numbers:rows>\
                 for (I j = at + 1 + LANE; j < row; j += LANES) {
                     const T held = P(j, at);
                     P(j, at) = ${turned}(P(row, j));
@@ -130,18 +128,16 @@ ${numbers.largest(memory, gpu, 'P(0, other)', 'other + 1')}\
                 const T below = DIV(P(k + 1, k + 1), off), top = DIV(P(k, k), off), scale = DIV(DIV(ONE, TIMES(below, top) - ONE), off);
                 const T c0 = TIMES(scale, below), c1 = scale, c2 = TIMES(scale, top), c3 = scale;
 % endif
-                ROWS(i, k + 2) {
-                    const int n = COUNT(i);
+<%numbers:rows first="k + 2">\
                     const F x = LOAD(&P(i, k), n), y = LOAD(&P(i, k + 1), n);
                     STORE(&P(i, k), clt_less(clt_times(x, SPREAD(c0)), y, SPREAD(c1)), n);
                     STORE(&P(i, k + 1), clt_less(clt_times(y, SPREAD(c2)), x, SPREAD(c3)), n);
-                }
+</%numbers:rows>\
                 SYNC;
 ${update(2)}\
             } else {
                 const T top = P(k, k);
-                ROWS(i, k + 1) {
-                    const int n = COUNT(i);
+<%numbers:rows first="k + 1">\
                     const F x = LOAD(&P(i, k), n);
 % if conjugated:
                     STORE(&P(i, k), x / top.x, n);
@@ -150,7 +146,7 @@ ${update(2)}\
 % else:
                     STORE(&P(i, k), x / top, n);
 % endif
-                }
+</%numbers:rows>\
                 SYNC;
 ${update(1)}\
             }

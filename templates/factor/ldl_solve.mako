@@ -39,8 +39,7 @@ __kernel void ${fn}(__global const T *ld, __global const int *pivots, __global T
             const I at = k + two, row = abs(exchanges[k]) - 1;
 ${exchange()}\
             T ${', '.join(f'v{t} = {t} < many ? X(k, {t}) : (T)(0), w{t} = {t} < many ? X(at, {t}) : (T)(0)' for t in range(4))};
-            ROWS(i, at + 1) {
-                const int n = COUNT(i);
+<%numbers:rows first="at + 1">\
                 const F l = LOAD(&P(i, k), n), other = LOAD(&P(i, at), n);
 % for t in range(4):
                 if (${t} < many) {
@@ -49,7 +48,7 @@ ${exchange()}\
                     STORE(&X(i, ${t}), y, n);
                 }
 % endfor
-            }
+</%numbers:rows>\
             SYNC;
             for (int t = (int)LANE; t < many; t += (int)LANES) {
                 if (!two) {
@@ -70,13 +69,12 @@ ${exchange()}\
             k = at - two;
             for (I j = k; j <= at; ++j) {
                 F ${', '.join(f'd{t} = 0' for t in range(4))};
-                ROWS(i, at + 1) {
-                    const int n = COUNT(i);
+<%numbers:rows first="at + 1">\
                     const F l = clt_clip(LOAD(&P(i, j), n), n);
 % for t in range(4):
                     if (${t} < many) d${t} = ${'clt_plus_conj' if conjugated else 'clt_less'}(d${t}, l, LOAD(&X(i, ${t}), n));
 % endfor
-                }
+</%numbers:rows>\
                 const T all[4] = {${', '.join(f'SUM(d{t})' for t in range(4))}};
                 for (int t = 0; t < 4; ++t) {
                     T sum = all[t];

@@ -1,19 +1,29 @@
 ## What the kernels of factorizations share: vectors of V real or complex numbers (of one, where a work-item is a lane), and who takes which rows.
 ## A complex vector has its real parts first (.lo), then its imaginary parts (.hi), as one number does.
-<%def name="helpers(dt, memory, lane_memory, gpu, lanes, needed, sums=False)">\
+<%def name="helpers(dt, memory, lane_memory, gpu, lanes, needed, sums=False, apart=True)">\
 <%
 T, F, V, complex_ = dt.reg, memory.reg, memory.lanes, dt.is_complex
 R = dt.to_real().reg if complex_ else T
 J = "long" if R == "double" else "int"
 def vector(t): return t if V == 1 else f"{t}{V}"
 %>\
-${lane_memory.helpers({dt.code: memory}, V, [(dt.code, h) for h in needed])}\
+${lane_memory.helpers({dt.code: memory}, V, [(dt.code, h) for h in needed], apart=apart)}\
 typedef ${T} T;
 typedef ${F} F;
 typedef ${R} R;
 typedef ${vector(R)} RV;
 typedef ${vector(J)} JV;
 #define SPREAD(x) ${memory.spread('x')}
+/* Before a function that stays one: what is inlined in many places is most of a build. */
+% if gpu:
+#define APART inline
+% else:
+#ifdef __AVX512F__
+#define APART __attribute__((noinline, min_vector_width(512)))
+#else
+#define APART __attribute__((noinline))
+#endif
+% endif
 % if V == 1:
 #define LOAD(p, m) (*(p))
 #define STORE(p, v, m) (*(p) = (v))
@@ -78,7 +88,7 @@ static inline F clt_clip_lanes(const F v, const int n) {
 % endif
 }
 % endif
-static inline R clt_lane_sum(const RV v) {
+static APART R clt_lane_sum(const RV v) {
 % if V > 1:
     R sum = 0;
     for (int s = 0; s < ${V}; ++s) sum += v[s];
@@ -87,7 +97,7 @@ static inline R clt_lane_sum(const RV v) {
     return v;
 % endif
 }
-static inline R clt_lane_max(const RV v) {
+static APART R clt_lane_max(const RV v) {
 % if V > 1:
     R most = v[0];
     for (int s = 1; s < ${V}; ++s) most = fmax(most, v[s]);
@@ -122,23 +132,41 @@ static inline F clt_plus_conj(const F c, const F a, const F b) {
 #define LANES 1
 #define SYNC
 % endif
-/* The vectors of rows from `first` on that are this lane's; COUNT(i): how many of one are there. */
-#define ROWS(i, first) for (I i = (first) + LANE * V; i < m; i += LANES * V)
 #define COUNT(i) (int)min(m - (i), (I)V)
+</%def>\
+## The body for each vector of rows from `first` to before m that is this lane's: its first row is i, n of it are there. Whole ones have a loop of
+## their own, which calls nothing.
+<%def name="rows(first)">\
+                {
+                    I i = (${first}) + LANE * V;
+% if not gpu:
+#ifndef CLT_MASKS
+                    _Pragma("clang loop unroll(disable)")
+                    for (; i + V <= m; i += V) {
+                        const int n = V;
+${caller.body()}\
+                    }
+#endif
+                    _Pragma("clang loop unroll(disable)")
+% endif
+                    for (; i < m; i += LANES * V) {
+                        const int n = COUNT(i);
+${caller.body()}\
+                    }
+                }
 </%def>\
 ## Declares `one`, the largest size of a column's numbers from row `first` on, and `place`, the first row with it: less than 0 and `first` where all
 ## are nan, or none is there. On a GPU `sizes` and `places` are in local memory.
 <%def name="largest(memory, gpu, column, first)">\
                     RV most = -1;
                     JV at = (JV)(${first});
-                    ROWS(i, ${first}) {
-                        const int n = COUNT(i);
+<%self:rows first="${first}">\
                         const F y = LOAD(&${column} + i, n);
                         const RV size = SIZE(y);
                         const JV larger = size > most && IDS < (JV)(n);
                         most = larger ? size : most;
                         at = larger ? (JV)(i) + IDS : at;
-                    }
+</%self:rows>\
 % if memory.lanes > 1:
                     R one = -1;
                     I place = ${first};

@@ -9,7 +9,7 @@ other is finished. `info` becomes the number of the first zero pivot, or of the 
 <% lu = kind == 'lu' %>\
 ${headers}\
 typedef ${I} I;
-${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'))}\
+${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'), apart=False)}\
 #define P(i, j) p[(i) + (j) * column]
 #define CLT_WHOLE
 __attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
@@ -58,8 +58,7 @@ __kernel void ${fn}(__global T *a, __global int *info\
                 }
 % endfor
 % endif
-                ROWS(i, ${'k + 4' if lu else 'first'}) {
-                    const int n = COUNT(i);
+<%numbers:rows first="${'k + 4' if lu else 'first'}">\
 % for s in range(4):
                     const F l${s} = LOAD(&P(i, k + ${s}), n);
 % endfor
@@ -72,7 +71,7 @@ __kernel void ${fn}(__global T *a, __global int *info\
                         STORE(&P(i, first + ${t}), y, n);
                     }
 % endfor
-                }
+</%numbers:rows>\
                 SYNC;
             }
             for (int t = 0; t < (int)many; ++t) {
@@ -107,8 +106,7 @@ ${numbers.largest(memory, gpu, 'P(0, j)', 'j')}\
                 SYNC;
                 if (LANE == 0) P(j, j) = top;
 % endif
-                ROWS(i, j + 1) {
-                    const int n = COUNT(i);
+<%numbers:rows first="j + 1">\
                     F l = LOAD(&P(i, j), n);
 % if not lu:
                     l /= root;
@@ -123,7 +121,7 @@ ${numbers.largest(memory, gpu, 'P(0, j)', 'j')}\
                             const F y = LOAD(&P(i, first + s), n);
                             STORE(&P(i, first + s), clt_less(y, l, SPREAD(beside[s])), n);
                         }
-                }
+</%numbers:rows>\
                 SYNC;
             }
         }

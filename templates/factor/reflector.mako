@@ -1,4 +1,5 @@
 ## A Householder reflector H = I - tau v v^H (LAPACK's larfg), found by a work-item, on a GPU by a work-group with `sizes` and `sums` in local memory.
+<%namespace name="numbers" file="/factor/numbers.mako"/>\
 ## What all lanes have found becomes one number, in each of them.
 <%def name="joined(name, kind, start, step)">\
 % if gpu:
@@ -16,7 +17,9 @@
 <%def name="find(x, j)">\
             const T alpha = ${x}[${j}];
             RV largest = 0;
-            ROWS(i, ${j} + 1) largest = fmax(largest, LARGEST(LOAD(${x} + i, COUNT(i))));
+<%numbers:rows first="${j} + 1">\
+                largest = fmax(largest, LARGEST(LOAD(${x} + i, n)));
+</%numbers:rows>\
             R most = clt_lane_max(largest);
 ${joined('most', 'size', '0', lambda a, b: f"fmax({a}, {b})")}\
             // Where there are but zeros below the first, nothing is reflected.
@@ -24,10 +27,10 @@ ${joined('most', 'size', '0', lambda a, b: f"fmax({a}, {b})")}\
             most = fmax(most, LARGEST(alpha));
             if (most == 0) most = 1;
             F squares = 0;
-            ROWS(i, ${j} + 1) {
-                const F y = clt_clip(LOAD(${x} + i, COUNT(i)), COUNT(i)) / most;
+<%numbers:rows first="${j} + 1">\
+                const F y = clt_clip(LOAD(${x} + i, n), n) / most;
                 squares = clt_plus_conj(squares, y, y);
-            }
+</%numbers:rows>\
             T sum = SUM(squares);
 ${add('sum')}\
             const T top = alpha / most;
@@ -35,9 +38,9 @@ ${add('sum')}\
             T factor = ${'(T)((beta - top.x) / beta, -top.y / beta)' if dt.is_complex else '(beta - top) / beta'}, end = OF_REAL(beta * most);
             const F divisor = SPREAD(${'plain ? ONE : DIV(ONE, top - OF_REAL(beta))' if dt.is_complex else 'plain ? 1 : top - beta'});
             if (plain) factor = 0, end = alpha, most = 1;
-            ROWS(i, ${j} + 1) {
-                const F y = LOAD(${x} + i, COUNT(i)) / most;
-                STORE(${x} + i, ${'clt_times(y, divisor)' if dt.is_complex else 'y / divisor'}, COUNT(i));
-            }
+<%numbers:rows first="${j} + 1">\
+                const F y = LOAD(${x} + i, n) / most;
+                STORE(${x} + i, ${'clt_times(y, divisor)' if dt.is_complex else 'y / divisor'}, n);
+</%numbers:rows>\
             SYNC;
 </%def>\

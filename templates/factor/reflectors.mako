@@ -30,17 +30,18 @@ ${reflector.find('x', 'j')}\
                 for (I i = 0; i < j; ++i) vectors[i + j * v_column] = 0;
                 vectors[j + j * v_column] = ONE;
             }
-            ROWS(i, j + 1) STORE(vectors + i + j * v_column, LOAD(&P(i, j), COUNT(i)), COUNT(i));
+<%numbers:rows first="j + 1">\
+                STORE(vectors + i + j * v_column, LOAD(&P(i, j), n), n);
+</%numbers:rows>\
             for (I c = j + 1; c < width; c += 4) {
                 const int many = (int)min(width - c, (I)4);
                 F ${', '.join(f'd{s} = 0' for s in range(4))};
-                ROWS(i, j + 1) {
-                    const int n = COUNT(i);
+<%numbers:rows first="j + 1">\
                     const F y = clt_clip(LOAD(&P(i, j), n), n);
 % for s in range(4):
                     if (${s} < many) d${s} = clt_plus_conj(d${s}, y, LOAD(&P(i, c + ${s}), n));
 % endfor
-                }
+</%numbers:rows>\
                 T by[4], all[4] = {${', '.join(f'SUM(d{s})' for s in range(4))}};
                 for (int s = 0; s < 4; ++s) {
                     T sum = all[s];
@@ -52,13 +53,12 @@ ${reflector.add('sum')}\
                 if (LANE == 0)
                     for (int s = 0; s < 4; ++s)
                         if (s < many) P(j, c + s) -= by[s];
-                ROWS(i, j + 1) {
-                    const int n = COUNT(i);
+<%numbers:rows first="j + 1">\
                     const F y = LOAD(&P(i, j), n);
 % for s in range(4):
                     if (${s} < many) STORE(&P(i, c + ${s}), clt_less(LOAD(&P(i, c + ${s}), n), y, SPREAD(by[${s}])), n);
 % endfor
-                }
+</%numbers:rows>\
                 SYNC;
             }
         }

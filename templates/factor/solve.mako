@@ -17,6 +17,16 @@ ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store') if by_r
 #define AT(i) (upper ? n - 1 - (i) : (i))
 % if squares:
 typedef F U __attribute__((aligned(${dt.itemsize})));
+/* What is written across in V vectors becomes what is written down. */
+static APART void clt_turn(F *box) {
+% for v in range(V):
+    const F r${v} = box[${v}];
+% endfor
+${square.turned('F', V, 'r', 't')}\
+% for v in range(V):
+    box[${v}] = t${v};
+% endfor
+}
 % endif
 #define CLT_WHOLE
 __attribute__((reqd_work_group_size(${lanes if gpu else 1}, 1, 1)))
@@ -54,13 +64,10 @@ __kernel void ${fn}(__global const T *a, __global T *x, const I count, const I n
 % if squares:
         const I whole = m == V && x_row == 1 ? n / V * V : 0;
         for (I i = 0; i < whole; i += V) {
-% for v in range(V):
-            const F r${v} = *(__global const U *)(to + i + ${v} * x_col);
-% endfor
-${square.turned('F', V, 'r', 't')}\
-% for v in range(V):
-            ROW(AT(i + ${v})) = t${v};
-% endfor
+            F box[V];
+            for (int v = 0; v < V; ++v) box[v] = *(__global const U *)(to + i + v * x_col);
+            clt_turn(box);
+            for (int v = 0; v < V; ++v) ROW(AT(i + v)) = box[v];
         }
 % endif
         for (I i = ${'whole' if squares else 0}; i < n; ++i) ROW(AT(i)) = ${'LOAD(to + i * x_row, m)' if by_rows else 'GATHER(to + i * x_row, x_col, m)'};
@@ -94,13 +101,10 @@ ${square.turned('F', V, 'r', 't')}\
         }
 % if squares:
         for (I i = 0; i < whole; i += V) {
-% for v in range(V):
-            const F r${v} = ROW(AT(i + ${v}));
-% endfor
-${square.turned('F', V, 'r', 't')}\
-% for v in range(V):
-            *(__global U *)(to + i + ${v} * x_col) = t${v};
-% endfor
+            F box[V];
+            for (int v = 0; v < V; ++v) box[v] = ROW(AT(i + v));
+            clt_turn(box);
+            for (int v = 0; v < V; ++v) *(__global U *)(to + i + v * x_col) = box[v];
         }
 % endif
         for (I i = ${'whole' if squares else 0}; i < n; ++i) ${'STORE(to + i * x_row, ROW(AT(i)), m)' if by_rows else 'SCATTER(to + i * x_row, x_col, ROW(AT(i)), m)'};
