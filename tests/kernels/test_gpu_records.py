@@ -40,7 +40,7 @@ def rendered(request: pytest.FixtureRequest) -> Any:
         for name, module in list(sys.modules.items()):
             if name.startswith("cltensor."):
                 for size, value in list(vars(module).items()):
-                    if size.isupper() and type(value) is int:
+                    if size.isupper() and type(value) in (int, float, tuple):
                         patch.setattr(module, size, value)
         dense.WAITS = 0
         patch.setitem(
