@@ -3,13 +3,12 @@ Scans along one dim of rows, on a GPU: ${kind}. Pieces are rows, or `chunks` equ
 end of a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
 Rows: a work-group scans a piece in tiles, of which a lane takes ${items} neighbours, and reads one while it works on the one before; the state at the
 end of a piece is joined in whatever order where that gives the same, lanes reading neighbours. Columns (the dim is not the last): a lane carries
-a piece, and its neighbours those of neighbouring rows. float32 sums carry a second float with what rounding lost. ${R}: of products it is of doubles, or they carry a second float, too.
+a piece, and its neighbours those of neighbouring rows. `pair`: float32 sums carry a second float with what rounding lost. ${R}: of products it is of doubles, or they carry a second float, too.
 </%doc>\
 <%namespace name="state" file="/scan/state.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
 ranked = kind in ('cummax', 'cummin')
-pair = kind == 'cumsum' and R in ('float', 'float2') or kind == 'cumprod' and R == 'float' and dt.itemsize == 4
 names = ['s', 'd'] + (['x'] if ranked else [])
 staged = ranked or not totals
 %>\

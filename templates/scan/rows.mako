@@ -3,7 +3,7 @@ Scans along one dim of rows, on a CPU: ${kind}. Pieces are rows, or `chunks` equ
 end of a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
 Rows: a work-item walks whole pieces. Columns (the dim is not the last): a work-item carries ${block} neighbouring rows at once, so
 memory is read in order; float32 and 16-bit floats without gaps by vectors (`wide`).
-float32 sums carry a second float with what rounding lost; 64 elements are summed between two of its steps. ${R}: of products of float32 and
+`pair`: float32 sums carry a second float with what rounding lost; 64 elements are summed between two of its steps. ${R}: of products of float32 and
 complex64 it is of doubles, as torch has it; where a device has none, those of float32 carry a second float, too.
 `back`: rows are walked from where they end in memory; vectors stay in the order of memory, so that the last lane comes first. `same`: the
 operand is one number along a row. `unit`, `filled`: vectors of the operand, of the result. `abreast`: so many whole rows are walked together, 0 for one.
@@ -13,7 +13,6 @@ operand is one number along a row. `unit`, `filled`: vectors of the operand, of 
 <%namespace name="w" file="/walk.mako"/>\
 <%
 ranked = kind in ('cummax', 'cummin')
-pair = kind == 'cumsum' and R in ('float', 'float2') or kind == 'cumprod' and R == 'float' and dt.itemsize == 4
 summed = kind == 'cumsum' and R == 'float' # by vectors along rows
 names = ['s', 'd'] + (['x'] if ranked else [])
 def place(i, step='sl'): return ('-' * back + i) if dense else f'{i} * {step}'

@@ -224,6 +224,7 @@ def _scan(
         "src_dt": src.dtype,
         "dt": dst.dtype,
         "R": _register(backend, kind, dst.dtype),
+        "pair": _is_pair(backend, kind, dst.dtype),
         "rank": dims.rank,
         "I": index_type(backend, *operands),
         "columns": columns,
@@ -299,6 +300,13 @@ def _register(backend: Backend, kind: str, dt: dtypes.dtype) -> str:
     """Return the type that is computed in: products of float32 in doubles, as torch has it, where the device has them."""
     doubles = kind == "cumprod" and dt in (dtypes.float32, dtypes.complex64)
     return dt.reg.replace("float", "double") if doubles and backend.info.fp64 else dt.reg
+
+
+def _is_pair(backend: Backend, kind: str, dt: dtypes.dtype) -> bool:
+    """Whether a second float carries what rounding lost: of sums, and of products of float32 where there are no doubles."""
+    if kind == "cumprod":
+        return dt is dtypes.float32 and not backend.info.fp64
+    return kind == "cumsum" and dt.reg in ("float", "float2")
 
 
 def _short_register(kind: str, dt: dtypes.dtype) -> str:
