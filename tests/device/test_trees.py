@@ -53,6 +53,7 @@ def test_small_trees_are_run_without_a_fusion(monkeypatch: pytest.MonkeyPatch) -
         calls.append(tree.run_tree(*args))
         return calls[-1]
 
+    ct.opencl.synchronize()
     monkeypatch.setattr(schedule, "run_tree", counted)
     for make, values in wanted.items():
         calls.clear()
@@ -78,6 +79,7 @@ def test_single_operations_take_one_kernel_by_the_short_cut_and_without(monkeypa
         short.append(by_short_cut(*args))
         return short[-1]
 
+    ct.opencl.synchronize()  # what others left pending does not count
     monkeypatch.setattr(tree, "_run_node", counted)
 
     for make, change, value in (
@@ -131,6 +133,7 @@ def test_large_broadcast_trees_need_no_collecting_and_what_is_turned_first_does(
         calls.append(tree.run_tree(*args))
         return calls[-1]
 
+    ct.opencl.synchronize()
     monkeypatch.setattr(schedule, "run_tree", counted)
     for make, value, small in (
         (lambda: x * row, y * z, True),
