@@ -250,11 +250,9 @@ def _link_header(include: Path, links: Path) -> bool:
 def _apart(whole: Path) -> Path | None:
     """Return the file of what every program needs of the header, made at first use; None where it cannot be kept."""
     global _declarations
-    facts = [
-        f"{p.name} {p.stat().st_size} {p.stat().st_mtime_ns}"
-        for p in (whole, Path(builtin_header.__file__))
-    ]
-    digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:24]
+    stat = whole.stat()
+    facts = f"{whole.name} {stat.st_size} {stat.st_mtime_ns} {revision()}"
+    digest = hashlib.sha256(facts.encode()).hexdigest()[:24]
     folder = cache_dir() / "pocl-headers"
     kept, _declarations = folder / f"{digest}.h", folder / f"{digest}.json"
     if kept.is_file():
@@ -271,6 +269,13 @@ def _apart(whole: Path) -> Path | None:
         if old.stat().st_mtime < kept.stat().st_mtime - 30 * 86400:
             old.unlink(missing_ok=True)
     return kept
+
+
+@functools.cache
+def revision() -> str:
+    """A digest of the code that `with_builtins` is: what is kept of programs is of one revision."""
+    texts = [Path(str(module.__file__)).read_bytes() for module in (builtin_header, outline)]
+    return hashlib.sha256(b"".join(texts)).hexdigest()[:24]
 
 
 def with_builtins(source: str) -> str:

@@ -337,7 +337,8 @@ class ProgramCache:
         return found
 
     def _load_or_build(self, name: str, source: str, options: tuple[str, ...]) -> BuiltProgram:
-        text = "\0".join((self.identity, source, *options))
+        revision = (pocl.revision(),) if pocl.BUILTINS in options else ()
+        text = "\0".join((self.identity, source, *options, *revision))
         key = hashlib.sha256(text.encode()).hexdigest()
         flags = " ".join(options).encode()
         raw_program = self._module._cl._Program

@@ -301,6 +301,23 @@ report(wanted=pocl.BUILTINS in get_backend(device("cpu")).info.build_options, ap
     assert {name.split("_")[0] for name in found["whole"]} == {"team", "mask"}
 
 
+def test_what_other_code_put_into_programs_is_not_loaded(tmp_path: Path) -> None:
+    code = """
+import cltensor as torch
+from cltensor.runtime import pocl
+torch.arange(48.0).exp().tolist()
+report(wanted=pocl.BUILTINS in get_backend(device("cpu")).info.build_options)
+"""
+    found = answer(code, tmp_path)
+    if not found["wanted"]:
+        pytest.skip("the driver is not pip's PoCL")
+    assert found["builds"]
+    assert not answer(code, tmp_path)["builds"]
+    later = code.replace("torch.arange", 'pocl.revision = lambda: "another"\ntorch.arange')
+    assert answer(later, tmp_path)["builds"]
+    assert not answer(later, tmp_path)["builds"]
+
+
 def test_exit_with_work_queued_and_an_exception(tmp_path: Path) -> None:
     code = """
 backend = get_backend(device("cpu"))
