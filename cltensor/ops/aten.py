@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import core
-from .row import FUNCTIONS, METHODS
+from .row import FUNCTIONS, METHODS, OPERATORS
 
 # Operators that are named otherwise as methods of tensors.
 _OTHER_NAMES = {
@@ -64,7 +64,7 @@ class Overload:
         if self._name == "alias":
             return METHODS["view_as"](*args, *args)
         name = _OTHER_NAMES.get(self._name, self._name)
-        function = FUNCTIONS.get(name) or METHODS.get(name)
+        function = OPERATORS.get(name) or FUNCTIONS.get(name) or METHODS.get(name)
         function = function or getattr(core.Registry.tensor, name, None)
         if function is None:
             raise NotImplementedError(f"aten::{self._name}: there is no function of this name")

@@ -11,17 +11,21 @@ from types import SimpleNamespace
 from typing import Any
 
 from .. import dtypes, layouts
+from ..autograd import record as graph
+from ..autograd.mode import unrecorded
 from ..dtypes import dtype
 from . import writes
 from .core import Tensor
+from .dims import one_dim
 from .nn.activation import gelu
 from .nn.attention import scaled_dot_product_attention
 from .nn.average_pooling import adaptive_avg_pool2d, adaptive_avg_pool3d
 from .nn.embedding import renormalize
 from .nn.embedding_bag import reduce_bags
+from .nn.interpolate import resampled
 from .nn.softmax import log_softmax_back, softmax_back
 from .norms import norm
-from .row import FUNCTIONS, METHODS, public, titled
+from .row import FUNCTIONS, METHODS, operator, public, raising, titled
 from .unique import unique
 from .values import into
 
@@ -215,6 +219,41 @@ def _dropping(name: str) -> None:
 for _name in ("alpha_dropout", "feature_dropout", "feature_alpha_dropout"):
     _dropping(_name)
 
+
+@operator()
+def max_pool2d_with_indices_backward(
+    grad_output: Tensor, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: Tensor
+) -> Tensor:  # fmt: skip
+    """Return gradients at the positions that their windows' largest elements had in their planes, zeros elsewhere."""
+    planes = [t.flatten(-2) for t in (indices, grad_output)]
+    value = input.new_zeros(input.shape).flatten(-2).scatter_add(-1, *planes)
+    return value.view(input.shape)
+
+
+@operator()
+def _upsample_bilinear2d_aa(
+    input: Tensor, output_size: Sequence[int] | None, align_corners: bool, scales_h: Any = None, scales_w: float | None = None, *,
+    scale_factors: Sequence[float] | None = None, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Return `interpolate` with antialias, to a size, and then perhaps by scales of it; or by two scale factors, which may stand for scales_h."""
+    if isinstance(scales_h, list | tuple):
+        scales_h, scale_factors = None, scales_h
+    size, factors = output_size or (), None
+    if scales_h is not None and scales_w is not None:
+        factors = [scales_h, scales_w]
+    if (output_size is None) == (scale_factors is None):
+        raise RuntimeError("Must specify exactly one of output_size and scale_factors")
+    if input.ndim != 4:
+        raise RuntimeError(f"It is expected input_size equals to 4, but got size {input.ndim}")
+    if scale_factors is not None:
+        factors = [*scale_factors]
+        size = [int(n * f) for n, f in zip(input.shape[2:], factors, strict=False)]
+    if len(size) != 2:
+        raise RuntimeError(f"It is expected output_size equals to 2, but got size {len(size)}")
+    value = resampled(input, size, factors, "bilinear", align_corners, True)
+    return into(value, out, "_upsample_bilinear2d_aa", (input,))
+
+
 # --- distinct values, parts and products --------------------------------------------------------
 
 
@@ -316,6 +355,40 @@ def _unsafe_index_put(
     return FUNCTIONS["index_put"](input, indices, values, accumulate)
 
 
+def _inside(
+    name: str, input: Tensor, indices: Sequence[Tensor | None]
+) -> tuple[Tensor | None, ...]:
+    """Move indices to where there is an element. RuntimeError for dtypes that are no indices."""
+    for i in indices:
+        if i is not None and i.dtype not in (dtypes.int64, dtypes.int32):
+            raise RuntimeError(f"{name} found unexpected index type {i.dtype.scalar_name}")
+    return tuple([None if i is None else i.clamp(-n, n - 1) for i, n in zip(indices, input.shape)])
+
+
+@public(method=False)
+def _unsafe_masked_index(
+    input: Tensor, mask: Tensor, indices: Sequence[Tensor | None], fill: complex
+) -> Tensor:
+    """Return `input[indices]` where the mask is True, elsewhere `fill`; indices there may be out of range."""
+    if not input.numel():  # then torch takes dimensions without an index to have no elements
+        given = [d < len(indices) and indices[d] is not None for d in range(input.ndim)]
+        filled = input.new_full([int(has) for has in given], fill)
+        return _unsafe_index(filled, _inside("_unsafe_masked_index", filled, indices))
+    inside = _inside("_unsafe_masked_index", input, indices)
+    return _unsafe_index(input, inside).masked_fill(mask.logical_not(), fill)
+
+
+@public(method=False)
+def _unsafe_masked_index_put_accumulate(
+    input: Tensor, mask: Tensor, indices: Sequence[Tensor | None], values: Tensor
+) -> Tensor:
+    """Return `input` with the values added at `indices` where the mask is True; elsewhere indices may be out of range."""
+    inside = _inside("_unsafe_masked_index_put_accumulate", input, indices)
+    if not input.numel():
+        return input.clone()
+    return FUNCTIONS["index_put"](input, inside, values.masked_fill(mask.logical_not(), 0), True)
+
+
 @public(method=False)
 def _index_put_impl_(
     input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False, unsafe: bool = False
@@ -338,10 +411,60 @@ def _int_mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor
     return writes.deliver(value, out, "_int_mm", (input, mat2))
 
 
+@operator("slice")
+def _every(
+    input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """Return the view of every `step`-th index of a dimension from `start` to before `end`."""
+    if not input.ndim:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    at = one_dim("slice", dim, input.ndim)
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    index = *[slice(None)] * at, slice(start, end, step)
+    return input[index]
+
+
 @public(method=False)
 def _stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Return `stack`."""
     return FUNCTIONS["stack"](tensors, dim)
+
+
+_refuse = raising("derivative for aten::_chunk_cat is not implemented")
+
+
+@public(method=False)
+def _chunk_cat(
+    tensors: Sequence[Tensor], dim: int, num_chunks: int, *, out: Tensor | None = None
+) -> Tensor:
+    """Cut each tensor along `dim` into chunks, with zeros after its end, and join what the first chunks hold, the second, …
+
+    Returns (..., num_chunks, n): the dimensions ahead of `dim`, which all have alike, and those that follow as one.
+    """
+    if num_chunks < 1:
+        raise RuntimeError("_chunk_cat expects positive num_chunks")
+    if not len(tensors):
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    dim = one_dim("_chunk_cat", dim, tensors[0].ndim)
+    rows = []
+    for t in tensors:
+        if not t.numel():
+            raise RuntimeError("_chunk_cat expects non-empty tensor")
+        if t.dtype is not tensors[0].dtype:
+            raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
+        if t.shape[:dim] != tensors[0].shape[:dim]:
+            raise RuntimeError(
+                "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors"
+            )
+        ends = -t.shape[dim] % num_chunks
+        whole = FUNCTIONS["constant_pad_nd"](t, [*[0, 0] * (t.ndim - dim - 1), 0, ends])
+        rows.append(whole.reshape(*t.shape[:dim], num_chunks, -1))
+    with unrecorded():
+        value = FUNCTIONS["cat"](rows, dim + 1)
+    if graph.needs_grad(*tensors):
+        graph.record("NotImplemented", tuple(tensors), value, _refuse)
+    return into(value, out, "_chunk_cat", tuple(tensors))
 
 
 @public(method=False)

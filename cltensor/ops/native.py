@@ -18,7 +18,7 @@ from .dims import one_dim
 from .nn.normalization import batch_parts, group_parts, layer_parts, statistics
 from .nn.softmax import log_softmax, softmax, softmax_back
 from .random.draws import keep_mask
-from .row import FUNCTIONS, public
+from .row import FUNCTIONS, operator, public
 from .values import into
 
 
@@ -68,6 +68,25 @@ def native_batch_norm(
     )
 
 
+@public(method=False)
+def _native_batch_norm_legit(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, *rest: Any, out: Sequence[Tensor] | None = None, **named: Any
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return `native_batch_norm`: of running_mean, running_var, training, momentum and eps, or of the last three alone."""
+    if len(rest) + len(named) == 3:
+        rest = (None, None, *rest)
+    return native_batch_norm(input, weight, bias, *rest, out=out, **named)
+
+
+@operator()
+def _batch_norm_with_update(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor, momentum: float, eps: float
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return `native_batch_norm` in training, and what other devices reserve for backward, which is empty here."""
+    found = native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
+    return (*found, input.new_empty(0, dtype=dtypes.uint8))
+
+
 def _dropout_back(ctx: Any, g: Tensor) -> Tensor:
     return g * ctx.result1 * ctx.scale
 
@@ -96,6 +115,12 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
             {"result1": keep, "scale": scale},
         )
     return out, keep
+
+
+@operator()
+def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """Return the gradient of `native_dropout`'s elements that are kept."""
+    return grad_output * mask * scale
 
 
 @public(method=False)

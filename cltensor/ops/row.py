@@ -1,7 +1,7 @@
 """A pointwise op is one `Row`: formula, gradient, dtype rule and names; function, method, in-place and `out=` forms follow.
 
 `FUNCTIONS` and `METHODS` collect what is public: `cltensor/__init__.py` exports the functions, operators.py attaches the methods,
-and the tests walk `ROWS`. Immediate ops (reductions, products, indexing) are plain functions exported with `@public`.
+and the tests walk `ROWS`; `OPERATORS` are what `torch.ops.aten` alone names. Immediate ops (reductions, products, indexing) are plain functions exported with `@public`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _CATEGORIES = {bool: 0, int: 1, float: 2, complex: 3}
 ROWS: dict[str, Row] = {}
 FUNCTIONS: dict[str, Callable] = {}
 METHODS: dict[str, Callable] = {}
+OPERATORS: dict[str, Callable] = {}
 
 
 class MixedDevicesError(Exception):
@@ -563,6 +564,16 @@ def public(
                 FUNCTIONS[n] = fn
             if method:
                 METHODS[n] = fn
+        return fn
+
+    return register
+
+
+def operator(name: str = "") -> Callable:
+    """Export a function as an operator that only `torch.ops.aten` names."""
+
+    def register(fn: Callable) -> Callable:
+        OPERATORS[name or fn.__name__] = fn
         return fn
 
     return register

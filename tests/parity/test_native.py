@@ -46,6 +46,15 @@ LINES = [
     "torch._index_put_impl_(x.clone(), [i % 2], x[0]), torch._conj_physical(x * 1j), torch._int_mm((x[0] * 9).to(torch.int8), (e * 9).to(torch.int8))",
     "torch._VF.norm(x), torch._vmap_internals.vmap(lambda v: v * 2)(x), torch._vmap_internals._vmap(torch.sum, 1)(x)",
     "torch.view_as_complex_copy(x[..., :2])",
+    "torch._native_batch_norm_legit(x, s, s, r, q, True, 0.1, 1e-5), r, q, torch._native_batch_norm_legit(x, None, s, True, 0.1, eps=1e-5)",
+    "torch.ops.aten._batch_norm_with_update(x, s, s, r, q, 0.1, 1e-5), r, q",
+    "torch.ops.aten.native_dropout_backward(x, x > 0, 2.0)",
+    "torch.ops.aten.slice(x, 1, 1, 9, 2), torch.ops.aten.slice.Tensor(x), torch.ops.aten.slice(x, -1, -3)",
+    "torch.ops.aten._upsample_bilinear2d_aa(p, [3, 4], False), torch.ops.aten._upsample_bilinear2d_aa(p, [3, 4], True, 0.4, 0.6), torch.ops.aten._upsample_bilinear2d_aa.vec(p, None, False, [0.5, 0.7])",
+    "[torch.ops.aten.max_pool2d_with_indices_backward(v.cos(), p, [3, 3], [2, 2], [1, 1], [1, 1], False, k) for v, k in [torch.nn.functional.max_pool2d(p, 3, 2, 1, return_indices=True)]]",
+    "torch._unsafe_masked_index(x, (i < 3)[:, None], [i % 2, i % 4 - 1], 2.5), torch._unsafe_masked_index(x[:, :0], i < 3, [i], 1)",
+    "torch._unsafe_masked_index_put_accumulate(x, (i < 3)[:, None], [i % 2, i % 4 - 1], x[0, 0] + i[:, None]), torch._unsafe_masked_index_put_accumulate(x[:0], i < 3, [i], x[0, 0] + i[:, None])",
+    "torch._chunk_cat([x, x[:, :2], x[:, :, 1:]], 1, 2), torch._chunk_cat([e, s], 0, 3), torch._chunk_cat([s, r], -1, 4, out=torch.empty(4, 2))",
     "torch._int_mm((e * 9).to(torch.int8), (e * 9).to(torch.int8).t(), out=(o := torch.empty(4, 4, dtype=torch.int32))), o",
 ]  # fmt: skip
 ERRORS = [
@@ -54,6 +63,22 @@ ERRORS = [
     "torch._foreach_powsum([])",
     "torch._foreach_powsum([torch.arange(3)], 2)",
     "torch._softmax(x, -1, True)",
+    "torch.ops.aten.slice(x, 3)",
+    "torch.ops.aten.slice(s[0], 0)",
+    "torch.ops.aten.slice(x, 0, None, None, 0)",
+    "torch.ops.aten._upsample_bilinear2d_aa(p, None, False, None)",
+    "torch.ops.aten._upsample_bilinear2d_aa(p, [3], False)",
+    "torch.ops.aten._upsample_bilinear2d_aa(x, [3, 3], False)",
+    "torch.ops.aten._upsample_bilinear2d_aa(p, [3, 3], False, [0.5, 0.5])",
+    "torch._unsafe_masked_index(x, i < 3, [x], 0)",
+    "torch._unsafe_masked_index_put_accumulate(x, i < 3, [i > 1], x)",
+    "torch._chunk_cat([], 0, 2)",
+    "torch.autograd.grad((torch._chunk_cat([e.requires_grad_(), e[:3]], 0, 3) ** 2).sum(), e)",
+    "torch._chunk_cat([x], 3, 2)",
+    "torch._chunk_cat([x], 0, 0)",
+    "torch._chunk_cat([x, x.double()], 0, 2)",
+    "torch._chunk_cat([x, x[:, :0]], 0, 2)",
+    "torch._chunk_cat([x, x[:1]], 1, 2)",
 ]
 
 
@@ -61,7 +86,7 @@ def _arrays() -> dict[str, Any]:
     masked = data(2, 3, 4)
     masked[0, 0] = -float("inf")
     masked[1, 2, 1] = -float("inf")
-    return {"x": data(2, 3, 4), "w": data(4, seed=1), "b": data(4, seed=2), "s": data(3, seed=3), "r": data(3, seed=4), "q": data(3, seed=5) ** 2, "m": masked, "e": data(4, 5, seed=6), "i": np.array([0, 2, 1, 5, 2]), "o": np.array([0, 2]), "w4": data(6, 4, seed=7)}  # fmt: skip
+    return {"x": data(2, 3, 4), "w": data(4, seed=1), "b": data(4, seed=2), "s": data(3, seed=3), "r": data(3, seed=4), "q": data(3, seed=5) ** 2, "m": masked, "e": data(4, 5, seed=6), "i": np.array([0, 2, 1, 5, 2]), "o": np.array([0, 2]), "w4": data(6, 4, seed=7), "p": data(2, 3, 7, 6, seed=8)}  # fmt: skip
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -230,9 +230,21 @@ def interpolate(
     recompute = recompute_scale_factor or (mode == "area" and size is None)
     sizes, factors = _output_size(input, size, scale_factor, recompute)
     _check_mode(input, mode, aligned, antialias)
-    dims = input.ndim - 2
     if mode == "area":
-        return getattr(average_pooling, f"adaptive_avg_pool{dims}d")(input, sizes)
+        return getattr(average_pooling, f"adaptive_avg_pool{input.ndim - 2}d")(input, sizes)
+    return resampled(input, sizes, factors, mode, aligned, antialias)
+
+
+def resampled(
+    input: Tensor,
+    sizes: Sequence[int],
+    factors: Sequence[float | None] | None,
+    mode: str,
+    aligned: bool,
+    antialias: bool,
+) -> Tensor:
+    """Resample to `sizes`, by `factors` where these are given; not by averages of areas."""
+    dims = input.ndim - 2
     _check(input, sizes, mode)
     kind = f"antialias_{_MODES[mode][1]}" if antialias else _MODES[mode][1]
     packed = dims == 2 and layouts.is_channels_last(input.shape, input._strides)
