@@ -78,7 +78,7 @@ TEMPLATES = {
     "avg_pool2d that meet": "pool_shares",
     "interpolate": "resample/resample resample/axis resample/turn",
     "interpolate channels last": "resample/last",
-    "interpolate bytes": "resample/bytes",
+    "interpolate bytes": "resample/bytes resample/byte_rows",
     "grid_sample": "resample/grid",
     "attention": "attention/forward attention/backward attention/gpu attention/tiles",
     "attention half by matrix units": "attention/units attention/units_back attention/units_tiles",

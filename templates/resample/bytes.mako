@@ -1,5 +1,6 @@
 <%doc>
-Weights of 8-bit images as 16-bit fixed point: as many fractional bits as the largest weight leaves room for, kept in bits[0].
+Weights of 8-bit images as 16-bit fixed point: as many fractional bits as the largest weight leaves room for, kept in bits[0];
+those of taps that are not read are 0.
 One work-group of ${lanes}, on a CPU of one: each lane takes every ${lanes}th weight, all of them find the largest.
 </%doc>\
 % if T == 'double':
@@ -29,4 +30,6 @@ __kernel void ${fn}(__global const ${T} *weight, __global const int *size, __glo
             const ${T} w = weight[k * no + o] * (${T})(1 << shift);
             fixed_point[k * no + o] = (int)(w < 0 ? w - ${half} : w + ${half});
         }
+    for (I o = lane; o < no; o += ${lanes})
+        for (int k = size[o]; k < taps; ++k) fixed_point[k * no + o] = 0;
 }

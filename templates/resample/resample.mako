@@ -9,9 +9,9 @@ beyond a row's end is then read, which is why there is room for it, and not adde
 which it is picked (cl_kernels/pick.cl); where all of it lies in one, as when images are enlarged, nothing is stored on the way (by_windows).
 `listed`: the most rows that one depends on, if they are few. `flat`: a row of the source is one element repeated, and so are sums of such, of
 which no row is stored (`level`). `streamed`: the output is stored past the cache; else its lines are asked for meanwhile. `direct`: rows are
-'same', so sums are rows of the output. not rows: each output element by itself.
-gpu: a lane has a place of a plane, whose reads are found once, and walks through planes; a group has `across` places of several planes.
-bytes: 8-bit images with fixed-point weights, rounded after each axis.
+'same', so sums are rows of the output.
+not rows, the GPU schedule: a lane has a place of a plane, whose reads are found once, and walks through planes; a group has `across` places of several planes.
+bytes: 8-bit images with fixed-point weights, rounded after each axis; a CPU has byte_rows.mako for them.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
@@ -267,14 +267,12 @@ __kernel void ${fn}(__global const ${dt.cl} *restrict src, __global ${dt.cl} *re
 % for a in axes:
 , const I n${a}, const I m${a}, const I s${a}\
 % endfor
-% if gpu:
+% if not rows:
 , const I across\
 % endif
 ) {
-% if not gpu:
-    const I parts = (I)get_global_size(0), part = (I)get_global_id(0);
-% endif
 % if rows:
+    const I parts = (I)get_global_size(0), part = (I)get_global_id(0);
     const I total = planes * md * mh;
     const I begin = total / parts * part + min(part, (I)(total % parts)), end = begin + total / parts + (part < total % parts);
     I oh = begin % mh, od = begin / mh % md, number = begin / mh / md;
@@ -443,7 +441,6 @@ across_row = f"row[{at('w', 'kw')}{step}]"
     }
 % endif
 % else:
-% if gpu:
     const I inside = md * mh * mw, blocks = (inside + across - 1) / across, high = (I)get_local_size(0) / across;
     const I block = (I)get_group_id(0) % blocks, walk = (I)get_group_id(0) / blocks, lane = (I)get_local_id(0);
     const I place = block * across + lane % across, step = (I)get_num_groups(0) / blocks * high;
@@ -458,16 +455,6 @@ across_row = f"row[{at('w', 'kw')}{step}]"
         if (channel >= channels) channel -= channels, ++image;
         const I q = number * inside + place;
         __global const ${dt.cl} *plane = src + os + image * sn + channel * sc;
-% else:
-    const I total = planes * md * mh * mw;
-    const I begin = total / parts * part + min(part, (I)(total % parts)), end = begin + total / parts + (part < total % parts);
-    for (I q = begin; q < end; ++q) {
-        const I ow = q % mw, oh = q / mw % mh, od = q / mw / mh % md, number = q / mw / mh / md;
-        __global const ${dt.cl} *plane = ${of_plane};
-        ${setup('d', 'od')}
-        ${setup('h', 'oh')}
-        ${setup('w', 'ow')}
-% endif
 % if bytes:
         int outer = ${'1 << (h_bits[0] - 1)' if weighted['h'] else '0'};
         { const int kd = 0;

@@ -119,6 +119,42 @@ def test_bytes_stay_bytes_within_rounding(kind: str) -> None:
     assert np.abs(np.array(found.tolist()) - exact).max() < 2
 
 
+@pytest.mark.parametrize("kind", ["linear", "antialias_cubic"])
+def test_byte_schedules_agree(kind: str) -> None:
+    """Four planes' bytes, or a pixel's, that a CPU sums at once are those that a GPU's lanes sum one by one, whichever axes have weights."""
+    from kernel_tools import get, put, torch
+
+    x = np.random.default_rng(0).integers(0, 256, (2, 3, 21, 37), dtype=np.uint8)
+    last = torch.tensor(x).permute(0, 2, 3, 1).contiguous()
+    cpu, gpu = backend_for("cpu"), backend_for("gpu")
+    sizes = [(9, 70), (40, 3), (21, 50), (30, 37)] if kind == "linear" else [(9, 70), (40, 2)]
+    for high, wide in sizes:
+        ways = [axes.Axis(kind, 21, high, 21 / high), axes.Axis(kind, 37, wide, 37 / wide)]
+        want = get(gpu, axes.resample(gpu, put(gpu, torch.tensor(x)), ways))
+        for given in (torch.tensor(x), torch.tensor(np.repeat(x, 2, 3))[..., ::2]):
+            np.testing.assert_array_equal(get(cpu, axes.resample(cpu, put(cpu, given), ways)), want)
+        three = [*ways, axes.Axis("nearest", 3, 3, 1.0)]
+        for given in (last, last.repeat(1, 1, 1, 2)[..., :3]):
+            found = get(cpu, axes.resample(cpu, put(cpu, given.unsqueeze(1)), three))
+            np.testing.assert_array_equal(found[:, 0].permute(0, 3, 1, 2), want)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4, 5])
+def test_bytes_of_channels_last_images_stay_so(channels: int) -> None:
+    x = ct.tensor(np.random.default_rng(0).integers(0, 256, (2, channels, 9, 11), dtype=np.uint8))
+    last = x.contiguous(memory_format=ct.channels_last)
+    for size in ((5, 23), (9, 3), (12, 11)):
+        want = F.interpolate(x, size=size, mode="bicubic")
+        found = F.interpolate(last, size=size, mode="bicubic")
+        assert found.is_contiguous(memory_format=ct.channels_last)
+        assert found.equal(want)
+        # Between other channels, rows and columns.
+        amid = ct.zeros(2, channels + 2, 11, 13, dtype=ct.uint8)
+        amid = amid.contiguous(memory_format=ct.channels_last)
+        amid[:, 1:-1, 1:-1, 1:-1] = x
+        assert F.interpolate(amid[:, 1:-1, 1:-1, 1:-1], size=size, mode="bicubic").equal(want)
+
+
 def test_half_precision_rounds_once() -> None:
     x = data(1, 2, 9, 11).astype(np.float16)
     found = F.interpolate(ct.tensor(x.tolist(), dtype=ct.float16), size=(13, 7), mode="bilinear")

@@ -30,6 +30,7 @@ _FEW = 8  # taps that are worth a vector each
 _BATCH = 8  # rows that are added up before they are walked along
 _LISTED = 16  # rows read by one, of which there is a list
 _LANES = 64
+_PIXEL = 4  # bytes that are summed at once
 _BEYOND = 32  # elements beyond a row that may be read
 
 
@@ -53,6 +54,13 @@ class Axis(NamedTuple):
         if self.kind in TAPS:
             return TAPS[self.kind]
         return math.ceil(RADIUS[self.kind] * max(self.scale, 1.0)) * 2 + 1
+
+    @property
+    def reads(self) -> int:
+        """The same as few as they are, not as a table has room for: what is reached from one position, and rounding's leeway."""
+        if self.kind in TAPS:
+            return TAPS[self.kind]
+        return min(self.taps, math.ceil(2 * RADIUS[self.kind] * max(self.scale, 1.0) + 1e-3))
 
     @property
     def readers(self) -> int:
@@ -276,6 +284,48 @@ def _along_channels(
     )
 
 
+def packs(backend: Backend, dt: dtype, axes: Sequence[Axis], channels: int) -> bool:
+    """Whether images whose `channels` lie side by side are taken as they are, by the pixel: few bytes, on a CPU."""
+    integral = dt is dtypes.uint8 and any(a.taps > 1 for a in axes)
+    return integral and channels <= _PIXEL and not is_gpu(backend)
+
+
+def _bytes_by_rows(backend: Backend, src: Operand, out: Operand, axes: Sequence[Axis]) -> None:
+    """Run resample/byte_rows.mako on images (N, C, H, W), or on (N, 1, H, W, C) with a third axis, that of what `packs`."""
+    packed = len(axes) == 3
+    high, wide = (_bytes(backend, a) for a in axes[:2])
+    images, channels = out.shape[0], out.shape[4 if packed else 1]
+    planes = images if packed else images * channels
+    groups = planes if packed else -(-planes // _PIXEL)
+    taps = max(1, axes[1].taps)
+    slots = axes[0].taps if high.kind == "many" else 1
+    pitch = (wide.no * (channels if packed else 1) // 16 + 2) * 16
+    room = (wide.ni + taps + wide.no + 16) * _PIXEL + slots * pitch * (1 if packed else _PIXEL)
+    room = -(-room // 64) * 64
+    n = math.prod(out.shape)
+    items = min(workers(backend, max(n, math.prod(src.shape))), groups * high.no)
+    reads = axes[1].reads
+    few = reads if wide.kind == "many" and reads <= _LISTED else 0
+    by_n, by_c, *steps = src.strides[:4]
+    lines = [high.ni, high.no, steps[0]]
+    columns = [wide.ni, wide.no, steps[1], room, pitch, slots]
+    run(
+        backend,
+        "resample/byte_rows",
+        f"resample_u8_{high.kind}_{wide.kind}_{few}{f'_by_{channels}' * packed}",
+        [src.buffer, out.buffer, backend.alloc(items * room), *high.buffers, *wide.buffers],
+        [planes, channels, src.offset, by_n, by_c, *lines, *columns],
+        items,
+        n + math.prod(src.shape),
+        I=index_type(backend, src, out),
+        high=high.kind,
+        wide=wide.kind,
+        packed=channels if packed else 0,
+        taps=few,
+        spare=taps,
+    )
+
+
 def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool = False) -> Operand:
     """Return `src` (N, C, up to three axes) resampled along each axis, or the gradient of that, dense.
 
@@ -285,6 +335,12 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     dt = src.dtype
     table_dt = dtypes.float64 if dt is dtypes.float64 else dtypes.float32
     integral = dt is dtypes.uint8 and any(a.taps > 1 for a in axes)
+    gpu = is_gpu(backend)
+    if integral and not gpu:
+        out = empty(backend, dt, (*src.shape[:2], *(a.no for a in axes)))
+        if math.prod(out.shape):
+            _bytes_by_rows(backend, src, out, axes)
+        return out
     if integral:
         tables = [_bytes(backend, a) for a in axes]
     else:
@@ -296,11 +352,10 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     n, planes = math.prod(shape), shape[0] * shape[1]
     if not n:
         return out
-    gpu = is_gpu(backend)
     if not integral and _by_channels(backend, src, axes, tables, strides, turned):
         _along_channels(backend, src, out, tables, strides)
         return out
-    rows = not gpu and not integral
+    rows = not gpu
     kinds = tuple(t.kind for t in tables)
     half = dt.itemsize == 2
     direct = rows and not half and kinds[2] == "same"
@@ -309,7 +364,7 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     buffers = [src.buffer, out.buffer]
     lines = planes * tables[0].no * tables[1].no
     sizes = [v for t, s in zip(tables, strides[2:], strict=True) for v in (t.ni, t.no, s)]
-    items = min(workers(backend, max(n, math.prod(src.shape))), lines if rows else n)
+    items = min(workers(backend, max(n, math.prod(src.shape))), lines)
     work: int | tuple[int, int] = items
     if gpu:
         (columns, high), (across, each) = lanes_of_planes(planes, n // planes)

@@ -15,7 +15,7 @@ from typing import Any
 from ... import layouts
 from ...autograd import record as graph
 from ...codegen.conv.correlation import widens
-from ...codegen.resample.axes import Axis
+from ...codegen.resample.axes import Axis, packs
 from ...codegen.resample.axes import resample as kernel
 from ...memory_format import channels_last
 from ...runtime import get_backend
@@ -51,11 +51,12 @@ def _run(x: Tensor, axes: tuple[Axis, ...], turned: bool) -> Tensor:
 def _resampled(xs: Sequence[Tensor], axes: tuple[Axis, ...], turned: bool) -> list[Tensor]:
     # Each size has tables of its own in memory, so axes are settings.
     (x,) = xs
-    last = _channels_inward(x)
+    backend = get_backend(x.device)
+    whole = x.dtype.category == 2 or packs(backend, x.dtype, axes, x.shape[1])
+    last = _channels_inward(x) if whole else None
     if last is not None:
         channels = last.shape[-1]
         x, axes = last, (*axes, Axis("nearest", channels, channels, 1.0))
-    backend = get_backend(x.device)
     with backend.lock:
         out = core.result(kernel(backend, core.kernel_operand(x), axes, turned), x.device)
     return [out if last is None else _channels_outward(out)]
@@ -63,7 +64,7 @@ def _resampled(xs: Sequence[Tensor], axes: tuple[Axis, ...], turned: bool) -> li
 
 def _channels_inward(x: Tensor) -> Tensor | None:
     """Channels-last images as volumes (N, 1, H, W, C), whose rows are what lies side by side; None for any others."""
-    if x.ndim != 4 or x._strides[1] != 1 or x.dtype.category != 2:
+    if x.ndim != 4 or x._strides[1] != 1:
         return None
     if formats.suggested(x) is not channels_last:
         return None
