@@ -4,9 +4,9 @@ end of a piece, and the second launch starts each piece from the states before i
 Rows: a work-item walks whole pieces. Columns (the dim is not the last): a work-item carries ${block} neighbouring rows at once, so
 memory is read in order; float32 and 16-bit floats without gaps by vectors (`wide`).
 `pair`: float32 sums carry a second float with what rounding lost; 64 elements are summed between two of its steps. ${R}: of products of float32 and
-complex64 it is of doubles, as torch has it; where a device has none, those of float32 carry a second float, too.
+complex64 and sums of complex64 it is of doubles, as torch has it; where a device has none, a second float is carried, save of complex products.
 `back`: rows are walked from where they end in memory; vectors stay in the order of memory, so that the last lane comes first. `same`: the
-operand is one number along a row. `unit`, `filled`: vectors of the operand, of the result. `abreast`: so many whole rows are walked together, 0 for one.
+operand is one number along a row. `unit`, `filled`: vectors of the operand, of the result. `abreast`: so many pieces are walked together, 0 for one.
 </%doc>\
 <%namespace name="state" file="/scan/state.mako"/>\
 <%namespace name="square" file="/square.mako"/>\
@@ -187,28 +187,58 @@ ${square.turned('float16', 16, 'e', 't')}\
     }
     for (; piece < last; ++piece) {
 % elif abreast:
-    // Some rows at a time: a step of one waits for the step before.
+    // Some pieces at a time: a step of one waits for the step before. The last of a row may be shorter.
     I piece = first;
     for (; piece + ${abreast} <= last; piece += ${abreast}) {
+        I most = step;
 % for k in range(abreast):
         __global const ${src_dt.cl} *from${k};
-        I to${k};
+        I to${k}, count${k};
+        S s${k};
         {
-            ${w.decode('p', rank, names, f'piece + {k}')}
-            from${k} = src + os + p_s_at;
-            to${k} = od + p_d_at;
+            const I row = (piece + ${k}) / chunks, chunk = (piece + ${k}) % chunks, begin = chunk * step;
+            ${w.decode('p', rank, names, 'row')}
+            from${k} = src + os + p_s_at + ${place('begin')};
+            to${k} = od + p_d_at + ${place('begin', 'dl')};
+            count${k} = min(step, (I)(length - begin));
+            most = min(most, count${k});
+            s${k} = clt_lift(clt_read(from${k}), 0);
+% if not totals:
+            if (chunk > 0) {
+                S before = states[row * chunks];
+                for (I c = 1; c < chunk; ++c) before = clt_join(before, states[row * chunks + c]);
+                s${k} = clt_join(before, s${k});
+            }
+% endif
         }
-        S s${k} = clt_lift(clt_read(from${k}), 0);
+% if not totals:
         ${state.put(f's{k}', f'to{k}', '')}
+% endif
 % endfor
-        for (I i = 1; i < length; ++i) {
-% for k in range(abreast):
+<%def name="next(k)">\
             s${k} = clt_join(s${k}, clt_lift(clt_read(from${k} + ${place('i')}), i));
+</%def>\
+        for (I i = 1; i < most; ++i) {
+% for k in range(abreast):
+${next(k)}\
 % endfor
+% if not totals:
 % for k in range(abreast):
             ${state.put(f's{k}', f'to{k} + ' + place('i', 'dl'), '')}
 % endfor
+% endif
         }
+% for k in range(abreast):
+        for (I i = most; i < count${k}; ++i) {
+${next(k)}\
+% if not totals:
+            ${state.put(f's{k}', f'to{k} + ' + place('i', 'dl'), '')}
+% endif
+        }
+% if totals:
+        states[piece + ${k}] = s${k};
+% endif
+% endfor
     }
     for (; piece < last; ++piece) {
 % else:

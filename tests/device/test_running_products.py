@@ -1,4 +1,4 @@
-"""Running products: digits are kept over long rows, and so is what leaves a float's range and comes back."""
+"""Running products, and sums of complex numbers: digits are kept over long rows, and so is what leaves a float's range and comes back."""
 
 import numpy as np
 import pytest
@@ -41,6 +41,14 @@ def test_products_where_there_are_no_doubles(shape, monkeypatch):
     assert _near(torch.cumprod(torch.tensor(x, device=where), dim).cpu(), x, dim)
     ends = torch.tensor([2.0, 3e38, 2.0, 0.0], device=where).cumprod(0)
     np.testing.assert_equal(ends.cpu().numpy(), np.array([2, np.inf, np.inf, np.nan], np.float32))
+
+
+def test_complex_sums_keep_their_digits(monkeypatch):
+    """In doubles, or without any by a second float."""
+    x = _factors((1 << 16,), np.complex64)[0]
+    for where in ("cpu", another_device(monkeypatch, fp64=False)):
+        found = torch.tensor(x, device=where).cumsum(0).cpu().numpy()
+        assert (abs(found - np.cumsum(x.astype(np.complex128))) <= 1.3e-7 * abs(found)).all()
 
 
 @pytest.mark.parametrize(("dtype", "big"), [("float32", 1e30), pytest.param("float64", 1e250, marks=pytest.mark.fp64)])  # fmt: skip

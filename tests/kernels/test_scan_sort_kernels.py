@@ -301,6 +301,32 @@ def test_rows_side_by_side_give_what_each_gives_alone(
             kt.same(every, getattr(x, kind)(1), 1e-4)
 
 
+@pytest.mark.parametrize("kind", ["cumsum", "cumprod"])
+@pytest.mark.parametrize("dtype", ["complex64", "float64"])
+def test_parts_of_a_long_row_are_walked_together(
+    be: Any, kind: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last of them is shorter; what is not finite stays where it comes first and after."""
+    _tried(be, dtype, GPU_SCANNED)
+    poison(be, monkeypatch)
+    for length in (65_536, 33_337, 8_195):
+        x = 1 + kt.sample((length, 2), getattr(torch, dtype), 3) / length
+        if kind == "cumsum":
+            x = x - 1
+        for row in (x.T.contiguous()[:1], x.T[1:]):
+            want = getattr(row.to(torch.promote_types(row.dtype, torch.float64)), kind)(1)
+            found = kt.get(be, sc.scan(be, kt.put(be, row), 1, kind))
+            kt.same(found, want.to(row.dtype), 1e-5)
+            if kind == "cumsum":
+                found = kt.get(be, sc.scan(be, kt.put(be, row), 1, kind, back=True))
+                kt.same(found, row.flip(1).to(want.dtype).cumsum(1).flip(1).to(row.dtype), 1e-5)
+    x = torch.ones(1, 40_000, dtype=getattr(torch, dtype))
+    x[0, 21_000] = float("inf")
+    found = kt.get(be, sc.scan(be, kt.put(be, x), 1, kind)).abs()
+    assert found[0, :21_000].isfinite().all()
+    assert not found[0, 21_000:].isfinite().any()
+
+
 @pytest.mark.parametrize(("rows", "length"), [(1, 2048), (3, 2101), (2, 70_007)])
 def test_long_rows_of_exponentials_are_taken_in_parts(
     be: Any, rows: int, length: int, monkeypatch: pytest.MonkeyPatch

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 KINDS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
 _BLOCK = 64  # neighbouring rows a CPU work-item carries together
-# Rows that are walked together: a step waits for the one before, and not for other rows.
+# Rows, or parts of them, that are walked together: a step waits for the one before, and not for other rows.
 _ABREAST = 4
 _BESIDE = 16  # rows whose steps a CPU work-item takes together
 # Parts of a long row that are taken together as rows are, where a step of one waits long for the step before: of very long ones more.
@@ -123,7 +123,7 @@ class _Schedule(NamedTuple):
     beside: bool  # sixteen rows at a time, a step of each in one vector
     wide: bool  # by vectors
     apart: bool  # as `wide` but for how the operand lies: a copy costs less than to take it number by number
-    abreast: int  # rows that are walked together, number by number; 0: one after the other
+    abreast: int  # rows or parts that are walked together, number by number; 0: one after the other
 
 
 def _schedule(
@@ -141,6 +141,8 @@ def _schedule(
     columns |= (
         gpu and 1 < length <= _SHORT_OF_LANES
     )  # a group would have nothing to do for most lanes
+    waits = kind == "cumprod" or (kind == "cumsum" and dst.dtype.reg != "float")
+    waits = waits and dst.dtype.category >= 2
     chunks = 1
     if gpu and columns:
         chunks = max(1, min(1024 * units // dims.n, length // 16, _CHUNKS_OF_LANES))
@@ -156,7 +158,8 @@ def _schedule(
                 ),
             )
     elif not columns and dims.n < units:
-        chunks = max(1, min(-(-4 * units // dims.n), length // GRAIN))
+        several = _ABREAST if waits else 1
+        chunks = max(1, min(-(-4 * units * several // dims.n), length * several // GRAIN))
     single = src.dtype is dst.dtype and dst.dtype.reg == "float" and not gpu
     near = [s[-1] for s in dims.strides] if columns else steps  # of what a vector holds
     wide = (
@@ -168,8 +171,7 @@ def _schedule(
     beside = beside and dims.n >= _BESIDE and length >= _BESIDE
     # Of vectors of products more time goes into turning them than a step of a few rows takes.
     beside = beside and (kind == "logcumsumexp" or dst.dtype.itemsize == 2)
-    waits = kind == "cumprod" or (kind == "cumsum" and dst.dtype.reg != "float")
-    abreast = waits and dst.dtype.category >= 2 and not (gpu or columns or beside) and chunks == 1
+    abreast = waits and not (gpu or columns or beside)
     along = not gpu and not columns
     same, filled = (
         along and steps[0] == 0,
@@ -254,7 +256,8 @@ def _scan(
     elif gpu:
         work = (min(rows * chunks, 1 << 16) * _LANES, _LANES)
     else:
-        work = min(workers(backend, total), rows // _BESIDE if plan.beside else rows * chunks)
+        pieces = rows * chunks // (plan.abreast if plan.abreast and chunks > 1 else 1)
+        work = min(workers(backend, total), rows // _BESIDE if plan.beside else max(1, pieces))
     scratch = backend.alloc(states * _STATE_BYTES if chunks > 1 else _STATE_BYTES)
     offsets = [src.offset, dst.offset, steps[0], steps[1]]
     if indices is not None:
@@ -297,16 +300,21 @@ def _is_short(backend: Backend, kind: str, src: Operand, dst: Operand) -> bool:
 
 
 def _register(backend: Backend, kind: str, dt: dtypes.dtype) -> str:
-    """Return the type that is computed in: products of float32 in doubles, as torch has it, where the device has them."""
+    """Return the type that is computed in: doubles for products of float32 and sums of complex64, as torch has it, where they cost little."""
     doubles = kind == "cumprod" and dt in (dtypes.float32, dtypes.complex64)
+    doubles |= kind == "cumsum" and dt is dtypes.complex64 and not is_gpu(backend)
     return dt.reg.replace("float", "double") if doubles and backend.info.fp64 else dt.reg
 
 
 def _is_pair(backend: Backend, kind: str, dt: dtypes.dtype) -> bool:
-    """Whether a second float carries what rounding lost: of sums, and of products of float32 where there are no doubles."""
-    if kind == "cumprod":
-        return dt is dtypes.float32 and not backend.info.fp64
-    return kind == "cumsum" and dt.reg in ("float", "float2")
+    """Whether a second float carries what rounding lost, where no doubles do: of sums, and of products of float32."""
+    if _register(backend, kind, dt) != dt.reg:
+        return False
+    return (
+        dt is dtypes.float32
+        if kind == "cumprod"
+        else kind == "cumsum" and dt.reg in ("float", "float2")
+    )
 
 
 def _short_register(kind: str, dt: dtypes.dtype) -> str:
