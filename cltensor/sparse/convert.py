@@ -25,7 +25,7 @@ from ..ops.row import public
 from .creation import coo_of, empty
 from .pattern import Pattern
 from .table import op
-from .tensor import SparseTensor, at, coalesced, like, pack, summed, values_of
+from .tensor import LAYOUT_NAMES, SparseTensor, at, coalesced, like, pack, summed, values_of
 
 Tensor = Any
 
@@ -99,7 +99,15 @@ def to_sparse(
         _dense_layout("to_sparse", layout)
         if layout in (sparse_bsr, sparse_bsc):
             raise NotImplementedError(f"to_sparse: {layout} tensors are not built")
-        return to_sparse_csr(self) if layout is sparse_csr else to_sparse_csc(self)
+        return (to_sparse_csr if layout is sparse_csr else to_sparse_csc)(self, dense_dim)
+    if dense_dim is not None:
+        if sparse_dim is not None:
+            raise TypeError("to_sparse(): give sparse_dim or dense_dim, not both")
+        if not 0 <= dense_dim <= self.ndim:
+            raise RuntimeError(
+                f"dense_to_sparse: dense_dim argument must be in [0,{self.ndim}] range, but {dense_dim} is given"
+            )
+        sparse_dim = self.ndim - dense_dim
     dims = self.ndim if sparse_dim is None else sparse_dim
     if not 0 <= dims <= self.ndim or (not dims and self.ndim):
         raise RuntimeError(
@@ -114,27 +122,34 @@ def to_sparse_coo(self: Tensor) -> SparseTensor:
     return to_sparse(self)
 
 
-def _need_matrix(name: str, x: Tensor) -> None:
-    if x.ndim != 2:
-        if x.ndim < 2:
-            raise RuntimeError(
-                f"{name}: conversion from Strided to SparseCsr for input tensors with sparse_dim()!=2 is not supported"
-            )
-        raise NotImplementedError(f"{name}: compressed tensors of more than two dims are not built")
+def _compressed_from_dense(x: Tensor, kind: Layout, dense_dim: Any) -> SparseTensor:
+    name = str(kind)[13:]
+    if x.ndim < 2:
+        raise RuntimeError(
+            f"to_sparse_{name}: conversion from Strided to {LAYOUT_NAMES[kind]} for input tensors with sparse_dim()!=2 is not supported"
+        )
+    dense = 0 if dense_dim is None else dense_dim
+    if not 0 <= dense <= x.ndim - 2:
+        raise RuntimeError(
+            f"dense_to_sparse_{name}: dense_dim argument must be in [0,{x.ndim - 2}] range, but {dense} is given"
+        )
+    if dense < x.ndim - 2:
+        raise NotImplementedError(
+            f"to_sparse_{name}: batches of compressed matrices are not built: give dense_dim={x.ndim - 2} for dense dims"
+        )
+    return compress(_from_dense(x, 2), 0 if kind is sparse_csr else 1)
 
 
 @public(function=False)
 def to_sparse_csr(self: Tensor, dense_dim: Any = None) -> SparseTensor:
-    """Return the elements of a matrix that are not zero, by rows."""
-    _need_matrix("to_sparse_csr", self)
-    return compress(_from_dense(self, 2), 0)
+    """Return the elements of a matrix that are not zero, by rows; with `dense_dim`, slices of so many last dims."""
+    return _compressed_from_dense(self, sparse_csr, dense_dim)
 
 
 @public(function=False)
 def to_sparse_csc(self: Tensor, dense_dim: Any = None) -> SparseTensor:
-    """Return the elements of a matrix that are not zero, by columns."""
-    _need_matrix("to_sparse_csc", self)
-    return compress(_from_dense(self, 2), 1)
+    """Return the elements of a matrix that are not zero, by columns; with `dense_dim`, slices of so many last dims."""
+    return _compressed_from_dense(self, sparse_csc, dense_dim)
 
 
 @public(function=False)
@@ -162,8 +177,6 @@ def _sparse_mask(self: Any, mask: Any) -> SparseTensor:
 def compress(s: SparseTensor, along: int) -> SparseTensor:
     """A matrix of coordinates by rows or columns."""
     s = coalesced(s)
-    if s._v.ndim > 1:
-        raise NotImplementedError("compressed tensors with dense dims are not built")
     pattern, order = s._pattern.compress(along)
     values = values_of(s)
     if order is not None:
@@ -186,21 +199,31 @@ def to_coo(s: SparseTensor) -> SparseTensor:
     return pack(merge.pattern, values, s.shape, sparse_coo, "ToSparseBackward1")
 
 
-def relaid(s: SparseTensor, kind: Layout) -> SparseTensor:
-    """A matrix in another layout."""
+def relaid(s: SparseTensor, kind: Layout, dense_dim: Any = None) -> SparseTensor:
+    """A matrix in another layout. Which dims are dense it says itself."""
+    if dense_dim is not None:
+        source, title = LAYOUT_NAMES[s.layout], LAYOUT_NAMES.get(kind, str(kind))
+        function = f"{'coo' if s.layout is sparse_coo else 'sparse_compressed'}_to_{str(kind)[6:]}"
+        raise RuntimeError(
+            f"{function}: conversion from {source} to {title} with dense_dim argument given is not supported"
+        )
     if s.layout is kind:
         return s
     if kind is sparse_coo:
         return to_coo(s)
     if kind not in (sparse_csr, sparse_csc):
         raise NotImplementedError(f"to_sparse: {kind} tensors are not built")
-    if s.ndim != 2:
-        raise NotImplementedError("compressed tensors of more than two dims are not built")
+    if s.sparse_dim() != 2:
+        raise RuntimeError(
+            f"coo_to_{str(kind)[6:]}: conversion from Sparse to {LAYOUT_NAMES[kind]} for input tensors with sparse_dim()!=2 is not supported"
+        )
     return compress(to_coo(s), 0 if kind is sparse_csr else 1)
 
 
 @op("to_sparse", function=False)
-def _to_sparse(self: Any, sparse_dim: Any = None, *, layout: Any = None, **_: Any) -> SparseTensor:
+def _to_sparse(
+    self: Any, sparse_dim: Any = None, *, layout: Any = None, dense_dim: Any = None, **_: Any
+) -> SparseTensor:
     """Return the tensor in a sparse layout, coordinates by default."""
     if strided in (layout, sparse_dim):
         return to_dense(self)
@@ -210,7 +233,7 @@ def _to_sparse(self: Any, sparse_dim: Any = None, *, layout: Any = None, **_: An
         raise RuntimeError(
             "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not supported"
         )
-    return relaid(self, layout or sparse_coo)
+    return relaid(self, layout or sparse_coo, dense_dim)
 
 
 @op("to_sparse_coo", function=False)
@@ -220,12 +243,12 @@ def _to_sparse_coo(self: Any) -> SparseTensor:
 
 @op("to_sparse_csr", function=False)
 def _to_sparse_csr(self: Any, dense_dim: Any = None) -> SparseTensor:
-    return relaid(self, sparse_csr)
+    return relaid(self, sparse_csr, dense_dim)
 
 
 @op("to_sparse_csc", function=False)
 def _to_sparse_csc(self: Any, dense_dim: Any = None) -> SparseTensor:
-    return relaid(self, sparse_csc)
+    return relaid(self, sparse_csc, dense_dim)
 
 
 @op("coalesce", function=False)

@@ -238,20 +238,34 @@ def compressed_of(
     kind: Layout,
     check: bool | None = None,
 ) -> SparseTensor:
-    """Make a matrix compressed by rows or columns of tensors."""
+    """Make a matrix compressed by rows or columns of tensors; dims of `values` after the first are dense ones."""
     first, second, along = _PARTS[kind]
-    if pointer.ndim != 1 or plain.ndim != 1 or values.ndim != 1:
-        if min(pointer.ndim, plain.ndim, values.ndim) < 1:
-            raise RuntimeError(f"{first} must have dimensionality >= 1 but got {pointer.ndim}")
-        raise NotImplementedError(
-            f"{kind} tensors of more than two dims, or with dense dims, are not built"
+    for name, part in ((first, pointer), (second, plain)):
+        if part.ndim < 1:
+            raise RuntimeError(f"{name} must have dimensionality >= 1 but got {part.ndim}")
+    if pointer.ndim != plain.ndim:
+        raise RuntimeError(
+            f"{first} and {second} dimensionalities must be equal but got {pointer.ndim} and {plain.ndim}, respectively"
+        )
+    if pointer.ndim > 1:
+        raise NotImplementedError(f"batches of {kind} tensors are not built")
+    if values.ndim < 1:
+        raise RuntimeError(
+            "values must have dimensionality > sum of batch and block dimensionalities (=0 + 0) but got 0"
         )
     if size is None:
         lines, across = pointer.shape[0] - 1, int(plain.max()) + 1 if plain.numel() else 0
-        size = (lines, across) if along == 0 else (across, lines)
+        size = (*((lines, across) if along == 0 else (across, lines)), *values.shape[1:])
     size = Size(size)
-    if len(size) != 2:
-        raise NotImplementedError(f"{kind} tensors of more than two dims are not built")
+    if len(size) != 1 + values.ndim:
+        raise RuntimeError(
+            "tensor dimensionality must be sum of batch, base, and dense dimensionalities "
+            f"(=0 + 2 + {values.ndim - 1}) but got {len(size)}"
+        )
+    if size[2:] != values.shape[1:]:
+        raise RuntimeError(
+            f"values have dense dims {list(values.shape[1:])}, and a size of {list(size)} wants {list(size[2:])}"
+        )
     if pointer.shape[0] != size[along] + 1:
         raise (
             RuntimeError(
@@ -262,9 +276,9 @@ def compressed_of(
         )
     if plain.shape[0] != values.shape[0]:
         raise RuntimeError(
-            f"number of specified elements, {second}.shape[-1] = {plain.shape[0]}, and values.shape[0] = {values.shape[0]} must be equal"
+            f"{second}.shape[-1] must be equal to nnz (={values.shape[0]}) as defined by values.shape[0], but got {plain.shape[0]}"
         )
-    pattern = Pattern(size, None, compressed=(pointer, plain, along))
+    pattern = Pattern(size[:2], None, compressed=(pointer, plain, along))
     if _wanted(check):
         _check_pointer(pattern, first)
     return pack(pattern, values, size, kind, "SparseCompressedTensorBackward0")

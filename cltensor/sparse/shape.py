@@ -35,6 +35,10 @@ def transpose(input: Any, dim0: int, dim1: int) -> SparseTensor:
 @op("permute")
 def permute(input: Any, *dims: Any, **named: Any) -> SparseTensor:
     """Put the dims into another order; sparse ones stay before dense ones."""
+    if input.layout is not sparse_coo and input.dense_dim():
+        raise RuntimeError(
+            "transpose(): hybrid sparse compressed tensors with dense dimensions are not supported"
+        )
     dims = dims or (named["dims"],)
     given = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
     order = [layouts.wrap_dim(d, input.ndim) for d in given]

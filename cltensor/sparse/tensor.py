@@ -342,7 +342,7 @@ def _rebuild(
     if kind is sparse_coo:
         pattern = Pattern(shape[: parts[0].shape[0]], parts[0], coalesced=coalesced)
     else:
-        pattern = Pattern(shape, None, compressed=(*parts, int(kind is sparse_csc)))
+        pattern = Pattern(shape[:2], None, compressed=(*parts, int(kind is sparse_csc)))
     t = SparseTensor._of(pattern, values, shape, kind)
     t._requires = requires
     return t
