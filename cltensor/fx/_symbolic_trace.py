@@ -7,17 +7,17 @@ to `wrap` are left alone. Nothing of that remains afterwards.
 from __future__ import annotations
 
 import builtins
-import contextlib
 import functools
 import inspect
 import math
 import sys
-import types
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from types import FunctionType, ModuleType
 from typing import Any
 
+from .._C import ScriptObject  # type: ignore[attr-defined]  # noqa: F401  tracers ask for it here
 from ..assertions import _assert
 from ..nn.modules.container import Sequential
 from ..nn.modules.module import Module
@@ -34,6 +34,10 @@ _FUNCTIONS: dict[tuple[int, str], dict[str, Any]] = {}  # (globals' id, name) ->
 _RUNNING = [0]
 _PACKAGE = __package__.partition(".")[0]
 _PYTHON_LIBRARY = (math,)
+_MISSING: Any = object()
+
+# Tracers of other libraries have a `trace` of their own, made of these and of `_Patcher`, under torch's names.
+_orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
 
 
 class _Hole:
@@ -105,7 +109,7 @@ class Tracer(TracerBase):
 
     def __init__(
         self,
-        autowrap_modules: tuple[types.ModuleType, ...] = _PYTHON_LIBRARY,
+        autowrap_modules: tuple[ModuleType, ...] = _PYTHON_LIBRARY,
         autowrap_functions: tuple[Callable[..., Any], ...] = (),
         param_shapes_constant: bool = False,
     ) -> None:
@@ -201,14 +205,15 @@ class Tracer(TracerBase):
         for name, buffer in self.root.named_buffers():
             if a is buffer:
                 return name
-        name = self.tensor_attrs.get(id(a), (None, None))[0]
-        if name is None:
-            i = 0
-            while hasattr(self.root, f"_tensor_constant{i}"):
-                i += 1
-            name = f"_tensor_constant{i}"
-            setattr(self.root, name, a)
-            self.tensor_attrs[id(a)] = name, a
+        found = self.tensor_attrs.get(a)
+        if found is not None:
+            return found
+        i = 0
+        while hasattr(self.root, f"_tensor_constant{i}"):
+            i += 1
+        name = f"_tensor_constant{i}"
+        setattr(self.root, name, a)
+        self.tensor_attrs[a] = name
         return name
 
     # ------------------------------------------------------------------------------------- tracing
@@ -300,70 +305,113 @@ class Tracer(TracerBase):
         else:
             self.root, fn = Module(), root
         self.graph = Graph(tracer_cls=getattr(type(self), "__tracer_cls__", type(self)))
-        self.tensor_attrs: dict[int, tuple[Any, Any]] = {}
+        self.tensor_attrs: dict[Any, str] = {}
         for path, mod in self.root.named_modules():
             for name, value in vars(mod).items():
                 if isinstance(value, Tensor):
-                    self.tensor_attrs[id(value)] = (f"{path}.{name}" if path else name), value
+                    self.tensor_attrs[value] = f"{path}.{name}" if path else name
         function, args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
-        _RUNNING[0] += 1
         try:
-            with ASKING, self._patched(inspect.unwrap(fn)):
+            with _Patcher() as patcher:
+                self._patch(patcher, inspect.unwrap(fn))
                 result = function(*args)
                 returned = _annotation(fn, "return")
                 self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=returned)  # fmt: skip
         finally:
-            _RUNNING[0] -= 1
             self.submodule_paths = None
         return self.graph
 
-    @contextlib.contextmanager
-    def _patched(self, fn: Any) -> Iterator[None]:
-        """While it is entered: modules call this tracer, and wrapped functions are recorded."""
-        call, read = Module.__call__, Module.__getattr__
+    def _patch(self, patcher: _Patcher, fn: Any) -> None:
+        """Have modules call this tracer, and wrapped functions recorded."""
         cache: dict[str, Any] = {}
 
-        @functools.wraps(call)
+        @functools.wraps(_orig_module_call)
         def calling(mod: Any, *args: Any, **kwargs: Any) -> Any:
-            self._wrap_known(vars(sys.modules[type(mod).__module__]) if type(mod).__module__ in sys.modules else {}, undo)  # fmt: skip
-            return self.call_module(mod, lambda *a, **k: call(mod, *a, **k), args, kwargs)
+            home = sys.modules.get(type(mod).__module__)
+            _autowrap_check(patcher, vars(home) if home else {}, self._autowrap_function_ids)
+            return self.call_module(mod, functools.partial(_orig_module_call, mod), args, kwargs)
 
-        @functools.wraps(read)
+        @functools.wraps(_orig_module_getattr)
         def reading(mod: Any, attr: str) -> Any:
-            return self.getattr(attr, read(mod, attr), cache)
+            return self.getattr(attr, _orig_module_getattr(mod, attr), cache)
 
-        undo: list[tuple[Any, str, Any]] = []
-        layers: Any = Module
-        layers.__call__, layers.__getattr__ = calling, reading
-        try:
-            self._wrap_known(getattr(fn, "__globals__", {}), undo)
-            for module in self._autowrap_search:
-                self._wrap_known(vars(module), undo)
-            for (_, name), frame in list(_FUNCTIONS.items()):
-                original: Any = frame.get(name, getattr(builtins, name, None))
-                if original is not None:
-                    self._replace(frame, name, _recorded(original), undo)
-            yield
-        finally:
-            layers.__call__, layers.__getattr__ = call, read
-            for holder, name, value in reversed(undo):
-                if value is _MISSING:
-                    holder.pop(name, None)
-                else:
-                    holder[name] = value
-
-    def _replace(self, frame: dict[str, Any], name: str, value: Any, undo: list[Any]) -> None:
-        undo.append((frame, name, frame.get(name, _MISSING)))
-        frame[name] = value
-
-    def _wrap_known(self, frame: dict[str, Any], undo: list[Any]) -> None:
-        """Record the functions of the autowrapped modules under the names that a module has for them."""
-        for name, value in list(frame.items()):
-            if not name.startswith("_") and callable(value) and id(value) in self._autowrap_function_ids:  # fmt: skip
-                self._replace(frame, name, _recorded(value), undo)
+        patcher.patch_method(Module, "__call__", calling, deduplicate=False)
+        patcher.patch_method(Module, "__getattr__", reading, deduplicate=False)
+        _autowrap_check(patcher, getattr(fn, "__globals__", {}), self._autowrap_function_ids)
+        for module in self._autowrap_search:
+            _autowrap_check(patcher, vars(module), self._autowrap_function_ids)
+        _patch_wrapped_functions(patcher)
 
 
-_MISSING: Any = object()
+class _Patcher:
+    """Names that stand for something else until the block ends; functions of the library ask their arguments as long."""
+
+    def __init__(self) -> None:
+        self._undo: list[
+            tuple[Any, str, Any]
+        ] = []  # (module's names or a class, name, what it was)
+        self._visited: set[int] = set()
+
+    def patch(
+        self, frame_dict: dict[str, Any], name: str, new_fn: Any, deduplicate: bool = True
+    ) -> None:
+        """Give a name of a module to another function."""
+        self._undo.append((frame_dict, name, frame_dict.get(name, _MISSING)))
+        frame_dict[name] = _marked(new_fn, deduplicate)
+
+    def patch_method(self, cls: type, name: str, new_fn: Any, deduplicate: bool = True) -> None:
+        """Give a method's name to another function; with `deduplicate` not where that has been done."""
+        before = getattr(cls, name)
+        if deduplicate and getattr(before, "__fx_already_patched", False):
+            return
+        self._undo.append((cls, name, vars(cls).get(name, _MISSING)))
+        setattr(cls, name, _marked(new_fn, deduplicate))
+
+    def visit_once(self, thing: Any) -> bool:
+        """Tell whether it is the first time that an object is given."""
+        new = id(thing) not in self._visited
+        self._visited.add(id(thing))
+        return new
+
+    def __enter__(self) -> _Patcher:
+        _RUNNING[0] += 1
+        ASKING.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for holder, name, value in reversed(self._undo):
+            if isinstance(holder, type):
+                delattr(holder, name) if value is _MISSING else setattr(holder, name, value)
+            elif value is _MISSING:
+                holder.pop(name, None)
+            else:
+                holder[name] = value
+        self._undo.clear()
+        self._visited.clear()
+        ASKING.__exit__()
+        _RUNNING[0] -= 1
+
+
+def _marked(fn: Any, mark: bool) -> Any:
+    if mark:
+        fn.__fx_already_patched = True
+    return fn
+
+
+def _patch_wrapped_functions(patcher: _Patcher) -> None:
+    """Have the functions given to `wrap` recorded."""
+    for (_, name), frame in list(_FUNCTIONS.items()):
+        original: Any = frame.get(name, getattr(builtins, name, None))
+        if original is not None and not getattr(original, "__fx_already_patched", False):
+            patcher.patch(frame, name, _recorded(original))
+
+
+def _autowrap_check(patcher: _Patcher, frame_dict: dict[str, Any], function_ids: set[int]) -> None:
+    """Have functions with these ids recorded under the names that a module has for them."""
+    if patcher.visit_once(frame_dict):
+        for name, value in list(frame_dict.items()):
+            if not name.startswith("_") and callable(value) and id(value) in function_ids:
+                patcher.patch(frame_dict, name, _recorded(value))
 
 
 def _annotation(fn: Any, name: str) -> Any:
@@ -375,12 +423,12 @@ def _annotation(fn: Any, name: str) -> Any:
     return kind
 
 
-def _by_position(fn: types.FunctionType) -> types.FunctionType:
+def _by_position(fn: FunctionType) -> FunctionType:
     """Return a function that takes all by position, *args and **kwargs as one value each: there they are proxies."""
     code, packs = fn.__code__, inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
     count = code.co_argcount + code.co_kwonlyargcount + (code.co_flags & packs).bit_count()
     plain = code.replace(co_flags=code.co_flags & ~packs, co_argcount=count, co_kwonlyargcount=0, co_posonlyargcount=0)  # fmt: skip
-    return types.FunctionType(plain, fn.__globals__, fn.__name__, None, fn.__closure__)
+    return FunctionType(plain, fn.__globals__, fn.__name__, None, fn.__closure__)
 
 
 class ProxyableClassMeta(type):

@@ -311,7 +311,13 @@ class Graph:
             (n.op, n.target, map_arg(n.args, numbers.__getitem__), dict(map_arg(n.kwargs, numbers.__getitem__)), n.name, n.type)
             for n in self.nodes
         ]  # fmt: skip
-        return _from_rows, (rows, self._tracer_cls)
+        return _from_rows, (rows, self._named_tracer)
+
+    @property
+    def _named_tracer(self) -> Any:
+        """The tracer's class where another process can find it: not one made within a function."""
+        found = self._tracer_cls
+        return found if found and "<locals>" not in found.__qualname__ else None
 
 
 class _Number(int):

@@ -120,8 +120,7 @@ class GraphModule(Module):
         else:
             raise RuntimeError(f"Unsupported type {root} passed for root!")
         self.graph = graph
-        tracer = graph._tracer_cls
-        self._tracer_cls = tracer if tracer and "<locals>" not in tracer.__qualname__ else None
+        self._tracer_cls = graph._named_tracer
         self._tracer_extras = graph._tracer_extras or {}
         self.meta: dict[str, Any] = {}
         if kept is not None:

@@ -150,7 +150,7 @@ class _Retracer(Tracer):
     def __init__(self, graph: Graph, root: Module) -> None:
         super().__init__()
         self.graph, self.root = graph, root
-        self.tensor_attrs: dict[int, tuple[Any, Any]] = {}
+        self.tensor_attrs: dict[Any, str] = {}
         self.submodule_paths = {mod: name for name, mod in root.named_modules()}
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:

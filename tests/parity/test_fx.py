@@ -399,3 +399,80 @@ def test_annotations_of_graphs_stay_types() -> None:
         kinds = {"x": torch.Tensor, "return": torch.Tensor}
         assert module.forward.__annotations__ == kinds
         assert next(iter(torch.fx.Tracer().trace(module).nodes)).type is torch.Tensor
+
+
+@pytest.mark.parametrize("torch", [ct, th], ids=["ours", "theirs"])
+def test_a_tracer_with_a_trace_of_its_own(torch: Any) -> None:
+    st, nn = torch.fx._symbolic_trace, torch.nn
+    seen = []
+
+    class Doubling(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * 2
+
+    class Own(torch.fx.Tracer):
+        def trace(self, root: Any, concrete_args: Any = None) -> Any:
+            self.root, fn = root, type(root).forward
+            assert isinstance(fn, st.FunctionType)
+            assert not isinstance(root.shift, st.ScriptObject)
+            self.submodule_paths = {mod: name for name, mod in root.named_modules()}
+            self.graph = torch.fx.Graph(tracer_cls=type(self))
+            self.tensor_attrs = {root.shift: "shift"}
+            frame = fn.__globals__
+            fn, args = self.create_args_for_root(fn, True, concrete_args)
+            cache: dict[str, Any] = {}
+
+            @st.functools.wraps(st._orig_module_getattr)
+            def read(mod: Any, name: str) -> Any:
+                return self.getattr(name, st._orig_module_getattr(mod, name), cache)
+
+            @st.functools.wraps(st._orig_module_call)
+            def call(mod: Any, *args: Any) -> Any:
+                seen.append(type(mod).__name__)
+                return self.call_module(mod, lambda *a: st._orig_module_call(mod, *a), args, {})
+
+            with st._Patcher() as patcher:
+                patcher.patch_method(nn.Module, "__getattr__", read, deduplicate=False)
+                patcher.patch_method(nn.Module, "__call__", call, deduplicate=False)
+                patcher.patch_method(Doubling, "__call__", call)
+                st._patch_wrapped_functions(patcher)
+                st._autowrap_check(patcher, frame, self._autowrap_function_ids)
+                st._autowrap_check(patcher, vars(math), self._autowrap_function_ids)
+                assert not patcher.visit_once(frame)
+                self.create_node("output", "output", (self.create_arg(fn(*args)),), {})
+            return self.graph
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lin, self.twice, self.shift = nn.Linear(2, 2), Doubling(), torch.ones(2)
+
+        def forward(self, x: Any) -> Any:
+            return torch.relu(self.lin(x) + self.lin.weight.sum()) + self.shift + self.twice(x)
+
+    net = Net()
+    graph = Own().trace(net)
+    rows = [f"{n.op} {n.name} {n.args}" for n in graph.nodes]
+    assert rows == [
+        "placeholder x ()",
+        "call_module lin (x,)",
+        "get_attr lin_weight ()",
+        "call_method sum_1 (lin_weight,)",
+        "call_function add (lin, sum_1)",
+        "call_function relu (add,)",
+        "get_attr shift ()",
+        "call_function add_1 (relu, shift)",
+        "call_function mul (x, 2)",
+        "call_function add_2 (add_1, mul)",
+        "output output (add_2,)",
+    ]
+    assert seen == ["Linear", "Doubling"]
+    assert Doubling.__call__ is st._orig_module_call
+    assert nn.Module.__call__ is st._orig_module_call
+    assert nn.Module.__getattr__ is st._orig_module_getattr
+    module, x = torch.fx.GraphModule(net, graph), torch.tensor([[1.0, -2.0]])
+    assert torch.equal(module(x), net(x))
+    file = io.BytesIO()
+    torch.save(module, file)  # though the tracer's class is found nowhere
+    file.seek(0)
+    assert torch.equal(torch.load(file, weights_only=False)(x), net(x))
