@@ -467,7 +467,8 @@ def test_a_tracer_with_a_trace_of_its_own(torch: Any) -> None:
         "output output (add_2,)",
     ]
     assert seen == ["Linear", "Doubling"]
-    assert Doubling.__call__ is st._orig_module_call
+    if torch is ct:  # torch leaves the class what it had from Module meanwhile
+        assert "__call__" not in vars(Doubling)
     assert nn.Module.__call__ is st._orig_module_call
     assert nn.Module.__getattr__ is st._orig_module_getattr
     module, x = torch.fx.GraphModule(net, graph), torch.tensor([[1.0, -2.0]])
