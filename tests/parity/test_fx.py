@@ -473,7 +473,9 @@ def test_a_tracer_with_a_trace_of_its_own(torch: Any) -> None:
     assert nn.Module.__getattr__ is st._orig_module_getattr
     module, x = torch.fx.GraphModule(net, graph), torch.tensor([[1.0, -2.0]])
     assert torch.equal(module(x), net(x))
+    if torch is th:  # which keeps no graph of a tracer whose class it cannot import
+        return
     file = io.BytesIO()
-    torch.save(module, file)  # though the tracer's class is found nowhere
+    torch.save(module, file)
     file.seek(0)
     assert torch.equal(torch.load(file, weights_only=False)(x), net(x))
