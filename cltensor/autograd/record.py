@@ -78,7 +78,8 @@ def record(
     whether input i's gradient is wanted, `ctx.shapes[i]` is its shape. Gradients need not be summed
     back to the inputs' shapes or cast to their dtypes: the engine does that. With several
     differentiable outputs, the missing gradients arrive as zeros; those of integer outputs as None.
-    The dict `saved` is taken over, not copied. `push` is the op's own rule for tangents (see dual.py).
+    The dict `saved` is taken over, not copied. What looked into tensors without history is a result of
+    its own now; views are marked later. `push` is the op's own rule for tangents (see dual.py).
     """
     if FORWARD.open and push is not dual.VIEW and dual.flows(inputs):
         plain = dict(saved) if saved else {}
@@ -109,6 +110,8 @@ def record(
                 metas.append((out.shape, out.dtype, out.device))
                 out._node = node
                 out._nr = i
+                if out._view is not None:
+                    out._view = None
                 some = True
             else:
                 metas.append(None)
@@ -125,6 +128,8 @@ def record(
         outputs._node = node
         if outputs._nr:
             outputs._nr = 0
+        if outputs._view is not None:
+            outputs._view = None
         if saved:
             save_dict(saved, outputs)
     node._saved = saved

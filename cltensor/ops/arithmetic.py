@@ -56,7 +56,8 @@ def _operands(name: str, input: Any, other: Any, alpha: Any) -> tuple:
         other.__class__ is not tensor and other.__class__ not in NUMBERS
     ):
         input, other = normal(name, BINARY, (input, other))
-    if alpha.__class__ is not int and (alpha.__class__ is not float or input.dtype.category < 2):
+    first = other if input.__class__ in NUMBERS else input
+    if alpha.__class__ is not int and (alpha.__class__ is not float or first.dtype.category < 2):
         alpha = number(name, "alpha", alpha)
         dt = core.result_type((input, other))
         if isinstance(alpha, bool) and dt.category != 0:

@@ -36,6 +36,8 @@ x @ y.t()
 x % 2
 x // 2
 x.add(y, alpha=2)
+torch.add(0.5, y, alpha=1.5)
+torch.sub(1, y, alpha=0.5)
 x.sub(y)
 x.rsub(y) if hasattr(x, 'rsub') else torch.rsub(x, y)
 x.mul(s)

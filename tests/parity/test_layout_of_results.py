@@ -129,6 +129,15 @@ def test_gradients_lie_in_memory_as_torchs_do(line: str, order: str) -> None:
     assert_same_outcome(found, expected)
 
 
+@pytest.mark.parametrize("line", [*lines(IMAGES), "torch.cdist(x, x)"])
+def test_results_with_a_gradient_may_be_written_to(line: str) -> None:
+    written = "(lambda out: out.mul_(2) if out.requires_grad else out)"
+    images = f"{ORDERS['images']}.detach().requires_grad_()"
+    program = f"(lambda z, F: (lambda x: {written}({line}))(z))({images}, torch.nn.functional)"
+    found, expected = evaluate(program, {"x": data(2, 4, 4, 6)})
+    assert_same_outcome(found, expected)
+
+
 def _agree(line: str, order: str) -> None:
     both = f"(lambda out: (out, out.stride()))({line})"
     z = "x.detach().requires_grad_()"

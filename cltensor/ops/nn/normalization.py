@@ -44,9 +44,11 @@ def _seen(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """What a kernel reads of a tensor, in a shape: where it lies row by row, a view is only another description."""
     if x.shape == shape:
         return x
+    steps = None
     if not x._contig:
-        return x.detach().reshape(shape)
-    return core.make(x._storage, Size(shape), x.dtype, x.device, None, x._offset)
+        x = x.detach().reshape(shape)
+        steps = x._strides
+    return core.make(x._storage, Size(shape), x.dtype, x.device, steps, x._offset)
 
 
 def _check_float(name: str, x: Tensor) -> None:
