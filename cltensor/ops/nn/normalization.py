@@ -44,10 +44,8 @@ def _seen(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """What a kernel reads of a tensor, in a shape: where it lies row by row, a view is only another description."""
     if x.shape == shape:
         return x
-    steps = None
-    if not x._contig:
-        x = x.detach().reshape(shape)
-        steps = x._strides
+    x = x if x._contig else x.detach().reshape(shape)
+    steps = None if x._contig else x._strides
     return core.make(x._storage, Size(shape), x.dtype, x.device, steps, x._offset)
 
 
