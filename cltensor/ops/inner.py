@@ -447,7 +447,6 @@ def _chunk_cat(
     if not len(tensors):
         raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
     dim = one_dim("_chunk_cat", dim, tensors[0].ndim)
-    rows = []
     for t in tensors:
         if not t.numel():
             raise RuntimeError("_chunk_cat expects non-empty tensor")
@@ -457,10 +456,12 @@ def _chunk_cat(
             raise RuntimeError(
                 "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors"
             )
-        ends = -t.shape[dim] % num_chunks
-        whole = FUNCTIONS["constant_pad_nd"](t, [*[0, 0] * (t.ndim - dim - 1), 0, ends])
-        rows.append(whole.reshape(*t.shape[:dim], num_chunks, -1))
+    rows = []
     with unrecorded():
+        for t in tensors:
+            ends = [*[0, 0] * (t.ndim - dim - 1), 0, -t.shape[dim] % num_chunks]
+            whole = FUNCTIONS["constant_pad_nd"](t, ends)
+            rows.append(whole.reshape(*t.shape[:dim], num_chunks, -1))
         value = FUNCTIONS["cat"](rows, dim + 1)
     if graph.needs_grad(*tensors):
         graph.record("NotImplemented", tuple(tensors), value, _refuse)
