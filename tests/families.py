@@ -1,13 +1,14 @@
 """A small computation for every template family: what Oclgrind, GPUs' schedules and records of GPUs are tried with.
 
-Sizes are tiny, odd and just past a vector or a tile. A family may change integers of modules, named in capitals, to have small work go the way
-of large work: who runs several in a process puts them back. `TEMPLATES` says which families reach a template.
+Sizes are tiny, odd and just past a vector or a tile. A family may change constants of modules, named in capitals, to have small work go the way
+of large work: who runs several in a process does so within `as_it_was`. `TEMPLATES` says which families reach a template.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -105,6 +106,25 @@ TEMPLATES = {
     "eigh and svd divided": "factor/deflate factor/merge factor/secular factor/secular_weights factor/secular_vectors factor/wide",
     "multi-tensor step": "multi_tensor",
 }
+
+
+@contextmanager
+def as_it_was() -> Iterator[None]:
+    """Put back whatever families change."""
+    from cltensor.codegen.order import mask
+
+    is_small = mask.is_small
+    kept = [
+        (module, {name: value for name, value in vars(module).items() if name.isupper()})
+        for where, module in [*sys.modules.items()]
+        if where.startswith("cltensor.")
+    ]
+    try:
+        yield
+    finally:
+        mask.is_small = is_small
+        for module, values in kept:
+            vars(module).update(values)
 
 
 def families(torch: Any) -> dict[str, Callable[[], Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,22 +29,17 @@ def rendered(request: pytest.FixtureRequest) -> Any:
     import families
 
     import cltensor
-    from cltensor.codegen.order import mask
     from cltensor.codegen.products import gemm_mma
     from cltensor.ops import dense
 
-    with pytest.MonkeyPatch.context() as patch, paper(RECORDS[request.param]) as backend:
-        # Families change sizes in modules, and this, for a process of their own: here all of it is put back.
-        patch.setattr(mask, "is_small", mask.is_small)
-        for name, module in list(sys.modules.items()):
-            if name.startswith("cltensor."):
-                for size, value in list(vars(module).items()):
-                    if size.isupper() and type(value) in (int, float, tuple):
-                        patch.setattr(module, size, value)
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        families.as_it_was(),
+        paper(RECORDS[request.param]) as backend,
+    ):
         dense.WAITS = 0
-        patch.setitem(
-            gemm_mma._found, backend, False
-        )  # what asks for units no other target compiles
+        # What asks for units no other target compiles.
+        patch.setitem(gemm_mma._found, backend, False)
         failed = compute(families.families(cltensor))
     # What is sparse has as many places as the device counts, and values are not there.
     assert [name for name in failed if not name.startswith("sparse")] == []
@@ -158,6 +152,22 @@ def test_short_rows_share_a_group(shape: tuple[int, int], kernel: str) -> None:
     assert any(
         text.name.startswith("softmax") and f"gpu_{kernel}" in text.name for text in backend.texts
     )
+
+
+def test_what_families_change_is_put_back() -> None:
+    import families
+
+    import cltensor
+    from cltensor.codegen.order import mask
+    from cltensor.codegen.products import product
+
+    with families.as_it_was(), paper(RECORDS["H200"]):
+        made = families.families(cltensor)
+        assert not compute({name: made[name] for name in ("gemm wide", "mask counted ahead")})
+        assert product.WIDE_GROUPS == 0
+        assert mask.is_small.__module__ != mask.__name__
+    assert product.WIDE_GROUPS > 0
+    assert mask.is_small.__module__ == mask.__name__
 
 
 def test_records_are_of_gpus() -> None:

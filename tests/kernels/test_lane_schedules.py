@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sys
 from collections.abc import Iterator
 from typing import Any
 from unittest.mock import MagicMock
@@ -32,14 +31,8 @@ NAMES = list(families.families(MagicMock()))  # who collects tests makes no tens
 @pytest.fixture
 def as_it_was() -> Iterator[None]:
     """Put back what families set to have small work go the way of large work, and forget what was worked out under it."""
-    kept = [
-        (module, {n: v for n, v in vars(module).items() if n.isupper() and isinstance(v, int)})
-        for name, module in [*sys.modules.items()]
-        if name.startswith("cltensor.")
-    ]
-    yield
-    for module, values in kept:
-        vars(module).update(values)
+    with families.as_it_was():
+        yield
     replay.forget()
 
 
