@@ -293,6 +293,9 @@ def is_nonzero(input: Tensor) -> _builtins.bool:
 
 def numel(input: Tensor) -> _builtins.int:
     """Return the number of elements."""
+    from .ops.operands import check_tensor
+
+    check_tensor("numel", "input", 1, input)
     return input.numel()
 
 
@@ -343,8 +346,9 @@ def set_num_threads(n: _builtins.int) -> None:
     from .ops.replay import forget
     from .runtime import get_backend, loader, survives_fork
 
-    if not isinstance(n, _builtins.int) or n.__class__ is _builtins.bool:
+    if n.__class__ is _builtins.bool or not hasattr(n, "__index__"):
         raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
+    n = n.__index__()
     if n <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")
     if n >> 63:

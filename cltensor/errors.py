@@ -17,6 +17,20 @@ class BuildError(RuntimeError):
     """Raised when a driver rejects a kernel; the message holds the numbered source and the log."""
 
 
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that a class statement made
+
+
+def class_name(value: object) -> str:
+    """Return the name of a value's class as torch's TypeErrors print it: "list", "numpy.ndarray", "collections.OrderedDict".
+
+    C code knows classes of extensions by their full names, those made in Python and builtins by their own.
+    """
+    kind = type(value)
+    if kind.__flags__ & _HEAP_TYPE or kind.__module__ == "builtins":
+        return kind.__name__
+    return f"{kind.__module__}.{kind.__name__}"
+
+
 def debug_line(level: int, text: str, *args: object) -> None:
     """Print `text % args` to stderr when CLTENSOR_DEBUG is `level` or more."""
     if CONFIG.debug >= level:

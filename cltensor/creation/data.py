@@ -13,6 +13,7 @@ from ..dtypes import dtype as DType
 from ..errors import warn_once
 from ..ops import convert, core
 from ..ops.convert import place
+from ..ops.dims import check_flag
 from ..runtime import device, get_backend
 from ..size import Size
 from ..storage import Storage
@@ -49,6 +50,8 @@ def tensor(
 ) -> Tensor:
     """Copy numbers, nested sequences, arrays or tensors into a new tensor; the dtype is inferred unless given."""
     dt = dtypes.asked(dtype, "tensor")
+    if requires_grad.__class__ is not bool and requires_grad is not None:
+        check_flag("tensor", "requires_grad", requires_grad)
     if isinstance(data, Tensor):
         dev = data.device if device is None else device
         return finish(copied(data, dt or data.dtype, dev, "torch.tensor"), requires_grad)

@@ -11,7 +11,9 @@ from .. import dtypes, layouts
 from ..memory_format import strided
 from ..ops import core, writes
 from ..ops.convert import place
+from ..ops.dims import check_flag
 from ..ops.elsewhere import elsewhere
+from ..ops.operands import check_tensor
 from ..ops.shape import sizes
 from ..size import Size
 from ..tensor import Tensor
@@ -76,10 +78,9 @@ def _publish(call: Any, make: Maker, *, out: bool = False) -> Maker:
     return call
 
 
-def _prototype(args: tuple, named: dict[str, Any]) -> Tensor:
-    like = args[0] if args else named.get("input")
-    if not isinstance(like, Tensor):
-        raise TypeError(f"argument 'input' (position 1) must be Tensor, not {type(like).__name__}")
+def _prototype(function: str, args: tuple, named: dict[str, Any]) -> Tensor:
+    like: Any = args[0] if args else named.get("input")
+    check_tensor(function, "input", 1, like)
     return like
 
 
@@ -98,7 +99,7 @@ def _with_keywords(make: Maker, *, prototype: bool = False, into: bool = False) 
         dt = None if dtype is None else dtypes.asked(dtype, name)
         dev, out = None if device is None else place(device), None
         if prototype:
-            like = _prototype(args, named)
+            like = _prototype(name, args, named)
             dt, dev = dt or like.dtype, dev or like.device
         elif named and (given := named.get("out")) is not None:
             dt = writes.dtype_into(given, dt, layout, dev)
@@ -107,6 +108,8 @@ def _with_keywords(make: Maker, *, prototype: bool = False, into: bool = False) 
         if layout is not None and layout is not strided:
             others = {"dtype": dt, "layout": layout, "device": dev, "requires_grad": requires_grad}
             return elsewhere(f"{name} laid out", args, {**named, **others})
+        if requires_grad.__class__ is not bool and requires_grad is not None:
+            check_flag(name, "requires_grad", requires_grad)
         made = make(*args, dt=dt, dev=dev or place(None), **named)
         if out is not None:
             made = finish(made, False, out, name)

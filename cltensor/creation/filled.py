@@ -10,6 +10,7 @@ from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype as DType
 from ..lazy import Expr, Scalar
 from ..ops import core, formats
+from ..ops.dims import whole
 from ..ops.memory import Uninitialised
 from ..ops.values import check_value, number
 from ..runtime import device, get_backend
@@ -137,7 +138,8 @@ _EYE = PointOp("eye", "where(x / y == x % y, 1, 0)")
 @factory_into
 def eye(n: int, m: int | None = None, *, dt: DType | None, dev: device) -> Tensor:
     """Make a matrix with ones on the diagonal."""
-    m = n if m is None else m
+    n = whole("eye", "n", n, 1)
+    m = n if m is None else whole("eye", "m", m, 2)
     if n < 0:
         raise RuntimeError(f"n must be greater or equal to 0, got {n}")
     if m < 0:

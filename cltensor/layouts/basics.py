@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import prod
+from typing import Any
 
+from ..errors import class_name
 from ..symbols import remembered
 
 Shape = tuple[int, ...]
@@ -75,10 +77,10 @@ def storage_bytes(shape: Shape, strides: Shape | None, offset: int, itemsize: in
 def wrap_dim(dim: int, ndim: int) -> int:
     """Return `dim` counted from the front.
 
-    IndexError when it is out of range, TypeError for a bool. A 0-dim tensor takes -1 and 0.
+    IndexError when it is out of range, TypeError for what is no integer. A 0-dim tensor takes -1 and 0.
     """
-    if dim.__class__ is bool:
-        raise TypeError("argument 'dim' must be int, not bool")
+    if dim.__class__ is not int and (dim.__class__ is bool or not hasattr(dim, "__index__")):
+        raise TypeError(f"argument 'dim' must be int, not {class_name(dim)}")
     if 0 <= dim < ndim:
         return dim
     if -ndim <= dim < 0:
@@ -91,8 +93,8 @@ def wrap_dim(dim: int, ndim: int) -> int:
     )
 
 
-def wrap_dims(dims: int | Iterable[int] | None, ndim: int) -> Shape:
-    """Return `dims` counted from the front, in the given order.
+def wrap_dims(dims: Any, ndim: int) -> Shape:
+    """Return `dims`, an int or several, counted from the front, in the given order.
 
     None means all. Repeats, and tensors of more than 64 dims, are a RuntimeError.
     """
@@ -100,7 +102,7 @@ def wrap_dims(dims: int | Iterable[int] | None, ndim: int) -> Shape:
         raise RuntimeError("only tensors with up to 64 dims are supported")
     if dims is None:
         return tuple(range(ndim))
-    if isinstance(dims, int):
+    if hasattr(dims, "__index__"):
         return (wrap_dim(dims, ndim),) if ndim or wrap_dim(dims, ndim) else ()
     wrapped: list[int] = []
     for dim in dims:

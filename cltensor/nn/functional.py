@@ -80,6 +80,7 @@ from ..ops.nn.pixel import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from ..ops.nn.pixel import channel_shuffle as native_channel_shuffle
 from ..ops.nn.softmax import log_softmax as _log_softmax
 from ..ops.nn.softmax import softmax as _softmax
+from ..ops.operands import check_tensor
 from ..ops.random.gumbel import gumbel_softmax
 from ..ops.ranking import (
     cosine_embedding_loss,
@@ -110,9 +111,8 @@ def _choose(row: Any, inplace: bool, input: Tensor, *numbers: Any) -> Tensor:
     try:
         op = row.ops[input.dtype.category]
     except AttributeError:
-        raise TypeError(
-            f"{row.name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        ) from None
+        check_tensor(row.name, "input", 1, input)
+        raise
     if op is None and row.promote is not FLOAT:
         raise refusal(row.name, input.dtype)
     xs = [number(row.name, row.args[i], v, i + 1) for i, v in enumerate(numbers, 1)]

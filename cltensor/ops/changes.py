@@ -15,6 +15,7 @@ from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.mode import unrecorded
 from ..codegen.operand import Operand
+from ..errors import class_name
 from ..lazy import Expr, Scalar
 from . import core, formats, parts, writes
 from .core import Tensor, is_tensor
@@ -125,7 +126,7 @@ def need_tensor(function: str, **named: Any) -> None:
     for name, value in named.items():
         if not is_tensor(value):
             raise TypeError(
-                f"{function}(): argument '{name}' must be Tensor, not {type(value).__name__}"
+                f"{function}(): argument '{name}' must be Tensor, not {class_name(value)}"
             )
 
 

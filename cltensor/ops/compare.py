@@ -11,6 +11,7 @@ from .. import dtypes
 from . import core, writes
 from .composite import SMALL, at_once
 from .core import NUMBERS, Tensor, is_tensor
+from .operands import check_tensor
 from .row import BOOL, FUNCTIONS, METHODS, Row, normal, public, refuse_numbers, titled
 from .values import real
 
@@ -328,10 +329,7 @@ def allclose(
 @public()
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and elements."""
-    if not is_tensor(other):
-        raise TypeError(
-            f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}"
-        )
+    check_tensor("equal", "other", 2, other)
     core.common_device((input, other))
     if input.shape != other.shape:
         return False

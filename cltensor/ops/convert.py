@@ -21,6 +21,7 @@ from ..storage import Storage
 from . import core, formats, writes
 from .core import NUMBERS, Tensor, is_tensor
 from .destination import destination
+from .operands import check_tensor
 from .row import FUNCTIONS, METHODS, public, titled
 from .values import check_value
 
@@ -161,6 +162,7 @@ for _name, _dt in {
 @public(function=False)
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """Convert to the other tensor's dtype and device."""
+    check_tensor("type_as", "other", 1, other)
     return to(self, other)
 
 
@@ -193,9 +195,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Overwrite with `src`, a tensor or a number, broadcast and converted."""
     if not is_tensor(src):
         if src.__class__ not in core.NUMBERS:
-            raise TypeError(
-                f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
-            )
+            check_tensor("copy_", "other", 1, src)
         src = core.Registry.tensor._scalar(src)
     views.check_inplace(self, src)
     moved = src if src.device == self.device else to_device(src, self.device)

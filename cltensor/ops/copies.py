@@ -13,7 +13,8 @@ from ..autograd.mode import FORWARD, unrecorded
 from ..autograd.node import op_class
 from ..memory_format import contiguous_format
 from . import complex_numbers, convert, parts, shape, writes
-from .core import Tensor, is_tensor
+from .core import Tensor
+from .operands import check_tensor
 from .row import FUNCTIONS, METHODS
 
 
@@ -26,10 +27,7 @@ def _copying(name: str, view: Callable, node_name: str = "") -> Callable:
     """Export `name`: what `view` returns, copied; its grad node is called as the view's, with `_copy`."""
 
     def function(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        if not is_tensor(input):
-            raise TypeError(
-                f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-            )
+        check_tensor(name, "input", 1, input)
         seen = view(input, *args, **kwargs)
         if not isinstance(seen, tuple | list):
             value = _clone(seen)

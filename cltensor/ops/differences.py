@@ -70,7 +70,7 @@ def gradient(
     if dim is None:
         dims = tuple(range(input.ndim))
     else:
-        dims = layouts.wrap_dims((dim,) if isinstance(dim, int) else tuple(dim), input.ndim)
+        dims = layouts.wrap_dims((dim,) if hasattr(dim, "__index__") else tuple(dim), input.ndim)
     given = spacing if isinstance(spacing, list | tuple) else None
     if given is not None and len(given) != len(dims):
         if dim is None:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import layouts
+from ..errors import class_name
 from . import core
 from .core import Tensor
+from .operands import check_tensor
 
 NO_DIM = "{}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
 
@@ -15,14 +17,17 @@ NO_DIM = "{}(): Expected reduction dim to be specified for input.numel() == 0. S
 def refuse(input: Any, name: str) -> None:
     """Raise torch's TypeError for an operand that is no tensor."""
     if not isinstance(input, core.Registry.tensor):
-        raise TypeError(
-            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        )
+        check_tensor(name, "input", 1, input)
+
+
+def names_none(dim: Any) -> bool:
+    """Whether a `dim=` argument names no dim: None, or an empty tuple or list. Never compared with `==`, which NumPy's ints answer with an array."""
+    return dim is None or (dim.__class__ is not int and isinstance(dim, tuple | list) and not dim)
 
 
 def dims_of(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
     """Wrap a `dim=` argument; None and an empty one mean every dim."""
-    if dim is None or dim == () or dim == []:
+    if dim is None:
         return tuple(range(ndim))
     one = dim[0] if dim.__class__ is tuple and len(dim) == 1 else dim
     if one.__class__ is int and 0 <= one < ndim <= 64:  # most calls
@@ -34,6 +39,8 @@ def dims_of(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
             )
         dim = dim.__index__()
     if isinstance(dim, tuple | list):
+        if not dim:
+            return tuple(range(ndim))
         for position, d in enumerate(dim):
             if d.__class__ is bool or not hasattr(d, "__index__"):
                 raise TypeError(
@@ -43,10 +50,19 @@ def dims_of(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
     return layouts.wrap_dims(dim, ndim)
 
 
-def whole(name: str, argument: str, value: Any) -> int:
+def check_flag(name: str, argument: str, value: Any) -> None:
+    """Raise torch's TypeError for what is no bool: in `x.sum(0, 1)` the 1 is no second dim, but `keepdim`."""
+    if value.__class__ is not bool:
+        raise TypeError(f"{name}(): argument '{argument}' must be bool, not {class_name(value)}")
+
+
+def whole(name: str, argument: str, value: Any, position: int = 0) -> int:
     """Take an argument that has to be one int; a bool is none."""
     if value.__class__ is bool or not hasattr(value, "__index__"):
-        raise TypeError(f"{name}(): argument '{argument}' must be int, not {type(value).__name__}")
+        place = f" (position {position})" if position else ""
+        raise TypeError(
+            f"{name}(): argument '{argument}'{place} must be int, not {class_name(value)}"
+        )
     return value.__index__()
 
 

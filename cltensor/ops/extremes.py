@@ -9,7 +9,17 @@ from ..autograd import record as graph
 from ..codegen.reduce import row_kinds
 from . import core, return_types, writes
 from .core import Tensor
-from .dims import NO_DIM, dims_of, no_complex, nonempty, one_dim, one_or_all, refuse
+from .dims import (
+    NO_DIM,
+    check_flag,
+    dims_of,
+    names_none,
+    no_complex,
+    nonempty,
+    one_dim,
+    one_or_all,
+    refuse,
+)
 from .nn import rowwise
 from .numpy_names import numpy_names
 from .reduce import sum
@@ -89,6 +99,8 @@ def _extreme(
         )
     if input.dtype.is_complex:
         raise RuntimeError(f"{name}(): does not support complex input")
+    if keepdim.__class__ is not bool:
+        check_flag(name, "keepdim", keepdim)
     at = one_dim(name, dim, input.ndim)
     dims = (at,) if input.ndim else ()
     nonempty(f"{name}()", input, dims)
@@ -137,11 +149,13 @@ min = _max_or_min("min", "Smallest")
 
 def _amax(name: str, input: Tensor, dim: Dims, keepdim: bool, out: Tensor | None) -> Tensor:
     refuse(input, name)
+    if keepdim.__class__ is not bool:
+        check_flag(name, "keepdim", keepdim)
     kind = name[1:]
     no_complex(input, f"{kind}_values_cpu")
     dims = dims_of(name, dim, input.ndim)
     if not input.numel():
-        if len(dims) == input.ndim and (dim is None or dim == ()):
+        if len(dims) == input.ndim and names_none(dim):
             raise RuntimeError(NO_DIM.format(name))
         nonempty(f"{name}()", input, dims, dim if len(dims) == 1 else None)
     (value,) = run(
@@ -234,6 +248,8 @@ def _arg(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Tensor |
         raise RuntimeError(
             f"{name}(): does not support {'complex' if input.dtype.is_complex else 'bool'} input"
         )
+    if keepdim.__class__ is not bool:
+        check_flag(name, "keepdim", keepdim)
     dims = one_or_all(name, dim, input.ndim)
     if dim is None and not input.numel():
         raise IndexError(

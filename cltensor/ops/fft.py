@@ -26,6 +26,7 @@ from .core import Tensor, is_tensor
 from .dims import whole
 from .join import cat
 from .nn.padding import constant_pad
+from .operands import check_tensor
 from .parts import slice_dim
 from .reducing import positions
 from .replay import Replayed
@@ -223,10 +224,7 @@ def _c2r_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def _tensor(name: str, x: Any) -> Tensor:
-    if not is_tensor(x):
-        raise TypeError(
-            f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}"
-        )
+    check_tensor(f"fft_{name}", "input", 1, x)
     return x
 
 
@@ -283,8 +281,8 @@ class Shape(NamedTuple):
 
 
 def _numbers(name: str, argument: str, values: Any) -> Dims:
-    if isinstance(values, int) and not isinstance(values, bool):
-        return (values,)
+    if hasattr(values, "__index__") and not isinstance(values, bool):
+        return (values.__index__(),)
     if not isinstance(values, tuple | list) and not hasattr(values, "__iter__"):
         raise TypeError(
             f"fft_{name}(): argument '{argument}' must be tuple of ints, not {type(values).__name__}"

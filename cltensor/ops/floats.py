@@ -14,6 +14,7 @@ from .core import Tensor
 from .refusals import refusal
 from .row import FLOAT, FUNCTIONS, METHODS, Row, public
 from .selection import where
+from .values import real
 
 copysign = Row(
     "copysign", {"f": "copysign(x, y)"}, promote=FLOAT, args=("input", "other"), reference=np.copysign, numbers="y", number_nodes={"y": "CopysignBackward1"},
@@ -108,9 +109,10 @@ def nan_to_num(
     out: Tensor | None = None,
 ) -> Tensor:
     """Replace NaN and infinities by numbers (zero and the dtype's extremes by default)."""
-    for name, v in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
-        if isinstance(v, str):
-            raise TypeError(f"nan_to_num(): argument '{name}' must be float, not str")
+    nan, posinf, neginf = [
+        None if v is None else real("nan_to_num", name, v)
+        for name, v in (("nan", nan), ("posinf", posinf), ("neginf", neginf))
+    ]
     if input.dtype.category < 2:
         value = input.clone()
     elif input.dtype.category == 3:

@@ -30,6 +30,7 @@ from .collect import collected
 from .core import NUMBERS, Tensor, is_tensor
 from .kinds import Sizes
 from .mask import masked_scatter, nonzero
+from .operands import check_tensor
 from .replay import Replayed
 from .selection import masked_fill_, masked_fill_row, warn_expanded, where
 from .subscripts import (
@@ -554,10 +555,7 @@ def _index_put(
             raise TypeError(
                 f"expected Tensor as element {place} in argument 0, but got {type(i).__name__}"
             )
-    if not is_tensor(values):
-        raise TypeError(
-            f"{name}(): argument 'values' (position 2) must be Tensor, not {type(values).__name__}"
-        )
+    check_tensor(name, "values", 2, values)
     if not indices:
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape {list(input.shape)}"

@@ -14,6 +14,7 @@ from ..size import Size
 from ..storage import Storage
 from . import formats
 from .core import Tensor, is_tensor, make
+from .operands import check_tensor
 from .row import public, raising
 from .shape import sizes
 
@@ -88,10 +89,7 @@ def _hold(
 @public(function=False)
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """Change the shape to the other tensor's, and with `torch.preserve_format` the format."""
-    if not is_tensor(the_template):
-        raise TypeError(
-            f"resize_as_(): argument 'the_template' (position 1) must be Tensor, not {type(the_template).__name__}"
-        )
+    check_tensor("resize_as_", "the_template", 1, the_template)
     if memory_format is preserve_format:
         memory_format = formats.suggested(the_template)
     return resize_(self, tuple(the_template.shape), memory_format=memory_format)

@@ -9,7 +9,7 @@ from typing import Any
 from ..autograd import record as graph
 from . import writes
 from .core import Tensor
-from .dims import dims_of, refuse
+from .dims import check_flag, dims_of, refuse
 from .numpy_names import numpy_names
 from .reduce import mean
 from .reducing import Dims, accumulator, count, run, spread
@@ -88,6 +88,8 @@ def _overload(
             keepdim = rest.pop(0)
     if rest or (unbiased is not None and correction is not None):
         raise TypeError(f"{name}() received an invalid combination of arguments")
+    if keepdim.__class__ is not bool:
+        check_flag(name, "keepdim", keepdim)
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
     return dim, keepdim, correction

@@ -145,7 +145,7 @@ def norm(
     if isinstance(p, str) and (p != "fro" or (isinstance(dim, (tuple, list)) and len(dim) > 2)):
         from .linalg.matrix_norms import matrix_norm
 
-        dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+        dims = range(input.ndim) if dim is None else (dim,) if hasattr(dim, "__index__") else dim
         return matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
     if p is None or p == "fro":
         p = 2

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import dtypes
 from ..dtypes import dtype
+from ..errors import class_name
 from ..runtime import device
 from . import core
 from .core import Tensor
@@ -19,7 +20,7 @@ def check_tensor(function: str, name: str, position: int, x: Any) -> None:
     """Raise torch's TypeError for an operand that is not a tensor."""
     if not isinstance(x, core.Registry.tensor):
         raise TypeError(
-            f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}"
+            f"{function}(): argument '{name}' (position {position}) must be Tensor, not {class_name(x)}"
         )
 
 

@@ -11,6 +11,7 @@ from ..autograd import record as graph
 from ..autograd.mode import FORWARD, unrecorded
 from . import core
 from .core import Tensor, is_tensor
+from .dims import whole
 from .row import FUNCTIONS, METHODS, public, titled
 from .shape import inplace_view, sizes, view_of
 
@@ -272,6 +273,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     shape = tuple(input.shape)
     if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    chunks = whole("chunk", "chunks", chunks)
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     dim = layouts.wrap_dim(dim, len(shape))
@@ -294,11 +296,10 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     if is_tensor(indices_or_sections):
         indices_or_sections = _whole_indices(indices_or_sections).tolist()
     dim = layouts.wrap_dim(dim, input.ndim)
-    how = (
-        indices_or_sections if isinstance(indices_or_sections, int) else tuple(indices_or_sections)
-    )
+    how = indices_or_sections
+    cut = how.__index__() if hasattr(how, "__index__") else tuple(how)
     return tuple(
-        slice_dim(input, dim, a, b) for a, b in layouts.tensor_split_bounds(input.shape[dim], how)
+        slice_dim(input, dim, a, b) for a, b in layouts.tensor_split_bounds(input.shape[dim], cut)
     )
 
 

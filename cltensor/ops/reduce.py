@@ -11,7 +11,7 @@ from ..codegen.reduce import row_kinds
 from ..dtypes import asked, dtype
 from . import writes
 from .core import Tensor
-from .dims import NO_DIM, dims_of, nonempty, one_or_all, refuse
+from .dims import NO_DIM, check_flag, dims_of, names_none, nonempty, one_or_all, refuse
 from .nn import rowwise
 from .numpy_names import numpy_names
 from .reducing import (
@@ -53,6 +53,8 @@ def sum(
 ) -> Tensor:
     """Add up the elements over `dim` (all by default); integers and bool add up to int64, as bool by "or"."""
     refuse(input, "sum")
+    if keepdim.__class__ is not bool:
+        check_flag("sum", "keepdim", keepdim)
     dims = dims_of("sum", dim, len(input.shape))
     dt = result_dtype("sum", dtype, out, summed(input))
     kind, compute = ("max", dt) if dt is dtypes.bool else ("sum", accumulator(dt))
@@ -87,6 +89,8 @@ def mean(
 ) -> Tensor:
     """Average over `dim` (all by default). RuntimeError for integers without `dtype=`."""
     refuse(input, "mean")
+    if keepdim.__class__ is not bool:
+        check_flag("mean", "keepdim", keepdim)
     dt = asked(dtype, "mean") or input.dtype
     if dt.category < 2:
         raise RuntimeError(
@@ -204,7 +208,7 @@ def hash_tensor(
         )
     dims = dims_of("hash_tensor", dim, input.ndim)
     if not input.numel():
-        if dim is None or dim == () or dim == []:
+        if names_none(dim):
             raise RuntimeError(NO_DIM.format("hash_tensor").replace("()", "", 1))
         nonempty("hash_tensor", input, dims, dim)
     words = input.detach()
@@ -258,6 +262,8 @@ def prod(
 ) -> Tensor:
     """Multiply the elements over one `dim` (all by default); integers and bool give int64, as bool "and"."""
     refuse(input, "prod")
+    if keepdim.__class__ is not bool:
+        check_flag("prod", "keepdim", keepdim)
     dims = one_or_all("prod", dim, input.ndim)
     dt = result_dtype("prod", dtype, out, summed(input))
     kind, compute = ("min", dt) if dt is dtypes.bool else ("prod", accumulator(dt))
@@ -279,12 +285,14 @@ def _truth(name: str, kind: str, doc: str) -> Any:
         input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None
     ) -> Tensor:
         refuse(input, name)
+        if keepdim.__class__ is not bool:
+            check_flag(name, "keepdim", keepdim)
         if out is not None and out.dtype not in (dtypes.bool, dtypes.uint8):
             raise RuntimeError(
                 f"{name} only supports bool tensor for result, got: {out.dtype.scalar_name}"
             )
         dt = dtypes.uint8 if input.dtype is dtypes.uint8 else dtypes.bool
-        dims = () if dim == () or dim == [] else dims_of(name, dim, input.ndim)
+        dims = () if dim is not None and names_none(dim) else dims_of(name, dim, input.ndim)
         (value,) = run(kind, input, dims, dtypes.bool, (("value", dt),), keepdim=keepdim)
         return writes.deliver(value, out, name, ())
 

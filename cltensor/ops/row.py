@@ -18,6 +18,7 @@ from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.node import WrappingNode, op_class, read_saved
 from ..codegen.pointwise import PointOp
+from ..errors import class_name
 from . import core, writes
 from .core import NUMBERS, Tensor
 from .elsewhere import Strideless, elsewhere, foreign
@@ -492,7 +493,7 @@ def _no_tensor(function: str, name: str, position: int, value: Any) -> TypeError
     # In-place forms are methods: self has no position.
     counted = position if function.endswith("_") else position + 1
     return TypeError(
-        f"{function}(): argument '{name}' (position {counted}) must be Tensor, not {type(value).__name__}"
+        f"{function}(): argument '{name}' (position {counted}) must be Tensor, not {class_name(value)}"
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd import views
 from ..autograd.node import op_class
-from ..errors import warn_once
+from ..errors import class_name, warn_once
 from ..memory_format import contiguous_format
 from ..size import sized
 from . import core
@@ -146,8 +146,8 @@ def ravel(input: Tensor) -> Tensor:
 @public()
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """Split one dimension into several; one size may be -1."""
-    if not isinstance(dim, int):
-        kind = type(dim).__name__
+    if not hasattr(dim, "__index__"):
+        kind = class_name(dim)
         raise TypeError(f"unflatten(): argument 'dim' (position 1) must be int, not {kind}")
     if not isinstance(sizes, (tuple, list)):
         kind = type(sizes).__name__

@@ -16,9 +16,11 @@ from . import core, norms, writes
 from .arithmetic import div_number, mul_number
 from .composite import at_once
 from .core import Tensor, is_tensor
+from .dims import whole
 from .replay import Replayed
 from .row import FUNCTIONS, invalid_combination, public, titled, with_inplace
 from .selection import where
+from .values import number
 
 # ------------------------------------------------------------------------------------------- covariance
 
@@ -206,6 +208,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise NotImplementedError(
             f"\"bincount_cpu\" not implemented for '{input.dtype.scalar_name}'"
         )
+    minlength = whole("bincount", "minlength", minlength)
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if input.ndim != 1:
@@ -344,7 +347,7 @@ def diff(
 
 def _spacing(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Any:
     if x is None:
-        return 1 if dx is None else dx
+        return 1 if dx is None else number(name, "dx", dx)
     if dx is not None or not is_tensor(x):
         raise invalid_combination(name, (y, x) if dx is None else (y, x, dx))
     at = layouts.wrap_dim(dim, y.ndim)

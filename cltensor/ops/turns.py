@@ -14,6 +14,7 @@ from ..autograd.mode import unrecorded
 from ..codegen.move import join as kernels
 from . import core, formats
 from .core import Tensor
+from .dims import whole
 from .replay import Replayed
 from .row import public
 from .shape import sizes, variadic
@@ -115,8 +116,10 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 @public()
 def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     """Shift along dimensions (of the flattened tensor without `dims`); what leaves at the end comes in at the start."""
-    moves = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    along = (dims,) if isinstance(dims, int) else tuple(dims or ())
+    moves = [
+        whole("roll", "shifts", s) for s in ([shifts] if hasattr(shifts, "__index__") else shifts)
+    ]
+    along = (dims,) if hasattr(dims, "__index__") else tuple(dims or ())
     if not moves:
         raise RuntimeError("`shifts` required")
     if not along and len(moves) == 1:

@@ -18,18 +18,18 @@ _TYPES = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia",
     "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
 )  # fmt: skip
-_NAME = re.compile(r"([a-z_]+)(?::(0|[1-9][0-9]*))?")
+_NAME = re.compile(r"([a-zA-Z_]+)(?::(0|[1-9][0-9]*))?")
 
 
 def _parse(text: str) -> tuple[str, int | None]:
     if not text:
         raise RuntimeError("Device string must not be empty")
     match = _NAME.fullmatch(text)
-    if match is None and text.partition(":")[0] in _TYPES:
+    if match is None:
         raise RuntimeError(f"Invalid device string: '{text}'")
-    if match is None or match[1] not in _TYPES:
+    if match[1] not in _TYPES:
         raise RuntimeError(
-            f"Expected one of {', '.join(_TYPES)} device type at start of device string: {text.partition(':')[0]}"
+            f"Expected one of {', '.join(_TYPES)} device type at start of device string: {match[1]}"
         )
     return match[1], None if match[2] is None else int(match[2])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...layouts import wrap_dim
+from ...ops.dims import names_none
 from ...tensor import Tensor
 from ...utils._pytree import tree_map
 from ..calls import Call, named_rule, rule
@@ -54,7 +55,7 @@ def reduced(call: Call, given: dict[str, Any]) -> Any:
     """Reduce over dims, all that are seen where none is named."""
     head = head_of(given)
     x, dim = given[head], given["dim"]
-    if dim is None or dim == () or dim == []:
+    if names_none(dim):
         ndim = len(x.shape)
         keep = given.get("keepdim", False)
         value = call.front(x)
@@ -134,7 +135,7 @@ def spread(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
         given["correction"] = int(given.pop("unbiased"))
     ndim = len(input.shape)
     value = call.front(input)
-    dims = tuple(range(1, max(ndim, 1) + 1)) if dim is None or dim == () else shifted(dim, ndim)
+    dims = tuple(range(1, max(ndim, 1) + 1)) if names_none(dim) else shifted(dim, ndim)
     out = call.f(value if ndim else value.unsqueeze(1), dim=dims, **given)
     return call.hide(out if ndim else _scalars(out))
 

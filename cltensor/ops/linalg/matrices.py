@@ -7,7 +7,8 @@ from typing import Any
 from ...codegen.pointwise import IDENTITY
 from ...lazy import Expr, Scalar
 from .. import return_types
-from ..core import Tensor, is_tensor
+from ..core import Tensor
+from ..operands import check_tensor
 from ..row import FUNCTIONS
 
 
@@ -33,10 +34,7 @@ def named(name: str, *fields: str) -> Any:
 
 def check_matrix(x: Any, function: str, name: str = "A") -> None:
     """Raise torch's errors unless `x` is a tensor with at least two dims."""
-    if not is_tensor(x):
-        raise TypeError(
-            f"{function.replace('.', '_')}(): argument '{name}' (position 1) must be Tensor, not {type(x).__name__}"
-        )
+    check_tensor(function.replace(".", "_"), name, 1, x)
     if x.ndim < 2:
         raise RuntimeError(f"{function}: The input tensor {name} must have at least 2 dimensions.")
 

@@ -86,7 +86,7 @@ def linalg_norm(
     dtype: Any = None,
 ) -> Tensor:
     """Return a vector or matrix norm, by the number of dims given (or that the tensor has)."""
-    dims = (dim,) if isinstance(dim, int) else dim
+    dims = (dim,) if hasattr(dim, "__index__") else dim
     if dims is not None and len(dims) not in (1, 2):
         raise RuntimeError(
             f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}"

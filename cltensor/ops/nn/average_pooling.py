@@ -8,6 +8,7 @@ from ... import dtypes
 from ...layouts import numel
 from .. import formats, writes
 from ..core import Tensor
+from ..operands import check_tensor
 from ..row import FUNCTIONS, public
 from .max_pooling import check_adaptive, max_pool1d, max_pool2d, max_pool3d
 from .pooling import (
@@ -23,7 +24,6 @@ from .pooling import (
     is_float,
     need_dtype,
     need_rank,
-    need_tensor,
     regular,
     repeated,
 )
@@ -46,7 +46,7 @@ def _pool(
     rank: int, x: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any, include: Any, divisor: int | None
 ) -> Tensor:  # fmt: skip
     function = f"avg_pool{rank}d"
-    need_tensor(function, x)
+    check_tensor(function, "input", 1, x)
     k = counts(function, "kernel_size", 2, kernel_size)
     s = () if stride is None else counts(function, "stride", 3, stride)
     p = counts(function, "padding", 4, padding)
@@ -101,7 +101,7 @@ def avg_pool1d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True
 ) -> Tensor:  # fmt: skip
     """Average windows over (N, C, L) or (C, L)."""
-    need_tensor("avg_pool1d", input)
+    check_tensor("avg_pool1d", "input", 1, input)
     sizes = [
         counts("avg_pool1d", "kernel_size", 2, kernel_size),
         () if stride is None else counts("avg_pool1d", "stride", 3, stride),
@@ -125,7 +125,7 @@ def avg_pool1d(
 
 def _adaptive(rank: int, x: Tensor, output_size: Any) -> Tensor:
     function = f"adaptive_avg_pool{rank}d"
-    need_tensor(function, x)
+    check_tensor(function, "input", 1, x)
     out = counts(function, "output_size", 2, output_size)
     out = each_or_all(out, output_size, rank, f"{function}: output_size must be {rank}")
     if min(out) < 0:
@@ -146,7 +146,7 @@ def _adaptive(rank: int, x: Tensor, output_size: Any) -> Tensor:
 @public(method=False)
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """Average `output_size` equal parts of the last dim of (N, C, L) or (C, L)."""
-    need_tensor("adaptive_avg_pool1d", input)
+    check_tensor("adaptive_avg_pool1d", "input", 1, input)
     out = counts("adaptive_avg_pool1d", "output_size", 2, output_size)
     if len(out) != 1:
         raise RuntimeError(

@@ -13,6 +13,7 @@ from .. import core
 from ..changes import backend_of, like
 from ..core import Tensor
 from ..elsewhere import elsewhere
+from ..operands import check_tensors
 from ..replay import Replayed
 from ..row import FUNCTIONS, public
 from ..selection import where
@@ -78,12 +79,17 @@ def embedding(
 
     `sparse`: the gradient of `weight` is a sparse tensor of the rows that were used.
     """
-    if weight.ndim != 2:
+    try:
+        ndim, kind = weight.ndim, indices.dtype
+    except AttributeError:
+        check_tensors("embedding", ("weight", "indices"), weight, indices)
+        raise
+    if ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
-    if indices.dtype is not dtypes.int64 and indices.dtype is not dtypes.int32:
+    if kind is not dtypes.int64 and kind is not dtypes.int32:
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"torch.{indices.dtype.scalar_name}Tensor instead (while checking arguments for embedding)"
+            f"torch.{kind.scalar_name}Tensor instead (while checking arguments for embedding)"
         )
     out = _rows(weight, indices)
     if graph.needs_grad(weight):

@@ -9,10 +9,12 @@ from ... import dtypes
 from ...autograd import record as graph
 from ..arithmetic import div_number
 from ..core import Tensor, result_type
+from ..operands import check_tensors
 from ..reduce import mean, sum
 from ..row import FLOAT, Row
 from ..selection import where
 from ..shape import broadcast_tensors
+from ..values import real
 from . import class_loss
 from .activation import log_sigmoid
 from .softmax import log_softmax
@@ -421,10 +423,17 @@ def cross_entropy(
 ) -> Tensor:
     """Cross entropy of softmax(input) along the class dim with class indices, or with probabilities of input's shape."""
     reduction = reduction_of(size_average, reduce, reduction)
+    if label_smoothing.__class__ is not float:
+        label_smoothing = real("cross_entropy_loss", "label_smoothing", label_smoothing)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
-    dim = 0 if len(input.shape) == 1 else 1
-    if input.shape == target.shape:
+    try:
+        dim = 0 if len(input.shape) == 1 else 1
+        soft = input.shape == target.shape
+    except AttributeError:
+        check_tensors("cross_entropy_loss", ("input", "target"), input, target)
+        raise
+    if soft:
         _check_soft(input, target, weight, ignore_index, dim)
         return _soft_targets(input, target, weight, reduction, label_smoothing, dim)
     _check_classes(input, target, weight)

@@ -16,6 +16,7 @@ from ...codegen.resample.pool import Window
 from ...layouts import numel
 from .. import formats
 from ..core import Tensor
+from ..operands import check_tensor
 from ..row import public, titled
 from .pooling import (
     HOW_MANY,
@@ -31,7 +32,6 @@ from .pooling import (
     largest,
     need_dtype,
     need_rank,
-    need_tensor,
     output_length,
     pick,
     rand,
@@ -78,7 +78,7 @@ def _windows(
 def _pool(
     function: str, rank: int, x: Tensor, positions: bool, *sizes: Any
 ) -> tuple[Tensor, Tensor]:
-    need_tensor(function, x)
+    check_tensor(function, "input", 1, x)
     window = _windows(function, rank, x, *sizes)
     need_dtype(x, function, is_number)
     return largest(f"MaxPool{rank}DWithIndices", x, window, positions=positions)
@@ -138,7 +138,7 @@ def max_pool1d_with_indices(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the largest elements of windows over (N, C, L) or (C, L), and their positions in L."""
-    need_tensor("max_pool1d_with_indices", input)
+    check_tensor("max_pool1d_with_indices", "input", 1, input)
     sizes = _read("max_pool1d_with_indices", kernel_size, stride, padding, dilation, ceil_mode)
     need_rank("max_pool1d", input)
     for name, v in zip(("kernel_size", "stride", "padding", "dilation"), sizes, strict=True):
@@ -155,7 +155,7 @@ def max_pool1d(
     """Take the largest element of each window over (N, C, L) or (C, L); nan wins. `return_indices` adds positions."""
     if return_indices:
         return max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
-    need_tensor("max_pool1d", input)
+    check_tensor("max_pool1d", "input", 1, input)
     sizes = _read("max_pool1d", kernel_size, stride, padding, dilation, ceil_mode)
     if input.ndim not in (2, 3) or not numel(input.shape[-2:]):
         raise RuntimeError(
@@ -230,7 +230,7 @@ def _adaptive(
     rank: int, x: Tensor, output_size: Any, positions: bool = True
 ) -> tuple[Tensor, Tensor]:
     function = f"adaptive_max_pool{rank}d"
-    need_tensor(function, x)
+    check_tensor(function, "input", 1, x)
     out = counts(function, "output_size", 2, output_size)
     check_adaptive(function, x, rank, ":", -rank - 1 if x.ndim > rank + 1 else -rank)
     message = f"{function}(): internal error: output_size.size() must be {rank}"
@@ -244,7 +244,7 @@ def _adaptive(
 
 
 def _adaptive_rows(x: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
-    need_tensor("adaptive_max_pool1d", x)
+    check_tensor("adaptive_max_pool1d", "input", 1, x)
     out = counts("adaptive_max_pool1d", "output_size", 2, output_size)
     need_rank("adaptive_max_pool1d", x)
     if len(out) != 1:
@@ -320,7 +320,7 @@ def _fractional(
     rank: int, x: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Any
 ) -> tuple[Tensor, Tensor]:
     function = f"fractional_max_pool{rank}d"
-    need_tensor(function, x)
+    check_tensor(function, "input", 1, x)
     if output_size is None and output_ratio is None:
         raise ValueError(f"{function} requires specifying either an output_size or an output_ratio")
     if output_size is None:
@@ -496,8 +496,8 @@ def max_unpool1d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:  # fmt: skip
     """Put what `max_pool1d` found back to its positions, zeros elsewhere."""
-    need_tensor("max_unpool1d", input)
-    need_tensor("max_unpool1d", indices, "indices", 2)
+    check_tensor("max_unpool1d", "input", 1, input)
+    check_tensor("max_unpool1d", "indices", 2, indices)
     sizes = _unpool_sizes("max_unpool1d", 1, kernel_size, stride, padding)
     n = _unpooled_size(input, sizes, output_size)
     return _unpool(input.unsqueeze(-1), indices.unsqueeze(-1), (*n, 1), 2).squeeze(-1)
@@ -507,8 +507,8 @@ def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:  # fmt: skip
     """Put what `max_pool2d` found back to its positions, zeros elsewhere."""
-    need_tensor("max_unpool2d", input)
-    need_tensor("max_unpool2d", indices, "indices", 2)
+    check_tensor("max_unpool2d", "input", 1, input)
+    check_tensor("max_unpool2d", "indices", 2, indices)
     sizes = _unpool_sizes("max_unpool2d", 2, kernel_size, stride, padding)
     return _unpool(input, indices, _unpooled_size(input, sizes, output_size), 2)
 
@@ -517,8 +517,8 @@ def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:  # fmt: skip
     """Put what `max_pool3d` found back to its positions, zeros elsewhere."""
-    need_tensor("max_unpool3d", input)
-    need_tensor("max_unpool3d", indices, "indices", 2)
+    check_tensor("max_unpool3d", "input", 1, input)
+    check_tensor("max_unpool3d", "indices", 2, indices)
     sizes = _unpool_sizes("max_unpool3d", 3, kernel_size, stride, padding)
     if min(sizes[1]) <= 0:
         raise RuntimeError(f"strides should be greater than zero, but got stride: {list(sizes[1])}")

@@ -499,7 +499,7 @@ def batch_parts(
         return (input.clone(),)
     node = "NativeBatchNormBackward0"
     if not training:
-        return (_fixed(node, input, (running_mean, running_var), weight, bias, eps),)
+        return (_fixed(node, input, (running_mean, running_var), weight, bias, float(eps)),)
     dims = (0, *range(2, len(whole)))
     out, mean, var, rstd = _normalized(
         node, input, weight, bias, whole, dims, _channels(input), eps, batch=True

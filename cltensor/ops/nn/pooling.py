@@ -48,14 +48,6 @@ def check_planes(function: str, x: Tensor, rank: int) -> None:
             )
 
 
-def need_tensor(function: str, x: Any, name: str = "input", position: int = 1) -> None:
-    """Raise torch's TypeError for what must be a tensor and is not."""
-    if not is_tensor(x):
-        raise TypeError(
-            f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}"
-        )
-
-
 def counts(function: str, name: str, position: int, value: Any) -> tuple[int, ...]:
     """Read an argument that is an int or a sequence of ints; TypeError in torch's words."""
     values = value if isinstance(value, list | tuple) else (value,)

@@ -25,6 +25,7 @@ from ...storage import Storage
 from .. import convert, core, formats, writes
 from ..convert import place
 from ..core import Tensor
+from ..operands import check_tensor
 from ..replay import Replayed
 from ..row import FUNCTIONS, public, titled
 from ..shape import sizes
@@ -386,11 +387,7 @@ def _alike(
     requires_grad: bool,
     memory_format: Any,
 ) -> Tensor:
-    if not core.is_tensor(input):
-        raise TypeError(
-            f"{function}(): argument 'input' (position 1) must be Tensor, not "
-            f"{type(input).__name__}"
-        )
+    check_tensor(function, "input", 1, input)
     dt = dtypes.asked(dt, function) or input.dtype
     where = input.device if dev is None else place(dev)
     shape = Size(input.shape)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...errors import class_name
 from ...runtime import device, get_backend
 from ...size import Size
 from ...storage import Storage
@@ -51,6 +52,8 @@ class Generator:
     def manual_seed(self, seed: Any) -> Generator:
         """Start over from a seed in [-2**63, 2**64), negative ones counting from 2**64; returns
         self."""
+        if not hasattr(seed, "__index__"):
+            raise RuntimeError(f"manual_seed expected a long, but got {class_name(seed)}")
         seed = int(seed)
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
