@@ -17,6 +17,12 @@ from cltensor.runtime import Backend
 torch = pytest.importorskip("torch")
 
 
+def skip_untried(backend: Backend, dtype: str, on_gpu: set[str]) -> None:
+    """Skip the running test of a dtype that is not among those tried on a GPU's schedule."""
+    if backend.info.kind == "gpu" and dtype not in on_gpu:
+        pytest.skip("not among the dtypes tried on a GPU schedule")
+
+
 def put(backend: Backend, tensor: Any) -> Operand:
     """Copy the whole storage of a torch tensor to the device; the operand keeps its layout."""
     tensor = torch.as_tensor(tensor)

@@ -36,14 +36,9 @@ COMPARED = [
 TOLERANCE = {"float16": 1e-2, "bfloat16": 3e-2, "float32": 1e-4, "complex64": 1e-4}
 
 
-def _tried(be: Any, dtype: str, on_gpu: set[str]) -> None:
-    if be.info.kind == "gpu" and dtype not in on_gpu:
-        pytest.skip("not among the dtypes tried on a GPU schedule")
-
-
 @pytest.mark.parametrize(("kind", "dtype"), SCANS)
 def test_scans(be: Any, kind: str, dtype: str) -> None:
-    _tried(be, dtype, GPU_SCANNED)
+    kt.skip_untried(be, dtype, GPU_SCANNED)
     cases = [((40_000,), 0), ((3, 40, 20), 1), ((5,), 0), ((), 0), ((0, 3), 0), ((20, 40), 1)]
     for shape, dim in cases if dtype in GPU_SCANNED else cases[:2]:
         x = kt.sample(shape, getattr(torch, dtype))
@@ -85,7 +80,7 @@ def test_parts_of_a_row_are_more_than_a_group_has_lanes(
 
 @pytest.mark.parametrize(("kind", "dim", "dtype"), COMPARED)
 def test_vectors_scan_as_single_elements_do(be: Any, kind: str, dim: int, dtype: str) -> None:
-    _tried(be, dtype, GPU_SCANNED)
+    kt.skip_untried(be, dtype, GPU_SCANNED)
     x = kt.sample((70, 83), getattr(torch, dtype))
     x[:, 5:9] = x[:, 4:5]  # ties, and in some rows a new extreme in every element
     x[::3] = x[::3].sort(1).values
@@ -183,7 +178,7 @@ def test_scan_is_the_same_every_time_and_converts_first(be: Any) -> None:
 def test_rows_side_by_side_give_what_each_gives_alone(
     be: Any, kind: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _tried(be, dtype, GPU_SCANNED)
+    kt.skip_untried(be, dtype, GPU_SCANNED)
     poison(be, monkeypatch)
     for rows, length in ((16, 16), (33, 67), (130, 40), (5, 7)):
         x = kt.sample((rows, length), getattr(torch, dtype), rows, 1.5)
@@ -202,7 +197,7 @@ def test_parts_of_a_long_row_are_walked_together(
     be: Any, kind: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last of them is shorter; what is not finite stays where it comes first and after."""
-    _tried(be, dtype, GPU_SCANNED)
+    kt.skip_untried(be, dtype, GPU_SCANNED)
     poison(be, monkeypatch)
     for length in (65_536, 33_337, 8_195):
         x = 1 + kt.sample((length, 2), getattr(torch, dtype), 3) / length

@@ -23,11 +23,6 @@ SORTED = ["bool", "int8", "int64", "float16", "bfloat16", "float32", "float64"]
 IN_PARTS = {"bool", "int64", "bfloat16", "float32"}
 
 
-def _tried(be: Any, dtype: str, on_gpu: set[str]) -> None:
-    if be.info.kind == "gpu" and dtype not in on_gpu:
-        pytest.skip("not among the dtypes tried on a GPU schedule")
-
-
 def _rows(shape: tuple[int, ...], dtype: str) -> Any:
     x = kt.sample(shape, getattr(torch, dtype), spread=40.0)
     if x.is_floating_point() and x.shape[1] > 5:
@@ -41,7 +36,7 @@ def _rows(shape: tuple[int, ...], dtype: str) -> Any:
     ("dtype", "descending"), [*((t, False) for t in SORTED), ("float32", True)]
 )
 def test_sort_is_stable_as_torchs(be: Any, dtype: str, descending: bool) -> None:
-    _tried(be, dtype, GPU_SORTED)
+    kt.skip_untried(be, dtype, GPU_SORTED)
     for shape in [(3, 1, 2), (3, 7, 2), (3, 65, 2), (2, 700, 2), (1, 40_001)]:
         if shape[1] > 10_000 and dtype not in IN_PARTS:
             continue
@@ -75,7 +70,7 @@ def test_topk(be: Any, dtype: str, largest: bool) -> None:
 )
 def test_topk_side_by_side(be: Any, dtype: str, largest: bool) -> None:
     """Where elements lie side by side vectors of them are compared with the least of the best."""
-    _tried(be, dtype, GPU_SORTED)
+    kt.skip_untried(be, dtype, GPU_SORTED)
     x = _rows((2, 1000), dtype)
     zeros = x
     if x.is_floating_point():  # the best of all, of both signs
@@ -90,7 +85,7 @@ def test_topk_side_by_side(be: Any, dtype: str, largest: bool) -> None:
 
 @pytest.mark.parametrize("dtype", ["int64", "bfloat16", "float32"])
 def test_selection(be: Any, dtype: str) -> None:
-    _tried(be, dtype, GPU_SORTED)
+    kt.skip_untried(be, dtype, GPU_SORTED)
     x = _rows((3, 101, 2), dtype)
     o = kt.put(be, x)
     pairs = [
