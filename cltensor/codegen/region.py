@@ -1,4 +1,4 @@
-"""What kernels over strided regions of memory share (copies, indexing, scans, sorts, windows, ...): walks and launches.
+"""What kernels over strided memory share (copies, indexing, scans, sorts, windows, ...): how dims are traversed, and launches.
 
 Owns the collapse of dims into the fewest, the layout arguments every such kernel takes, the number
 of work-items, and the cache from a template's key to a kernel. Knows nothing of what a kernel does
@@ -21,15 +21,17 @@ if TYPE_CHECKING:
     from ..dtypes import dtype
     from ..runtime import Backend, Buffer
 
-# Storage by element size: what only moves needs no arithmetic type.
+# OpenCL type of an element by its size in bytes, for kernels that move elements without computing with them.
 STORAGE = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "clt_b16"}
-# A CPU work-item below this many elements costs more to start than it computes.
+# Elements that a CPU work-item should have at least: starting one costs more than fewer take.
 GRAIN = 8192
-PACE = 3500  # elements that a CPU's thread moves in a microsecond
+PACE = 3500  # elements that a CPU thread copies in a microsecond
 LINE = 64  # bytes of a cache line
-# Bytes of results from which on they go past the cache, where they would not stay.
+# Results of at least so many bytes are written with non-temporal stores: they would not stay in the cache.
 STREAM = 11 << 20
-STREAM_ALIGN = 128  # bytes to which such results are aligned, and their rows to the widest vector
+STREAM_ALIGN = (
+    128  # alignment of such results in bytes; their rows are aligned to the widest vector
+)
 GPU_GROUP = 64
 _GPU_LANES = 1 << 18
 _NUMPY = {"long": np.int64, "int": np.int32}
@@ -46,7 +48,7 @@ class Dims:
 
     @classmethod
     def apart(cls, sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> Dims:
-        """Keep every dim, where a walk's place along each is asked."""
+        """Make dims without merging any, for kernels that need the index along each."""
         self = cls.__new__(cls)
         self.sizes = tuple(sizes)
         self.strides = tuple(map(tuple, strides))
@@ -59,7 +61,7 @@ class Dims:
         return len(self.sizes)
 
     def args(self) -> list[int]:
-        """Return what a walk takes: every size, then the strides operand by operand."""
+        """Return the kernel arguments that describe the traversal: every size, then the strides of each operand."""
         return [*self.sizes, *(s for strides in self.strides for s in strides)]
 
     def units(self) -> tuple[bool, ...]:

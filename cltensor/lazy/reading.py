@@ -1,6 +1,6 @@
-"""What kernels that read expressions (reductions, norms) may compute for themselves, and what they depend on then.
+"""Whether a kernel that reads an expression (a reduction, a norm) computes it as its prologue, or has it run first.
 
-Owns that decision, and the key of such a kernel that is found without collecting it. Knows nothing of kernels or tensors.
+Owns that decision, and the key by which such a kernel is found without collecting a fusion. Knows nothing of kernels or tensors.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from ..storage import Storage
     from .expression import Expr
 
-MOST_READ = 2  # memory that a value is computed from again and again, in its own size
+MOST_READ = 2  # bytes of operands from which a value may be recomputed repeatedly, in multiples of its own bytes
 
 
 def is_read(storage: Storage) -> bool:
-    """Whether such a kernel may compute a pending value for itself; else it is to be run first.
+    """Whether a reading kernel computes a storage's pending value itself; False: the value is run first.
 
-    A product takes what is computed from it along (Note [Products]). Else it is run for a second one, unless it is light; and where it has grown from what one has computed, and reads much more
-    memory than it takes: or each norm along a residual stream would add up all layers before it.
+    False for a value with a matrix product in it, whose launch computes the chain behind it anyway (Note [Products]); for the second reader, unless the value
+    is cheap; and for a value grown from one that a reader has computed, if its operands take much more memory than it does:
+    otherwise each norm along a residual stream would add up all layers before it.
     """
     expr = storage.value
     flags = expr.flags
@@ -32,7 +33,7 @@ def is_read(storage: Storage) -> bool:
 
 
 def note_read(storage: Storage) -> None:
-    """Note that such a kernel computes a pending value for itself."""
+    """Note that a reading kernel computes a storage's pending value itself."""
     expr = storage.value
     if expr.size > 1:
         storage.reduced = True
@@ -40,9 +41,9 @@ def note_read(storage: Storage) -> None:
 
 
 def told(expr: Expr, key: list[Any], numbers: list[Any]) -> list[tuple[Buffer, int]] | None:
-    """Add to `key` and `numbers` what a kernel that computes an expression depends on; returns what it reads, buffers and offsets.
+    """Describe an expression to a kernel that computes it: its structure is added to `key`, its numbers to `numbers`; returns the buffers read, with offsets.
 
-    None where there is more to decide, as when somebody holds a part of it; what was added is then of no use.
+    None if the expression is not simple enough, for example because a live tensor holds a part of it; ignore what was added then.
     """
     if expr.value is not None or expr.flags & ~DECIDED or expr.size > MOST:
         return None
@@ -52,5 +53,5 @@ def told(expr: Expr, key: list[Any], numbers: list[Any]) -> list[tuple[Buffer, i
     if not walk(expr, None, key, leaves, numbers, held, names, {}) or held:
         return None
     if any(through is not None and part.live() is not None for part, through in names):
-        return None  # it is run first, and the kernel reads memory of its own
+        return None  # that part is run first, and the kernel reads its memory
     return [leaf[:2] for leaf in leaves]

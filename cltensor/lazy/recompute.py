@@ -1,8 +1,8 @@
-"""Which results are computed again by their next reader instead of being kept when a kernel computes them.
+"""Which intermediate results a kernel does not write, because their next reader can recompute them.
 
-What a kernel computes on its way, and somebody holds, is mostly held by a graph, for a gradient whose kernel reads the same operands
-anyway: to compute it there again costs next to nothing where memory is the limit, to keep it a pass over memory to write it
-and one to read it. This owns the decision; whoever collects a kernel asks for it. The result then stays pending.
+An intermediate result that something holds is mostly held by an autograd graph, for a gradient whose kernel reads the same operands
+anyway. Where memory bandwidth is the limit, recomputing it there costs next to nothing, while keeping it costs one pass over memory to write it
+and one to read it. This module owns the decision; the code that collects a fusion asks it. The result then stays pending.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .fusion import Fusion, Output
 if TYPE_CHECKING:
     from ..runtime import Backend
 
-LARGE = 1 << 23  # bytes of a result from which on memory is the limit, not what is computed
-MOST_COST = 20  # of the nodes to compute again, as `Formula.cost`
-MOST_HELD = 2  # bytes that it keeps alive as long as it is pending, in those of the result
-MOST_TIMES = 2  # that it is computed and not kept
+LARGE = 1 << 23  # bytes of a result from which on memory bandwidth is the limit, not arithmetic
+MOST_COST = 20  # total `Formula.cost` of the nodes to recompute
+MOST_HELD = 2  # bytes of operands that it keeps alive while it is pending, in multiples of the result's bytes
+MOST_TIMES = 2  # how often a result may be computed without being written
 
 
 def is_large(expr: Expr) -> bool:
@@ -28,7 +28,7 @@ def is_large(expr: Expr) -> bool:
 
 
 def spared(fusion: Fusion, target: Expr) -> list[Output]:
-    """The outputs of a kernel, other than its target, that need not be kept: cheap, and of operands that the rest of the kernel reads, too, or of no more bytes."""
+    """Return the outputs, other than the target, that need not be written: cheap ones, whose operands the rest of the kernel reads, too, or take no more bytes than the output."""
     if len(fusion.outputs) < 2 or any(storage.home is not None for _, _, storage in fusion.outputs):
         return []
     used = {ref for node in fusion.nodes for ref in node.args}

@@ -1,4 +1,4 @@
-"""When pending results run: on demand with their siblings, before a write in place, or when there are too many."""
+"""When pending results run: on demand, before an in-place write, or when there are too many; and which others run in the same launch."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from ..storage import Storage
 
 MAX_PENDING = 256
-MOST_BYTES = 100  # of arguments that a node or operand can bring, with its strides and numbers
-SIBLINGS = 32  # how many of the latest pending results are considered for the same kernel
+MOST_BYTES = 100  # an upper bound of the argument bytes that one node or operand adds: its pointer, strides and numbers
+SIBLINGS = 32  # so many of the latest pending results are considered for the same launch
 
 
 def split(reason: str) -> None:
@@ -43,18 +43,20 @@ def split(reason: str) -> None:
 
 
 def realise(storage: Storage) -> None:
-    """Give a pending storage its buffer, together with everything it shares work with."""
+    """Run the expression that a storage holds, if it is pending, so that the storage holds a buffer; siblings share the launch."""
     backend = storage.backend
     with backend.lock:
         _realise(backend, storage)
 
 
 def _realise(backend: Backend, storage: Storage) -> None:
-    """Do so; the backend's lock is held."""
+    """`realise` for a caller that holds the backend's lock."""
     expr = storage.value
     if expr.__class__ is not Expr:
         return
-    if expr.value is not None:  # the storage that this result was moved into has run it
+    if (
+        expr.value is not None
+    ):  # it has run already, for another storage that holds the same expression
         storage.value, storage.reads = expr.value, UNKNOWN_READS
         return
     if expr.flags & PRODUCTS:
@@ -66,7 +68,7 @@ def _realise(backend: Backend, storage: Storage) -> None:
 
 
 def _run_long(backend: Backend, storage: Storage, expr: Expr) -> None:
-    """Collect what a pending storage shares work with, and run it."""
+    """Run an expression by the general way: collect a fusion, cut it down to what a kernel can take, launch it."""
     if expr.op is PRODUCT:
         run(expr)
         return
@@ -90,13 +92,13 @@ def _run_long(backend: Backend, storage: Storage, expr: Expr) -> None:
 
 
 def _fits(backend: Backend, fusion: Fusion) -> bool:
-    """Whether a kernel can have so many arguments."""
+    """Whether the arguments of a fusion's kernel stay below the device's limit in bytes."""
     limit, most = backend.info.arg_bytes, (len(fusion.refs) + len(fusion.leaves)) * MOST_BYTES
     return most <= limit or argument_bytes(fusion) <= limit
 
 
 def _half(expr: Expr) -> Expr:
-    """Find, going down where most is pending, what is half of an expression or less: a kernel of its own."""
+    """Return a subexpression of at most half the nodes, to be run as a kernel of its own: from the root, the operand with most nodes is followed."""
     half, part = expr.size // 2, expr
     while part is expr or part.size > half:
         inner = [a.expr if a.__class__ is View else a for a in part.args]
@@ -108,7 +110,7 @@ def _half(expr: Expr) -> Expr:
 
 
 def _leave_pending(fusion: Fusion, target: Expr) -> None:
-    """Take the outputs that are computed again when needed out of a fusion."""
+    """Remove from a fusion's outputs those that are recomputed when needed instead of written (lazy/recompute.py)."""
     left = spared(fusion, target)
     if left:
         fusion.outputs = [out for out in fusion.outputs if out not in left]
@@ -130,7 +132,7 @@ def _collect_alone(expr: Expr) -> Fusion:
 
 
 def _run_with_product(backend: Backend, fusion: Fusion) -> bool:
-    """Run a product with its chain in one launch; the product is kept if somebody can ask for it."""
+    """Run a matrix product with its epilogue in one launch; its own result is written, too, if a reader of it stays pending. False: not possible."""
     product, leaf = fusion.product, fusion.product_leaf
     assert product is not None
     assert leaf is not None
@@ -151,7 +153,7 @@ def _run_with_product(backend: Backend, fusion: Fusion) -> bool:
 
 
 def force(expr: Expr, backend: Backend) -> None:
-    """Run a pending expression whether or not somebody holds it; its buffer stays with the expression."""
+    """Run a pending expression even if no live storage holds it; the expression keeps its buffer."""
     storage = expr.live()
     if storage is None:
         from ..storage import Storage
@@ -161,9 +163,9 @@ def force(expr: Expr, backend: Backend) -> None:
 
 
 def run_held(backend: Backend, expr: Expr) -> None:
-    """Run what an expression reads and somebody holds: a kernel that keeps no intermediate must not leave it pending.
+    """Run those subexpressions of `expr` that live storages hold, because the kernel about to run computes them without writing them.
 
-    Not what is as soon computed again as read: keeping it would cost a pass over memory that perhaps nobody needs.
+    Excepted is what can be recomputed as fast as it can be read: writing it would cost a pass over memory that may not be needed.
     """
     todo, seen = [expr], {id(expr)}
     if expr.size > 1 and is_large(expr):
@@ -186,12 +188,14 @@ def run_held(backend: Backend, expr: Expr) -> None:
 
 
 def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
-    """Take in other pending results of the same shape that need nodes this kernel computes anyway, or mostly operands it reads.
+    """Add other pending results of the same shape to a fusion, if they need nodes that it computes anyway.
 
-    The latter if they are large: what is saved is a pass over memory.
+    Large ones are added, too, if most of the operands they read are read by the fusion: that saves a pass over memory.
     """
     pending = backend.pending[-SIBLINGS:]
-    many = len(pending) > 4 * len(fusion.exprs)  # then they are the dearer ones to ask
+    many = len(pending) > 4 * len(
+        fusion.exprs
+    )  # then testing each of them costs more than asking the fusion first
     large = is_large(target)
     if many and not large and not fusion.read_outside():
         return
@@ -218,6 +222,7 @@ def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
 
 
 def _reads_alike(expr: Expr, fusion: Fusion) -> bool:
+    """Whether a fusion reads more than half of the buffers that an expression reads."""
     if expr.flags & PRODUCTS:
         return False
     read, wanted = {id(leaf.buffer) for leaf in fusion.leaves}, {id(b) for b in buffers(expr)}
@@ -225,6 +230,7 @@ def _reads_alike(expr: Expr, fusion: Fusion) -> bool:
 
 
 def _touches(expr: Expr, inside: set[int]) -> bool:
+    """Whether an expression contains a pending node of a fusion, whose nodes' ids are `inside`."""
     todo = [expr]
     seen = set()
     while todo:
@@ -250,7 +256,9 @@ def _run_outputs(backend: Backend, fusion: Fusion) -> None:
         if buffer is None:
             buffer = backend.alloc(storage.nbytes)
         outputs.append((ref, expr.dtype, buffer, None, 0))
-    if n and outputs:  # none when it has run meanwhile, as a sibling of its operands
+    if (
+        n and outputs
+    ):  # there are none if the target has run meanwhile, as a sibling of its operands
         launch(backend, fusion, outputs)
     _settle(backend, fusion, [out[2] for out in outputs])
 
@@ -261,10 +269,13 @@ def _settle(backend: Backend, fusion: Fusion, buffers: list[Buffer]) -> None:
     for (_, expr, storage), buffer in zip(fusion.outputs, buffers, strict=False):
         storage.value = expr.value = buffer
         storage.home = None
-        # Expressions outside that hold on to this one will read the buffer without making a Leaf: never write over it.
+        # Pending expressions outside the fusion that refer to this one will read its buffer without a Leaf that counts as a reader, so that
+        # the buffer must never be overwritten in place.
         users = expr.users
         if users:
-            if inside is None:  # nothing counts as done with while a reader of it stays pending
+            if (
+                inside is None
+            ):  # while some node of the fusion stays pending, no user counts as finished
                 inside = {} if fusion.stays_open() else fusion.internal_users()
             users -= inside.get(id(expr), 0)
         storage.reads = UNKNOWN_READS if users else 0
@@ -286,7 +297,7 @@ def write_region(
     strides: tuple[int, ...],
     offset: int,
 ) -> None:
-    """Compute an expression straight into a strided region of a buffer."""
+    """Compute an expression directly into a strided region of a buffer: an in-place write of a part."""
     with backend.lock:
         if write_tree(backend, op_expr, buffer, strides, offset):
             return

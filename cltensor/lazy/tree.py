@@ -1,7 +1,7 @@
-"""The most frequent fusions, small trees of nodes over operands in memory, run or written without being collected.
+"""A short cut for the most frequent fusions: small trees of nodes over operands in memory, run or written without collecting a `Fusion`.
 
-It comes to the program that a `Fusion` would come to; what it spares is Python's time. Where there is more to decide (other
-results that need the same nodes, layouts, size) it leaves the expression to the Fusion. Owns the kernels of such trees.
+The program is the one that a `Fusion` would have; what is saved is Python time. Where more has to be decided (other
+results that need the same nodes, layouts, size) the expression is left to the `Fusion`. Owns the table of such trees' kernels.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from ..runtime import Backend, Buffer
     from ..storage import Storage
 
-MOST = 12  # nodes
-VARIANTS = 8  # of trees alike but for sizes
-KEPT = 4096  # kinds of trees: with strides, each shape is another
-# Flags of expressions that need no other decisions.
+MOST = 12  # nodes of a tree
+VARIANTS = 8  # kernels kept for trees that differ in sizes only
+KEPT = 4096  # trees in the table; of strided ones each shape is an entry
+# Flags that an expression may have and still be run as a small tree.
 DECIDED = HEAVY | INDEXED | NON_DENSE | READ | STRIDED
 _HELD = object()  # in a key: somebody holds the node's result
 _PLACED = object()  # in a key: the strides that follow are those of the memory written to
@@ -50,7 +50,7 @@ LeafRecord = tuple["Buffer", int, dtype, tuple[int, ...] | None]
 
 
 class _Entry(NamedTuple):
-    """The kernel of a tree and how its work is divided, and what else it is told: dtypes of numbers, sizes, strides by operand and of the result."""
+    """The kernel of a tree with its division of work, and the arguments that are the same at each launch: dtypes of numbers, sizes, strides of operands and result."""
 
     kernel: tuple
     scalars: list[dtype]
@@ -59,7 +59,7 @@ class _Entry(NamedTuple):
     placed: tuple[int, ...]
 
     def arguments(self, n: int, leaves: list[LeafRecord], numbers: list[Any]) -> list[Any]:
-        """What the kernel is told ahead of its results."""
+        """Return the kernel's arguments up to its results."""
         args: list[Any] = [n, 0, *self.sizes]
         if self.strides is None:
             for buffer, offset, _, _ in leaves:
