@@ -172,6 +172,13 @@ def fork(func: Callable, *args: Any, **kwargs: Any) -> Callable[[], Any]:
     return lambda: value
 
 
+def _get_trace_graph(
+    f: Any, args: Any = (), kwargs: Any = None, *rest: Any, **options: Any
+) -> NoReturn:
+    """NotImplementedError: no graph is recorded."""
+    raise NotImplementedError(f"jit._get_trace_graph: {_WHY}")
+
+
 def _no_files(what: str) -> NoReturn:
     raise NotImplementedError(
         f"jit.{what}: TorchScript archives are not there; save a module's state_dict() instead"

@@ -138,6 +138,7 @@ _local = threading.local()
 _scope_lock = threading.Lock()
 _scopes = 0  # `with device:` blocks now open in any thread
 _default: device | None = None
+_chosen: device | None = None  # by `set_default_device`
 
 
 def _stack() -> list[device]:
@@ -179,8 +180,13 @@ def home_type() -> str:
 
 def set_default_device(value: Any) -> None:
     """Make `value` (a device or its name) the default device; None restores the start value."""
-    global _default
-    _default = None if value is None else device(value)
+    global _default, _chosen
+    _default = _chosen = None if value is None else device(value)
+
+
+def chosen_device() -> device | None:
+    """Return what `set_default_device` set, None if it is the start value."""
+    return _chosen
 
 
 # --- what is there ------------------------------------------------------------------------------

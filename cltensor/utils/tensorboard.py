@@ -22,6 +22,8 @@ except ImportError as error:
         "TensorBoard logging requires TensorBoard: install it with `pip install tensorboard`"
     ) from error
 
+from ..reexport import expose
+
 __all__ = ["SummaryWriter"]
 
 
@@ -165,3 +167,6 @@ class SummaryWriter:
 
     def __exit__(self, *exc: Any) -> None:
         self.close()
+
+
+expose(globals(), {"writer": "SummaryWriter"})

@@ -162,8 +162,9 @@ def test_full_backward_hook_without_an_input_that_requires_grad_warns() -> None:
     layer = nn.Linear(2, 2)
     seen: list[Any] = []
     layer.register_full_backward_hook(lambda m, gi, go: seen.append((gi, go[0].sum().item())))
-    with pytest.warns(UserWarning, match="Full backward hook is firing"):
+    with pytest.warns(UserWarning, match="Full backward hook is firing") as shown:
         layer(ct.ones(1, 2)).sum().backward()
+    assert shown[0].filename == __file__
     assert seen == [((None,), 2.0)]
 
 

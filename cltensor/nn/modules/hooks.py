@@ -16,6 +16,7 @@ from typing import Any
 from ...autograd import is_grad_enabled
 from ...autograd.function import Function
 from ...autograd.hooks import RemovableHandle
+from ...errors import caller_level
 from ...tensor import Tensor
 
 _MIXED = "Cannot use both regular backward hooks and full backward hooks {}. Please use only one of them."
@@ -215,7 +216,7 @@ class BackwardHook:
         warnings.warn(
             "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs require gradients. See "
             "https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook for more details.",
-            stacklevel=5,
+            stacklevel=caller_level(),
         )
         for hook in self.hooks:
             res = hook(self.module, (None,) * self.n_inputs, self.grad_outputs)

@@ -38,7 +38,8 @@ class _Combined(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the optimiser, with the state of every part."""
         state = super().state_dict()
-        state["_schedulers"] = [s.state_dict() for s in self._schedulers]
+        parts = state.pop("_schedulers")  # they come last, as in torch
+        state["_schedulers"] = [s.state_dict() for s in parts]
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -31,7 +31,8 @@ class _Lambdas(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the optimiser and plain functions."""
         state = super().state_dict()
-        state["lr_lambdas"] = [function_state(fn) for fn in self.lr_lambdas]
+        functions = state.pop("lr_lambdas")  # they come last, as in torch
+        state["lr_lambdas"] = [function_state(fn) for fn in functions]
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
