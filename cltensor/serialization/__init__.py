@@ -30,7 +30,12 @@ from .inspection import (
     set_default_load_endianness,
 )
 from .packages import _package_registry as _package_registry
-from .packages import default_restore_location, location_tag, register_package
+from .packages import (
+    default_restore_location,
+    location_tag,
+    normalize_storage_type,
+    register_package,
+)
 from .pickler import TorchPickler
 from .rebuild import StorageType, dtype_of, loaded
 from .unpickler import (
@@ -54,6 +59,7 @@ __all__ = [
     "get_unsafe_globals_in_checkpoint",
     "load",
     "location_tag",
+    "normalize_storage_type",
     "register_package",
     "safe_globals",
     "save",

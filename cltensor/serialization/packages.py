@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .. import storages
 from ..runtime import device
 from ..storage import Storage
 from ..storages import TypedStorage, UntypedStorage
 from . import rebuild
 
-__all__ = ["default_restore_location", "location_tag", "register_package"]
+__all__ = ["default_restore_location", "location_tag", "normalize_storage_type", "register_package"]
 
 Memory = UntypedStorage | TypedStorage
 Tagger = Callable[[Any], str | None]
@@ -55,6 +56,11 @@ def location_tag(storage: Memory) -> str:
         if location:
             return location
     raise RuntimeError(f"don't know how to determine data location of {_name(storage)}")
+
+
+def normalize_storage_type(storage_type: type) -> Any:
+    """Return the package's own class of the name that a storage's class has. AttributeError where there is none."""
+    return getattr(storages, storage_type.__name__)
 
 
 def default_restore_location(storage: Memory, location: str) -> Memory:

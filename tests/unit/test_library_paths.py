@@ -70,3 +70,12 @@ def test_the_writer_of_summaries_has_the_path_of_its_module(tmp_path: Path) -> N
         env={"PYTHONPATH": f"{tmp_path}:{Path(torch.__file__).parents[1]}"},
         check=True,
     )
+
+
+def test_a_class_of_storages_is_found_by_its_name() -> None:
+    from cltensor.serialization import normalize_storage_type
+
+    for kind in (torch.FloatStorage, torch.UntypedStorage, torch.storage.TypedStorage):
+        assert normalize_storage_type(kind) is kind
+    with pytest.raises(AttributeError, match="has no attribute 'Path'"):
+        normalize_storage_type(Path)
