@@ -24,6 +24,9 @@ LINES = [
     "torch.nn.functional.conv1d(torch.zeros(1, 1, 4), torch.zeros(1, 1, 2), padding='same')",
     "torch.cholesky(torch.eye(2))",
     "torch.qr(torch.eye(2))",
+    "torch.lu(torch.eye(2))",
+    "torch.lu_solve(torch.eye(2), *torch.linalg.lu_factor(torch.eye(2)))",
+    "torch.triangular_solve(torch.eye(2), torch.eye(2))",
 ]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from ... import dtypes
 from ...autograd import record as graph
 from ...autograd.mode import unrecorded
+from ...errors import warn_once
 from .. import writes
 from ..composite import at_once
 from ..core import Tensor
@@ -122,6 +123,12 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 @public("lu")
 def torch_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """Factorize A = P L U into packed factors and pivots (deprecated in favour of linalg.lu_factor)."""
+    warn_once(
+        "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a future PyTorch release.\n"
+        "LU, pivots = torch.lu(A, compute_pivots)\nshould be replaced with\nLU, pivots = torch.linalg.lu_factor(A, compute_pivots)\nand\n"
+        "LU, pivots, info = torch.lu(A, compute_pivots, get_infos=True)\nshould be replaced with\n"
+        "LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)"
+    )
     values = _factor(A, pivot)
     if get_infos:
         return LuInfo(deliver_all(values, out, "lu", (A,)))
@@ -280,4 +287,9 @@ def _lu_solve_back(ctx: Any, g: Tensor) -> tuple:
 @public()
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Solve A X = b, given the packed factors and pivots of A."""
+    warn_once(
+        "torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch release.\n"
+        "Note that torch.linalg.lu_solve has its arguments reversed.\n"
+        "X = torch.lu_solve(B, LU, pivots)\nshould be replaced with\nX = torch.linalg.lu_solve(LU, pivots, B)"
+    )
     return linalg_lu_solve(LU_data, LU_pivots, b, out=out)

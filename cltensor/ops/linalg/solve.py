@@ -282,6 +282,11 @@ def triangular_solve(
     out: Any = None,
 ) -> Any:
     """Solve AX = input by substitution (deprecated in favour of linalg.solve_triangular); also returns a copy of A."""
+    warn_once(
+        "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand will be removed in a future PyTorch release.\n"
+        "torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the inputs.\n"
+        "X = torch.triangular_solve(B, A).solution\nshould be replaced with\nX = torch.linalg.solve_triangular(A, B)."
+    )
     for name, x in (("b", input), ("A", A)):
         if x.ndim < 2:
             raise RuntimeError(
