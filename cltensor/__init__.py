@@ -382,6 +382,7 @@ _LATE = (
     "_functorch",
     "_guards",
     "_higher_order_ops",
+    "_inductor",
     "_jit_internal",
     "_subclasses",
     "_tensor",

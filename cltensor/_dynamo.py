@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from types import ModuleType
 from typing import Any
 
 from .compiler import (
+    Options,
     allow_in_graph,
     assume_constant_result,
     disable,
@@ -54,8 +54,8 @@ class TorchRuntimeError(RuntimeError):
     """torch's error while it compiles; never raised here."""
 
 
-class _Options(ModuleType):
-    """Options of a compiler that is not there: they keep what they are given."""
+class _Options(Options):
+    """torch's options that have to do with graphs."""
 
     accumulated_cache_size_limit = 256
     allow_unspec_int_on_nn_module = False
@@ -74,19 +74,6 @@ class _Options(ModuleType):
     skip_fwd_side_effects_in_bwd_under_checkpoint = False
     suppress_errors = False
     verbose = False
-
-    @contextlib.contextmanager
-    def patch(
-        self, changes: str | dict[str, Any] | None = None, value: Any = None, **more: Any
-    ) -> Iterator[None]:
-        """Set options for a while: a name and a value, a dict, or keywords."""
-        wanted = {changes: value} if isinstance(changes, str) else {**(changes or {}), **more}
-        before = {name: getattr(self, name) for name in wanted}
-        vars(self).update(wanted)
-        try:
-            yield
-        finally:
-            vars(self).update(before)
 
 
 config = _Options(f"{__name__}.config", "Options that programs set; nothing reads them.")

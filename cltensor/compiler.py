@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 from .switches import compile
@@ -20,6 +22,23 @@ __all__ = [
     "reset",
     "set_stance",
 ]
+
+
+class Options(ModuleType):
+    """Options of a compiler that is not there: they keep what they are given."""
+
+    @contextlib.contextmanager
+    def patch(
+        self, changes: str | dict[str, Any] | None = None, value: Any = None, **more: Any
+    ) -> Iterator[None]:
+        """Set options for a while: a name and a value, a dict, or keywords."""
+        wanted = {changes: value} if isinstance(changes, str) else {**(changes or {}), **more}
+        before = {name: getattr(self, name) for name in wanted}
+        vars(self).update(wanted)
+        try:
+            yield
+        finally:
+            vars(self).update(before)
 
 
 def disable(fn: Callable | None = None, recursive: bool = True, *, reason: Any = None) -> Any:

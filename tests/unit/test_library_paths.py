@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import textwrap
@@ -79,3 +80,14 @@ def test_a_class_of_storages_is_found_by_its_name() -> None:
         assert normalize_storage_type(kind) is kind
     with pytest.raises(AttributeError, match="has no attribute 'Path'"):
         normalize_storage_type(Path)
+
+
+def test_options_of_the_kernels_compiler_are_kept() -> None:
+    config = importlib.import_module("cltensor._inductor.config")
+    assert torch._inductor.config is config
+    assert (config.coordinate_descent_tuning, config.triton.unique_kernel_names) == (False, True)
+    with config.patch(max_autotune=True), config.patch("epilogue_fusion", False):
+        assert (config.max_autotune, config.epilogue_fusion) == (True, False)
+    assert (config.max_autotune, config.epilogue_fusion) == (False, True)
+    with pytest.raises(AttributeError, match="nothing"), config.patch({"nothing": 1}):
+        pass
