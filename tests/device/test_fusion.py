@@ -352,6 +352,23 @@ def test_what_is_light_and_held_is_computed_again_by_a_reduction_instead_of_stor
     assert sums_of(lambda: x + y) == 2  # a result is less to read than its operands
 
 
+@pytest.mark.parametrize("length", [10, 100])
+def test_operands_laid_out_alike_decide_as_one_how_a_sum_goes(length):
+    """A sum has the same bits whether its operand is computed on the way or lies in memory: so has a gradient, asked for twice."""
+    first, second = on_device(data(2, length, 1)), on_device(data(2, length, 1))
+    rays = on_device(data(2, length, 3)) - 0.5
+    mask = first > 0.5
+    ct.opencl.synchronize()
+
+    def at_once():
+        return (first.where(mask, second) * rays).sum(1)
+
+    assert launches(at_once) == 1
+    weight = first.where(mask, second)
+    weight.cpu()
+    assert np.array_equal(at_once().cpu().numpy(), (weight * rays).sum(1).cpu().numpy())
+
+
 def test_a_sum_that_grows_along_reductions_is_run_now_and_then():
     """Each norm along a residual stream reads the stream, not everything that was ever added to it."""
     parts = [on_device(data(8, 48)) * n for n in range(12)]

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Strides = tuple[int, ...]
 _new: Any = tuple.__new__  # makes a named tuple in half the time
 
+LITTLE = 1 << 14  # elements so close together that the ways of reading them cost alike
+
 
 class Source(NamedTuple):
     """An expression to be read: operands laid out over `shape`, scalars, nodes, and the references of its values."""
@@ -100,18 +102,19 @@ def along_reduced(parts: Split, least: int = 48) -> bool:
     """Whether vectors run along the innermost reduced dim ('row') or the innermost kept one ('col').
 
     Operands that vary both along and across rows decide, if there are any, or else what is written: what is one number for a row
-    costs little either way.
+    costs little either way. Of little work those laid out alike have one voice, as has what is computed of them once it lies in
+    memory: so a small sum mostly has the same bits whether its operand is computed on the way or was before.
     `least`: the shortest rows dense in memory that vectors run along.
     """
     if parts.nout == 1:
         return True
-    layouts = [
-        (kept, reduced)
-        for kept, reduced, constant in zip(
-            parts.kept_strides, parts.reduced_strides, parts.constant, strict=False
-        )
-        if not constant
-    ]
+    small = parts.nout * parts.nred <= LITTLE
+    layouts: list[tuple[Strides, Strides]] = []
+    for pair, constant in zip(
+        zip(parts.kept_strides, parts.reduced_strides, strict=True), parts.constant, strict=False
+    ):
+        if not (constant or (small and pair in layouts)):
+            layouts.append(pair)
     whole = [pair for pair in layouts if any(pair[0]) and any(pair[1])]
     given = len(parts.constant)
     whole = whole or [*zip(parts.kept_strides[given:], parts.reduced_strides[given:], strict=True)]
