@@ -1,1 +1,1 @@
-"""Matrix products: dense, batched, with vectors, of sparse matrices; and the chains computed from their results."""
+"""Matrix products: dense, batched, matrix-vector and sparse; and the pointwise chains fused into them as epilogues."""

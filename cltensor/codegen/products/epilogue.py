@@ -1,9 +1,11 @@
 """A pointwise chain applied to a product's elements in registers, before they are stored.
 
 Owns the layout of the chain's operands over rows and columns and the text of the device function `finish`, which product
-kernels paste and call for each run of elements that is complete. Must not know how the product is computed.
+kernels paste and call for each run of adjacent elements whose sums are complete. Must not know how the product is
+computed.
 
-Operand classes along a row: v unit stride, s one element, g any stride, c one element for all, p the product itself.
+Operand classes along a row: v unit stride, s one element per row (column stride 0), g any other stride, c one element
+for the whole matrix, p the product itself.
 """
 
 from __future__ import annotations
@@ -30,14 +32,14 @@ class Place(NamedTuple):
     col: int
 
     def kind(self) -> str:
-        """Classify a step along a row."""
+        """Return the operand class along a row: v, g, s or c (see the module's docstring)."""
         if self.col == 1:
             return "v"
         return "g" if self.col else "s" if self.row else "c"
 
 
 class Epilogue(NamedTuple):
-    """Nodes over one product (the operand without a place) and other operands; results in memory."""
+    """A pointwise chain: its operands (the product is the leaf without a place), its nodes, and where results go."""
 
     leaves: tuple[tuple[dtype, Place | None], ...]
     scalars: tuple[Any, ...]
@@ -46,7 +48,7 @@ class Epilogue(NamedTuple):
     outputs: tuple[tuple[tuple[str, int], dtype, Place], ...]
 
     def transposed(self) -> Epilogue:
-        """Return the same chain for the product written the other way round."""
+        """Return the same chain for the transposed product: rows and columns of every operand and output exchanged."""
 
         def turn(place: Place) -> Place:
             return place._replace(row=place.col, col=place.row)
@@ -57,7 +59,7 @@ class Epilogue(NamedTuple):
         )
 
     def program(self) -> Program:
-        """Return what the kernel depends on: nothing that varies with sizes, strides or numbers."""
+        """Return the kernel's key: dtypes, operand classes and nodes, without sizes, strides or scalar values."""
         leaves = tuple([(dt, p.kind() if p else "p") for dt, p in self.leaves])
         outputs = tuple([(ref, dt, p.kind()) for ref, dt, p in self.outputs])
         return Program(leaves, self.scalar_types, self.nodes, outputs, 0)
@@ -74,7 +76,7 @@ class Epilogue(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """The text of `finish` and what a kernel that calls it is to declare and pass on."""
+    """The source of the device function `finish`, and the parameters that its callers declare and pass on."""
 
     lanes: int
     text: str
@@ -84,7 +86,10 @@ class Finish(NamedTuple):
 
 
 def fitted(backend: Backend, epilogue: Epilogue | None, span: int) -> tuple[Program | None, int]:
-    """Return the program of an epilogue and its lanes; 0 where runs of `span` numbers cannot take it."""
+    """Return an epilogue's program and its vector width in lanes.
+
+    The width is 0 where the kernel, which completes runs of `span` adjacent numbers, cannot run the chain.
+    """
     if epilogue is None:
         return None, 1
     program = epilogue.program()
@@ -95,7 +100,7 @@ def fitted(backend: Backend, epilogue: Epilogue | None, span: int) -> tuple[Prog
 
 
 def suffix(program: Program | None) -> str:
-    """Name the operations of a chain, for the kernel that includes it."""
+    """Return the suffix of a kernel's name that lists a chain's first eight operations; empty without a chain."""
     return "".join([f"_{node.op.name}" for node in program.nodes[:8]]) if program else ""
 
 
@@ -134,5 +139,5 @@ def finish(program: Program, lanes: int) -> Finish:
 
 
 def options(backend: Backend, finish: Finish | None) -> Sequence[str]:
-    """Return the options of a kernel that computes more than the product: a chain's own."""
+    """Return the build options of a product's kernel: those of pointwise kernels if it has an epilogue, else none."""
     return backend.info.build_options if finish else ()

@@ -1,15 +1,22 @@
 """The dense-product family: matrix-matrix, matrix-vector and dot products of strided operands.
 
 Owns the public entries and the choice of schedule. A kernel's key is dtypes, how its operands are read (in place or packed)
-and the chain it ends with, never a shape or a stride. Knows nothing of tensors, broadcasting rules or gradients: batch dims
+and its epilogue, never a shape or a stride. Knows nothing of tensors, broadcasting rules or gradients: batch dims
 arrive already equal (stride 0 where broadcast).
 
-Schedules: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (gemm_lanes.py: a work-item is a lane). On a
-CPU small matrices in batches go to gemm_small.py, many rows with a few columns to gemm_tall.py, long rows with a few vectors to gemm_few.py, few rows with few columns
-over a long K to gemm_gram.py, bfloat16 to gemm_amx.py where the processor multiplies tiles, products with one row or column to gemv.py when
-the matrix has an adjacent dim. On a GPU what sums few numbers goes to gemm_tiny.py, one row or column to gemv_lanes.py, what is thin or small to gemm_sliced.py,
-16-bit floats, and float64 that fills the device, to gemm_mma.py where the device has matrix units that it knows. Complex products become real ones
-(gemm_complex.py).
+Schedules, for [M, K] @ [K, N]: "cpu" (gemm_cpu.py: a work-item is a thread), "gpu" (gemm_lanes.py: a work-item is a
+lane). Special cases on a CPU:
+- batches of small matrices: gemm_small.py
+- many rows, few columns (tall and narrow): gemm_tall.py; long rows times a few vectors: gemm_few.py
+- few rows and few columns over a long K: gemm_gram.py
+- bfloat16, where the processor has AMX tiles: gemm_amx.py
+- one row or one column, where the matrix has a dim of unit stride: gemv.py; many short rows by a vector: gemv_short.py
+Special cases on a GPU:
+- short K: gemm_tiny.py
+- one row or one column: gemv_lanes.py
+- few rows or columns, or too small to fill the device: gemm_sliced.py
+- 16-bit floats, and float64 that fills the device, where it has matrix units that are supported: gemm_mma.py
+Complex products become real ones (gemm_complex.py).
 """
 
 from __future__ import annotations
@@ -57,12 +64,12 @@ def matmul(
     conjugated: tuple[bool, bool] = (False, False),
     schedule: str | None = None,
 ) -> Operand:
-    """Compute beta * bias + alpha * (a @ b) and return where it lies.
+    """Compute beta * bias + alpha * (a @ b) and return the operand that holds the result: `out`, or a new dense one.
 
-    a is [..., M, K], b [..., K, N], bias and out [..., M, N] with equal batch dims, any strides,
-    one dtype (not bool), or out and bias of the type that sums are in. Without `out` the result is dense and new; `out` may be `bias` but must
-    not overlap a or b. beta == 0 ignores bias, nan and all. K == 0 gives beta * bias. For complex
-    types alpha and beta are real (ValueError), and the conjugates of a or b are taken where `conjugated` says so.
+    a is [..., M, K], b [..., K, N], bias and out [..., M, N], with equal batch dims and any strides. All have one dtype
+    (not bool), except that out and bias may have the dtype sums are accumulated in. `out` may be `bias` but must
+    not overlap a or b. beta == 0 ignores bias, even where it is nan. K == 0 gives beta * bias. For complex
+    types alpha and beta must be real (else ValueError); `conjugated` says whether a, and whether b, is conjugated.
     `schedule` is "cpu" or "gpu"; by default the device decides.
     """
     m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
@@ -92,7 +99,7 @@ def matmul(
         _run(backend, a.dtype, p, schedule, out.dtype)
         return out
     dims, strides = collapse(batch, [s.strides[:-2] for s in sides])
-    # Two batch dims go into one launch; what is left over (rare) is a launch each.
+    # One launch covers two batch dims; each index of any further dims, which are rare, is a launch of its own.
     for index in itertools.product(*map(range, dims[:-2])):
         moved = [
             sum(i * s for i, s in zip(index, strides[n], strict=False)) for n in range(len(sides))
@@ -114,11 +121,11 @@ def fused(
     bias: Operand | None = None,
     schedule: str | None = None,
 ) -> bool:
-    """Store what `epilogue` makes of a product of two matrices, and not the product.
+    """Compute a product of two matrices and store the outputs of `epilogue` in its place; return whether that was done.
 
     Operands as for `matmul`, float32 or float64, or float16 and bfloat16 where a GPU's matrix units multiply them. The
-    product's bits are those of `matmul`. False, with nothing done, where the product runs in more than one launch or the
-    chain does not fit its kernel.
+    chain sees the same bits as `matmul` would store. False, with nothing done, where the product takes more than one
+    launch or the chain does not fit its kernel.
     """
     (m, k), n = a.shape, b.shape[1]
     dense = Operand(a.buffer, a.dtype, (m, n), (n, 1))
@@ -132,7 +139,7 @@ def fused(
 
 
 def takes_chains(backend: Backend, dt: dtype, schedule: str | None = None) -> bool:
-    """Say whether there are kernels for products of this type that end with a chain (see `fused`)."""
+    """Return whether products of this dtype have kernels that can run an epilogue (see `fused`)."""
     if dt.name in ("float32", "float64"):
         return True
     cpu = schedule == "cpu" if schedule else backend.info.kind == "cpu"

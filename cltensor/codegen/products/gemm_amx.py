@@ -1,6 +1,7 @@
-"""Products of bfloat16 matrices by tiles of Intel's AMX, on a CPU that has it (templates/gemm/amx.mako).
+"""Products of bfloat16 matrices with Intel's AMX tile instructions, on a CPU that has them (templates/gemm/amx.mako).
 
-Owns which products these are, how they are cut, and the launches. Knows nothing of tensors.
+Owns which products take this schedule, how they are divided into work-items, and the launches. Knows nothing of
+tensors.
 """
 
 from __future__ import annotations
@@ -34,17 +35,19 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend, Kernel
 
-TILE = 32  # rows and columns of sums, and steps of K, that are made at a time
-LEAST = 16  # rows and columns that make a tile worth its zeros
-ROOM = 512 * 1024  # numbers of B that are copied at a time: half of a core's own cache
-NEAR, FEW = 64 * 1024, 4  # and where so few tiles of rows meet them
-LOCAL = 3 << 19  # bytes of local memory that ROOM and a strip of A need
+TILE = 32  # rows and columns of a tile of sums, and the K that one step adds to it
+LEAST = 16  # rows and columns, at least: below that the tile is mostly zero padding
+ROOM = 512 * 1024  # elements of B packed at a time: half of a core's own cache
+# The same where a work-item has at most FEW tiles of rows.
+NEAR, FEW = 64 * 1024, 4
+LOCAL = 3 << 19  # bytes of local memory needed for ROOM and a strip of A
 SPAN = 4096  # the longest block of K
-PACE = 500_000  # multiply-adds that a thread is done with in a microsecond, at most
-PIECE = 2048  # the shortest piece of K worth a second pass
-COPIED = 1 << 16  # numbers of an A that is better copied once than for each block of columns
-SHARE = 1 << 15  # of which a work-item copies at least so many
-TWIN = 0  # not 0: tiles are multiplied everywhere, in plain OpenCL C; slow, for tests
+PACE = 500_000  # multiply-adds per microsecond of one thread, at most
+PIECE = 2048  # the shortest piece of K for which split-K is worth its second pass
+# Elements from which on A is packed once up front, rather than again for each block of columns.
+COPIED = 1 << 16
+SHARE = 1 << 15  # elements of A that a work-item of that packing copies, at least
+TWIN = 0  # not 0: use the emulation of tiles in plain OpenCL C, on any device; slow, for tests
 
 _PROBE = """
 __kernel void cltensor_probe_tiles(__global float *out, __global const int *in) {
@@ -61,7 +64,7 @@ _found: dict[Backend, bool] = {}
 
 
 def has_tiles(backend: Backend) -> bool:
-    """Say whether kernels can use tiles: processor, system and the driver's compiler are asked."""
+    """Return whether kernels can use AMX tiles: checks processor, operating system and the driver's compiler."""
     found = _found.get(backend)
     if found is None:
         info = backend.info
@@ -83,31 +86,33 @@ def _probe(backend: Backend) -> bool:
 
 
 def multiplies(backend: Backend) -> bool:
-    """Say whether products are made of tiles here."""
+    """Return whether this backend multiplies bfloat16 matrices by tiles, real or emulated."""
     return bool(TWIN) or has_tiles(backend)
 
 
 def instructions() -> str:
-    """Return what multiplies tiles: the processor's instructions, or their twin."""
+    """Return the source of the tile operations: the processor's instructions, or their emulation where TWIN is set."""
     return include("amx_twin" if TWIN else "amx")
 
 
 def takes(backend: Backend, dt: dtype, p: Product) -> bool:
-    """Say whether a product is made of tiles."""
+    """Return whether a product takes this schedule."""
     large = min(p.m, p.n) >= LEAST and p.k >= TILE
     return large and dt is dtypes.bfloat16 and p.epilogue is None and multiplies(backend)
 
 
 class _Plan(NamedTuple):
     transposed: bool
-    copied: bool  # A is made dense first
+    copied: bool  # A is packed to contiguous rows by a launch of its own first
     grid: tuple[int, int, int]
-    blocks: tuple[int, int, int, int, int]  # BM, BN, GN, KC, per
-    piece: int  # not 0: the product has to run over pieces of K of this length
+    blocks: tuple[
+        int, int, int, int, int
+    ]  # BM, BN, GN, KC of the template, and matrices of the batch per work-item
+    piece: int  # not 0: split-K, over pieces of K of this length
 
 
 def _cost(p: Product) -> float:
-    """Estimate the cycles of a product as written, without those of the tiles, which both ways round share."""
+    """Estimate the cycles for packing and storing in this orientation; the tiles' are the same when transposed."""
     stored = 0 if p.out.col == 1 else 2 * p.m * p.n
     rows = 0.0 if p.a.col == 1 and p.m >= TILE else 0.2 if 1 in (p.a.row, p.a.col) else 2
     columns = 0.15 if p.b.col == 1 else 0.2 if p.b.row == 1 else 2
@@ -115,7 +120,7 @@ def _cost(p: Product) -> float:
 
 
 def _plan(backend: Backend, out_dt: dtype, p: Product) -> _Plan:
-    """Choose how the product is written and cut into work-items."""
+    """Choose the product's orientation (itself or transposed) and how it is divided into work-items."""
     turned = p.transposed()
     transposed = _cost(turned) < 0.9 * _cost(p)
     if transposed:
@@ -125,7 +130,7 @@ def _plan(backend: Backend, out_dt: dtype, p: Product) -> _Plan:
     kc = TILE * ceil_div(length, TILE * ceil_div(length, SPAN))
     units = backend.info.compute_units
     alone = p.m * p.n * length * batches < PACE * backend.info.wake_us
-    # Columns are cut first, because each block of rows copies all columns again.
+    # Divide columns before rows: every further block of rows packs all of its columns again.
     wanted = 1 if alone else 2 * units if batches == 1 else units
     across = ceil_div(cols, min(ceil_div(wanted, batches), cols))
     panels = ceil_div(cols, across)
@@ -139,7 +144,7 @@ def _plan(backend: Backend, out_dt: dtype, p: Product) -> _Plan:
         if p.inner == 1 and missing > 1 and not alone and p.k >= 2 * PIECE:
             piece = ceil_div(p.k, min(missing, p.k // PIECE))
         elif kc < p.k and out_dt.itemsize == 2:
-            piece = p.k  # sums between blocks of K must not be rounded
+            piece = p.k  # partial sums of one block of K must not be rounded to 16 bits before the next is added
     again = ceil_div(cols, group) > 1 and not (piece or p.kstep)
     copied = again and p.a.col != 1 and p.m * p.k * batches >= COPIED
     sizes = down * TILE, across * TILE, group * TILE, kc, per
@@ -164,7 +169,7 @@ def _kernel(backend: Backend, out_dt: dtype) -> Kernel:
 
 
 def _rows(backend: Backend, p: Product) -> Side:
-    """Copy the left operand to rows of adjacent numbers."""
+    """Pack the left operand: return a copy whose rows are contiguous in bfloat16."""
     a, outer, inner = p.a, p.outer if p.a.outer else 1, p.inner if p.a.inner else 1
     strips, pitch = ceil_div(p.m, TILE), TILE * (ceil_div(p.k, TILE) + 1)
     matrix = strips * TILE * pitch
@@ -188,7 +193,7 @@ def _rows(backend: Backend, p: Product) -> Side:
 
 
 def run(backend: Backend, out_dt: dtype, p: Product) -> None:
-    """Run a product of bfloat16 matrices, whose results are of `out_dt`."""
+    """Run a product of bfloat16 matrices and store results of dtype `out_dt`."""
     plan = _plan(backend, out_dt, p)
     if plan.piece:
         in_pieces(

@@ -1,7 +1,8 @@
-"""Complex matrix products as real ones: what a complex operand's numbers are, side by side, meets the other one with two rows for each of its rows.
+"""Complex matrix products as real ones: one operand is viewed as real, the other expanded to two real rows per row.
 
-Of A B the real rows (re, im, re, im, ...) of A are multiplied by B with a row (re, im, ...) and a row (-im, re, ...) for each of its own, and the result is
-laid out as complex numbers are (templates/gemm/complex.mako makes these rows). Owns which operand is made twice as long, and what is copied for that.
+For A B, A is viewed as real rows (re, im, re, im, ...), and each row of B is expanded to a row (re, im, ...) and a row
+(-im, re, ...), which templates/gemm/complex.mako writes. The real product then has the memory layout of the complex
+result. Owns which operand is expanded, and what is copied for that.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def multiply(
     conjugated: tuple[bool, bool],
     matmul: Callable[..., Operand],
 ) -> None:
-    """Do as `matmul` in gemm.py, which multiplies the real matrices."""
+    """Compute a complex product into `out`, with the arguments of gemm.matmul; `matmul` computes the real product."""
     if isinstance(alpha, complex) or isinstance(beta, complex):
         if complex(alpha).imag or complex(beta).imag:
             raise ValueError("matmul: alpha and beta of a complex product must be real")
@@ -66,12 +67,12 @@ def _turned(x: Operand) -> Operand:
 
 
 def _adjacent(x: Operand) -> bool:
-    """Whether a row's numbers lie side by side."""
+    """Return whether the last dim has unit stride (or a single element)."""
     return x.strides[-1] == 1 or x.shape[-1] == 1
 
 
 def _copied(a: Operand, b: Operand, out: Operand) -> int:
-    """Count the numbers that are read and written before and after the product when B is made longer."""
+    """Estimate the memory traffic of the copies that the product takes when B is expanded, in complex numbers."""
     return (
         5 * _numbers(b)
         + (0 if _adjacent(a) else 3 * _numbers(a))
@@ -84,7 +85,7 @@ def _numbers(x: Operand) -> int:
 
 
 def _own(x: Operand) -> tuple[int, ...]:
-    """The shape without what is repeated over leading dims."""
+    """Return the shape with broadcast batch dims (stride 0) reduced to 1."""
     leading = zip(x.shape[:-2], x.strides[:-2], strict=True)
     return (*[1 if s == 0 else n for n, s in leading], *x.shape[-2:])
 
@@ -97,7 +98,7 @@ def _dense(backend: Backend, x: Operand) -> Operand:
 
 
 def _real(x: Operand) -> Operand:
-    """View [..., m, n] of adjacent numbers as real [..., m, 2 n]."""
+    """View a complex [..., m, n] of unit last stride as real [..., m, 2 n]."""
     strides = (*[2 * s for s in x.strides[:-1]], 1)
     return Operand(
         x.buffer, x.dtype.to_real(), (*x.shape[:-1], 2 * x.shape[-1]), strides, 2 * x.offset
@@ -105,7 +106,10 @@ def _real(x: Operand) -> Operand:
 
 
 def _longer(backend: Backend, b: Operand, conjugated: tuple[bool, bool]) -> Operand:
-    """Make real [..., 2 k, 2 n] of [..., k, n], along its own rows or columns; of conjugates where `conjugated` says so of the other operand and of this one."""
+    """Expand complex [..., k, n] to real [..., 2 k, 2 n], stored by rows or columns, whichever has unit stride in `b`.
+
+    `conjugated` is (the other operand, this one): the signs of what is written here conjugate either.
+    """
     by_columns = b.strides[-2] == 1 and not (b.strides[-1] == 1 and b.shape[-1] > 1)
     x, shape = _turned(b) if by_columns else b, b.shape
     x = x._replace(shape=_own(x))
@@ -138,6 +142,6 @@ def _longer(backend: Backend, b: Operand, conjugated: tuple[bool, bool]) -> Oper
 
 
 def _repeated(x: Operand, shape: tuple[int, ...]) -> Operand:
-    """Repeat over leading dims of 1 as a shape has them."""
+    """Broadcast batch dims of size 1 to those of `shape` (stride 0)."""
     strides = [0 if n == 1 else s for n, s in zip(x.shape[:-2], x.strides[:-2], strict=True)]
     return x._replace(shape=(*shape[:-2], *x.shape[-2:]), strides=(*strides, *x.strides[-2:]))

@@ -1,6 +1,6 @@
-"""Matrix products where a work-item is a thread's loop over wide vectors (templates/gemm/cpu.mako).
+"""Matrix products on a CPU: a work-item is a thread's loop over wide vectors (templates/gemm/cpu.mako).
 
-Owns what is packed, how the work is cut into blocks, and the launches. Knows nothing of tensors.
+Owns which operands are packed, how the work is divided into blocks, and the launches. Knows nothing of tensors.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ if TYPE_CHECKING:
     from ..pointwise import Program
 
 PACK_BYTES = 512 * 1024  # local memory for packed rows, at most; stays in a core's cache
-K_ROOM = 512  # a block of K for which a panel stays in the nearest cache
-DIRECT_A = 1 << 20  # numbers of an A that are read where they lie, at most
-DIRECT_B = 1 << 10  # rows of a register tile's width in such a B
-ONCE_B = 1 << 18  # numbers of a B, read where it lies, that is to be gone through once
+K_ROOM = 512  # the longest block of K for which a packed panel stays in the first-level cache
+DIRECT_A = 1 << 20  # elements from which on A is packed rather than read in place
+DIRECT_B = 1 << 10  # the same for B, in rows of a register tile's width
+# Elements from which on a B that is read in place should be streamed only once: A is packed then.
+ONCE_B = 1 << 18
 TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
-PIECE = 1024  # the shortest piece of K worth a second pass
-# From how many on, and how many times as many as rows or columns, K is what is cut: blocks of a small result would each read much again.
+PIECE = 1024  # the shortest piece of K for which split-K is worth its second pass
+# Split-K is taken where K is at least LONG_K, and LONGER times the rows and the columns: the result is small then, and
+# each block of it would read a large part of the operands again.
 LONG_K, LONGER = 8 * PIECE, 8
 
 
 class _Plan(NamedTuple):
-    """How one product runs on a CPU; a function of sizes and strides only."""
+    """How one product runs on a CPU; depends on dtypes, sizes and strides only."""
 
     transposed: bool
     pack_a: bool
@@ -58,31 +60,32 @@ class _Plan(NamedTuple):
     bn: int
     kc: int
     per: int
-    piece: int  # not 0: the product has to run over pieces of K of this length
+    piece: int  # not 0: split-K, over pieces of K of this length
     acc: str
     nbytes: int
     flops: int
 
 
 _plans: dict[tuple[Any, ...], tuple[_Plan, Kernel | None]] = {}
-_MOST = 8192  # entries
+_MOST = 8192  # entries of _plans
 
 
 def _pack_room(backend: Backend, acc: str) -> int:
-    """Return how many packed numbers of a block local memory takes beside a panel and the tile."""
+    """Return how many packed numbers of a block fit in local memory beside a panel and the register tile's sums."""
     size = 8 if acc in ("double", "ulong") else 4
     return min(PACK_BYTES, max(backend.info.local_mem // 2, 8192)) // size
 
 
 def _paired(backend: Backend, dt: dtype) -> bool:
-    """Say whether two numbers adjacent in K are packed as one."""
+    """Return whether two bfloat16 numbers adjacent in K are packed as one unit, for the dot-product instruction."""
     return dt is dtypes.bfloat16 and dots(backend)
 
 
 def _k_room(backend: Backend, dt: dtype) -> int:
-    """Return the longest block of K, in packed numbers, of which a panel is packed beside packed rows.
+    """Return the longest block of K, in packed units, where rows of A are packed (and B by panels beside them).
 
-    16-bit results of more than one block take a second pass, which costs more than columns from the second nearest cache.
+    It is longer for 16-bit results: with more than one block of K those take a second pass, which costs more than
+    reading columns from the second-level cache.
     """
     if backend.info.local_mem < 1 << 18:
         return 64
@@ -132,23 +135,24 @@ def _kernel(
 
 
 def _cost(p: Product, mr: int, lanes: int, narrow: bool, paired: bool) -> tuple[float, bool, bool]:
-    """Estimate the vector instructions of a product as written, and whether to pack a and b."""
+    """Estimate the vector instructions of a product in this orientation; return that, and whether to pack a and b."""
     nr = 2 * lanes
     rows, cols = ceil_div(p.m, mr), ceil_div(p.n, nr)
     work: float = rows * mr * cols * 2 * p.k
     store = p.m * p.n * (2 / lanes if p.out.col == 1 else 16)
     pack_b = narrow or p.b.col != 1 or p.n < nr or (rows > 8 and p.k * p.n > DIRECT_B * nr)
-    # Pairs that lie side by side are read there; others are made, as converted numbers are.
+    # Pairs that are adjacent in memory are read in place; others have to be built by packing, as do 16-bit
+    # floats that are converted.
     ready = paired and p.a.col == 1 and p.k % 2 == p.kstep % 2 == 0
     pack_a = (
         (narrow and not ready)
         or p.m < mr
         or (cols >= 8 and p.m * p.k >= (DIRECT_A if p.a.col == 1 else DIRECT_A // 8))
-        or (rows > 1 and not pack_b and p.k * p.n > ONCE_B)  # its columns then meet all rows
+        or (rows > 1 and not pack_b and p.k * p.n > ONCE_B)  # B is then read once, for all rows
     )
     if paired:
         copied = 0.6 * p.k * (cols * nr + (rows * mr if pack_a else 0))
-        rounded = 0 if p.out.col == 1 else 8 * p.m * p.n  # one by one
+        rounded = 0 if p.out.col == 1 else 8 * p.m * p.n  # strided results are stored one by one
         return work / 2 + copied + rounded, pack_a, pack_b
     if pack_b:
         work += p.k * cols * nr / (lanes if p.b.col == 1 else 1 if p.b.row == 1 else 0.7)
@@ -156,7 +160,7 @@ def _cost(p: Product, mr: int, lanes: int, narrow: bool, paired: bool) -> tuple[
 
 
 def _plan(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> _Plan:
-    """Choose how the product is written, what is packed and how it is cut into work-items."""
+    """Choose the product's orientation, what is packed, and how it is divided into work-items."""
     acc = accumulator(dt)
     mr, lanes = tile(backend, acc)
     nr = 2 * lanes
@@ -171,10 +175,11 @@ def _plan(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> _Plan:
     rows, cols = ceil_div(p.m, mr), ceil_div(p.n, nr)
     batches = p.outer * p.inner
     kc = length = max(p.kstep or p.k, 1)
-    each = 2 if paired else 1  # numbers of K that are packed as one
+    each = 2 if paired else 1  # numbers of K in one packed unit
     room = _pack_room(backend, acc)
     if pack_a or pack_b:
-        # Results that are not adjacent cost more to add to than longer rows to read.
+        # Each block of K adds to the results once more. Where those are strided, that costs more than a longer block
+        # which leaves the nearest cache.
         most = K_ROOM if p.out.col == 1 else 2 * K_ROOM
         most = _k_room(backend, dt) if pack_a else min(most, room // nr)
         kc = each * ceil_div(kc, each * ceil_div(kc, each * most))
@@ -200,9 +205,9 @@ def _plan(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> _Plan:
 
 
 def _reread_cost(p: Product, pack_a: bool, pack_b: bool) -> tuple[float, float]:
-    """Estimate the cost of reading a's rows for one more block of columns, b's columns for one of rows.
+    """Estimate what one more block costs, as fractions of the product's whole work.
 
-    In parts of the whole work.
+    Returns the cost of reading a's rows again for one more block of columns, and of b's columns for one more of rows.
     """
     if pack_a:
         rows, columns = 8 if p.a.row == 1 else 12, 8 if p.b.col == 1 else 12
@@ -221,10 +226,10 @@ def _cut(
     batches: int,
     units: int,
 ) -> tuple[int, int]:
-    """Choose the numbers of blocks of rows and columns, `least` at least, together about `wanted`.
+    """Choose into how many blocks rows and columns are divided: at least `least` each, their product about `wanted`.
 
-    Blocks come out about equal in size, and a number that threads can share evenly: a driver may
-    hand out half of them at once.
+    Prefers blocks of about equal size, in a number that threads can share evenly: a driver may hand out half of the
+    work-groups at once.
     """
     if wanted == least[0] == least[1] == 1:
         return 1, 1
@@ -239,7 +244,7 @@ def _cut(
 
 
 def _planned(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> tuple[_Plan, Kernel | None]:
-    """Return the plan of a product and its kernel, None where only pieces or epilogues run."""
+    """Return the plan of a product and its kernel; the kernel is None where none without an epilogue was needed yet."""
     a, b, c = p.a, p.b, p.out
     sizes = (p.m, p.n, p.k, p.outer, p.inner, p.kstep)
     key = (backend, dt, out_dt, sizes, a.row, a.col, b.row, b.col, c.row, c.col)
@@ -260,7 +265,7 @@ def _planned(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> tuple[_P
 def _pieces(
     backend: Backend, out_dt: dtype, p: Product, grid: tuple[int, int, int], kc: int
 ) -> int:
-    """Return the length of the pieces of K that the product has to run in; 0 for one launch."""
+    """Return the length of the pieces of K for split-K; 0 where the product runs in one launch."""
     if p.kstep:
         return 0
     if p.inner == 1 and p.k >= 2 * PIECE:
@@ -269,17 +274,17 @@ def _pieces(
         if missing > 1:
             return ceil_div(p.k, min(missing * 2, p.k // PIECE))
         if p.outer == 1 and p.k >= LONG_K and p.k >= LONGER * max(p.m, p.n):
-            # Sums of pieces are no more than half of what is read.
+            # Partial sums are to be no more than half as many numbers as the operands.
             most = p.k * (p.m + p.n) // (2 * p.m * p.n)
             return ceil_div(p.k, min(4 * units, p.k // PIECE, most))
-    # Sums between blocks of K must not be rounded to 16 bits.
+    # Partial sums must not be rounded to 16 bits between blocks of K: one piece, accumulated in a wider dtype.
     if kc < p.k and out_dt.itemsize == 2 and out_dt.is_floating_point:
         return p.k
     return 0
 
 
 def _sizes(p: Product, plan: _Plan) -> tuple[int, ...]:
-    """What the kernel takes after operands and factors."""
+    """Return the kernel's arguments after operands and factors: sizes, blocks and batch strides."""
     return (
         p.m, p.n, p.k, plan.bm, plan.bn, plan.kc,
         p.outer * p.inner, plan.per, p.inner, p.kstep, *spread_args(p),
@@ -287,10 +292,10 @@ def _sizes(p: Product, plan: _Plan) -> tuple[int, ...]:
 
 
 def run(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
-    """Run a product, whose results are of `out_dt`; False, with nothing done, if its epilogue does not fit."""
+    """Run a product and store results of dtype `out_dt`; False, with nothing done, where its epilogue does not fit."""
     epilogue = p.epilogue
     if epilogue is not None and _paired(backend, dt):
-        return False  # a chain's functions are not compiled for the processor that the instruction asks for
+        return False  # kernels with `clt_dot` are compiled for a newer target, the functions of a chain are not
     plan, kernel = _planned(backend, dt, out_dt, p)
     if plan.piece:
         if epilogue is None:

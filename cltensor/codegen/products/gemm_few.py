@@ -1,7 +1,9 @@
-"""Long rows times a few vectors on a CPU (templates/gemm/few.mako): the last layer of a classifier, a small batch through a large layer.
+"""Long rows times a few vectors on a CPU (templates/gemm/few.mako).
 
-The rows are read once, where they lie, and no register is empty, as most of a tile of gemm_cpu.py's would be. Owns which products they are, the
-vectors' copy where they are not adjacent, and how rows are shared among work-items. Knows nothing of tensors.
+For instance the last layer of a classifier, or a small batch through a large layer. The rows are read once, in place,
+and all register lanes hold sums, where most of gemm_cpu.py's register tile would be empty. Owns which products take
+this schedule, the copy of vectors that are not contiguous, and how rows are divided among work-items. Knows nothing
+of tensors.
 """
 
 from __future__ import annotations
@@ -37,22 +39,24 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Kernel
     from ..pointwise import Program
 
-FEW = 8  # vectors, of any type
-MOST = 24  # of float32, half as many of float64, by rows of so many times their number:
-DOTS = 16
-FULL = 12  # of them, of which a tile of gemm_cpu.py or a vector of gemm_tall.py is almost full: that is as good, save from beyond a cache
-ROWS = 32  # at least
-LARGE = 1 << 16  # numbers in rows, at least
-SPAN = 2  # vectors that a row meets at a time
-BLOCK = 512  # numbers of K for which vectors stay in the nearest cache
-FAR_BYTES = 1 << 22  # of rows that do not stay in a cache
-FAR = 1 << 13  # bytes ahead of which they are asked for, at least
-AHEAD = 3  # of them are then asked for in the time of a tile,
-ALONE = 6  # where there is one tile: all of them
+FEW = 8  # vectors (the narrower dim of the result), at most, of any dtype
+MOST = 24  # vectors of float32, at most (half as many of float64), where rows are at least DOTS times as long as
+DOTS = 16  # there are vectors
+# From so many vectors of float32 up to 16, a register tile of gemm_cpu.py or a vector of gemm_tall.py is almost full:
+# those are as fast, unless the rows come from beyond the caches (FAR_BYTES).
+FULL = 12
+ROWS = 32  # rows, at least
+LARGE = 1 << 16  # elements of the matrix of rows, at least
+SPAN = 2  # vectors that are multiplied by a row at a time
+BLOCK = 512  # numbers of K for which the vectors stay in the first-level cache
+FAR_BYTES = 1 << 22  # bytes of rows that do not stay in a cache, and are prefetched
+FAR = 1 << 13  # how many bytes ahead rows are prefetched, at least
+AHEAD = 3  # rows prefetched during each of the tiles that a set of rows goes through,
+ALONE = 6  # and where that is a single tile
 
 
 def chosen(dt: dtype, p: Product) -> Product | None:
-    """Return a product as it has a schedule here, itself or transposed; None if it has none."""
+    """Return the product in the orientation that this schedule takes, perhaps transposed; None if it takes neither."""
     q = p if p.n <= p.m else p.transposed()
     if q.n < 2 or q.n > MOST or q.a.col != 1 or q.m < ROWS or q.k < 2 or q.m * q.k < LARGE:
         return None
@@ -84,7 +88,7 @@ def _kernel(
 
 
 def _adjacent(backend: Backend, dt: dtype, p: Product) -> Side:
-    """Copy the vectors of a product, so that each lies side by side."""
+    """Return a copy of a product's vectors in which each is contiguous."""
     shape = p.outer if p.b.outer else 1, p.inner if p.b.inner else 1, p.n, p.k
     steps = p.b.outer, p.b.inner, p.b.col, p.b.row
     made = dense(backend, Operand(p.b.buffer, dt, shape, steps, p.b.offset))
@@ -93,8 +97,11 @@ def _adjacent(backend: Backend, dt: dtype, p: Product) -> Side:
 
 
 def run(backend: Backend, dt: dtype, p: Product, out_dt: dtype | None = None) -> bool:
-    """Run a product that `chosen` returned; False, with nothing done, if it has an epilogue and runs in pieces or that does not pay."""
-    if p.epilogue is not None and p.n <= FEW:  # of its vectors few lanes would be results
+    """Run a product that `chosen` returned; False, with nothing done, where its epilogue cannot run or does not pay.
+
+    An epilogue cannot run with split-K, and does not pay where rows of the result are short.
+    """
+    if p.epilogue is not None and p.n <= FEW:  # few lanes of the chain's vectors would hold results
         return False
     out, batches, length = out_dt or dt, p.outer * p.inner, p.kstep or p.k
     program, lanes = epilogues.fitted(backend, p.epilogue, 16)

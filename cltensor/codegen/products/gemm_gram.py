@@ -1,7 +1,9 @@
-"""Products of few rows with few columns over a long K on a CPU (templates/gemm/gram.mako, dots.mako): moments of many points, normal equations, gradients of a narrow layer's weights.
+"""Products of few rows with few columns over a long K on a CPU (templates/gemm/gram.mako, dots.mako).
 
-Memory limits them, as each number is used a few times only; a register tile of gemm_cpu.py would copy all of it first, and mostly
-compute what nobody wants. Owns which products they are and how K is shared among work-items. Knows nothing of tensors.
+For instance moments of many points, normal equations, gradients of a narrow layer's weights. Memory bandwidth bounds
+them, as each number is used a few times only; gemm_cpu.py would pack all of both operands first, and most of its
+register tile would be padding. Owns which products take this schedule and how K is divided among work-items. Knows
+nothing of tensors.
 """
 
 from __future__ import annotations
@@ -16,16 +18,16 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend
 
-MOST = 16  # rows and columns of float32; of float64 half as many
-LEAST = 256  # numbers of K
-BLOCK = 512  # of them are added to one sum, whose error grows with them
-PIECE = 2048  # of them that make a work-item worth its start
-TILE = 4  # rows and columns whose dot products are summed side by side
-SUMS = 8  # vectors that are added to in turn, at least: multiply-adds take four turns, and two run at a time
+MOST = 16  # rows and columns of float32, at most; of float64 half as many
+LEAST = 256  # length of K, at least
+BLOCK = 512  # numbers of K per partial sum, which bounds the rounding error
+PIECE = 2048  # numbers of K that make a work-item worth its start
+TILE = 4  # rows and columns whose dot products are accumulated together
+SUMS = 8  # independent accumulator vectors, at least: a multiply-add takes four cycles, and two issue per cycle
 
 
 def takes(dt: dtype, p: Product) -> bool:
-    """Whether a product is of this kind."""
+    """Return whether a product takes this schedule."""
     return (
         dt.name in ("float32", "float64")
         and p.outer * p.inner == 1
@@ -37,7 +39,7 @@ def takes(dt: dtype, p: Product) -> bool:
 
 
 def run(backend: Backend, dt: dtype, p: Product) -> bool:
-    """Run it; False, with nothing done, if a chain is to be its epilogue, for it takes two launches."""
+    """Run a product that `takes` accepted; False, with nothing done, if it has an epilogue: this takes two launches."""
     if p.epilogue is not None:
         return False
     q = min(p, p.transposed(), key=lambda each: _cost(dt, each))
@@ -52,7 +54,7 @@ def _padded(n: int) -> int:
 
 
 def _cost(dt: dtype, p: Product) -> int:
-    """Estimate the instructions for each number of K: rows, whose vectors may be wide, and copies of what is not adjacent."""
+    """Estimate the instructions per number of K: one or two multiply-adds per row, and packing a strided B."""
     wide = _padded(p.n) * dt.itemsize > 32
     return _padded(p.m) * (1 + wide) + (0 if p.b.col == 1 else 2 * p.n)
 

@@ -1,7 +1,8 @@
-"""Products by tiles that a work-group shares, on devices where a work-item is a lane (templates/gemm/gpu.mako).
+"""Products by tiles of a work-group, on devices where a work-item is a lane (templates/gemm/gpu.mako).
 
-Owns the tile of each product, how its operands are read, and when K is cut among groups. What has few rows or columns, or is too small for
-any of these tiles to fill the device, is gemm_sliced.py's. Knows nothing of tensors.
+Owns the tile that each product takes, how its operands are read, and when K is split among work-groups. Products with
+few rows or columns, or too small for any of these tiles to fill the device, are gemm_sliced.py's. Knows nothing of
+tensors.
 """
 
 from __future__ import annotations
@@ -36,15 +37,21 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Kernel
     from ..pointwise import Program
 
-FEW = 16  # rows or columns of which most of a tile would be empty, save of one that is as thin
+FEW = 16  # rows or columns up to which most of any tile but THIN would be empty
 STEPS = 8  # slabs that make a piece of K worth a second pass
-FULL = 2  # groups that keep a unit busy
-MANY = 3  # tiles for each unit that need no slices to keep it busy
-REGISTERS = 128  # of an item of 8 x 8 numbers, as NVIDIA's compiler is told: so many are needed, and 16 warps then run at once
+FULL = 2  # work-groups that keep a compute unit busy
+MANY = 3  # tiles per compute unit from which on it is busy without slices of K
+# Registers of a work-item that computes 8 x 8 results, as NVIDIA's compiler is told: it needs as many, and with no more
+# 16 warps run at once.
+REGISTERS = 128
 
 
 class Tile(NamedTuple):
-    """Rows and columns of a group's tile, slices of K, fours of rows and of columns that an item makes, K's numbers in a slab."""
+    """A work-group's tile: its rows and columns, slices of K, the results of a work-item, the depth of a slab.
+
+    A work-item computes 4 * fours[0] rows by 4 * fours[1] columns. `slab` is how much of K lies in local memory at a
+    time.
+    """
 
     rows: int
     columns: int
@@ -57,30 +64,31 @@ class Tile(NamedTuple):
         return self.rows * self.columns // (16 * self.fours[0] * self.fours[1]) * self.slices
 
     def laid(self, p: Product) -> Tile:
-        """Return it with its long side along the product's."""
+        """Return the tile turned so that its long side is along the product's."""
         if p.m >= p.n or self.rows == self.columns:
             return self
         return self._replace(rows=self.columns, columns=self.rows, fours=self.fours[::-1])
 
     def count(self, p: Product) -> int:
-        """Return how many tiles a product has."""
+        """Return how many of these tiles cover a product, all matrices of its batch together."""
         t = self.laid(p)
         return ceil_div(p.m, t.rows) * ceil_div(p.n, t.columns) * p.outer * p.inner
 
     def bytes(self, size: int) -> int:
-        """Return the local memory of two slabs, of numbers of so many bytes."""
+        """Return the bytes of local memory of two slabs (one multiplied, one loaded) of numbers of `size` bytes."""
         return 2 * self.slab * (self.rows + self.columns + 8) * size
 
 
 class Plan(NamedTuple):
-    """A tile, and how many pieces K is cut into."""
+    """A tile, and into how many pieces K is split among work-groups."""
 
     tile: Tile
     pieces: int = 1
 
 
-# Measured on an H100: local memory is what bounds a tile. An item of 8 x 8 numbers reads 16 for 64 multiply-adds, one of 4 x 4 reads 8 for 16.
-# Slices give a unit enough warps where its tiles are few. 16 x 8 numbers an item leave room for two groups' registers on NVIDIA's units.
+# Measured on an H100: reads of local memory bound a tile. A work-item with 8 x 8 results reads 16 numbers for 64
+# multiply-adds, one with 4 x 4 reads 8 for 16. Slices of K give a compute unit enough warps where it has few tiles.
+# With 16 x 8 results per work-item, the registers of two work-groups still fit on an NVIDIA unit.
 LARGE, LARGE_NVIDIA = Tile(128, 128, 1, (2, 2), 8), Tile(128, 128, 1, (4, 2), 8)
 MIDDLE, SLICED = Tile(64, 64, 1, (2, 2), 16), Tile(64, 64, 2, (2, 2), 16)
 OBLONG, SMALL = Tile(64, 32, 4, (2, 1), 32), Tile(32, 32, 8, (2, 1), 64)
@@ -88,7 +96,7 @@ THIN = Tile(128, 16, 1, (2, 1), 16)
 
 
 def plain(backend: Backend, dt: dtype) -> Tile:
-    """Return the tile, large or not, of devices whose items make 4 x 4 numbers."""
+    """Return the tile of devices whose work-items compute 4 x 4 results: 64 x 64, or 32 x 32 where groups are small."""
     acc = accumulator(dt)
     side = 64 if backend.info.max_group >= 256 else 32
     return _fitted(backend, dt, Tile(side, side, 1, (1, 1), max(lane_step(backend, acc, 4), 8)))
@@ -102,7 +110,7 @@ def _fitted(backend: Backend, dt: dtype, tile: Tile) -> Tile:
 
 
 def chosen(backend: Backend, dt: dtype, p: Product) -> Plan | None:
-    """Return how a product is run here; None if it is not. What ends it (an epilogue) has no say."""
+    """Return a product's plan for this schedule; None if it should not take it. Does not depend on its epilogue."""
     units, few = backend.info.compute_units, min(p.m, p.n)
     wide = takes_wide_items(backend, accumulator(dt))
     if few <= FEW:
@@ -112,7 +120,8 @@ def chosen(backend: Backend, dt: dtype, p: Product) -> Plan | None:
     if wide:
         if few > product.NARROW and large.count(p) >= product.WIDE_GROUPS * units:
             return Plan(large)
-        # Number by number there is more to copy, for which fewer lanes have no registers.
+        # Operands read number by number take more registers for the copy to local memory. Tiles with 8 x 8 results per
+        # work-item have fewer lanes to share that copy, and no registers left.
         even = few > 32 and "1" not in "".join(_ways(dt, p))
         tiles = [(MIDDLE, MANY), (SLICED, product.WIDE_GROUPS)] if even else []
         tiles += [(OBLONG, 0.75), (SMALL, 0.75)]
@@ -133,7 +142,7 @@ def chosen(backend: Backend, dt: dtype, p: Product) -> Plan | None:
 
 
 def run(backend: Backend, dt: dtype, out_dt: dtype, p: Product, plan: Plan) -> bool:
-    """Run what `chosen` returned; False, with nothing done, where an epilogue does not fit."""
+    """Run a product by a plan of `chosen`; False, with nothing done, where its epilogue does not fit."""
     if plan.pieces > 1:
         if p.epilogue is not None:
             return False
@@ -149,13 +158,13 @@ def run(backend: Backend, dt: dtype, out_dt: dtype, p: Product, plan: Plan) -> b
 
 
 def _ways(dt: dtype, p: Product) -> tuple[str, str]:
-    """Say how a product's operands come (see the template)."""
+    """Return how the kernel reads both operands: "k4", "i4", "k1" or "i1" (`ways` in the template)."""
     a, b, k = p.a, p.b, p.k | p.kstep
     return _way(dt, a, a.row, a.col, p.m, k), _way(dt, b, b.col, b.row, p.n, k)
 
 
 def _way(dt: dtype, side: Side, other: int, along: int, length: int, k: int) -> str:
-    """Say how one comes, given its strides along its other dim and along K, and how long these are."""
+    """Return how the kernel reads one operand, given its strides and sizes along its other dim and along K."""
     even = dt.itemsize == 4 and not (side.offset | side.outer | side.inner) % 4
     if along == 1:
         return "k4" if even and not (other | k) % 4 else "k1"
@@ -163,7 +172,7 @@ def _way(dt: dtype, side: Side, other: int, along: int, length: int, k: int) -> 
 
 
 def _launch(backend: Backend, dt: dtype, out_dt: dtype, p: Product, tile: Tile) -> bool:
-    if abs(p.out.row) < abs(p.out.col):  # neighbours store along rows
+    if abs(p.out.row) < abs(p.out.col):  # neighbouring lanes store along rows
         p = p.transposed()
     program, fits = epilogues.fitted(backend, p.epilogue, 1)
     if not fits:
@@ -180,7 +189,7 @@ def _launch(backend: Backend, dt: dtype, out_dt: dtype, p: Product, tile: Tile) 
     if p.epilogue is not None:
         args += tuple(p.epilogue.arguments())
     rows, columns = ceil_div(p.m, tile.rows), ceil_div(p.n, tile.columns)
-    # Some devices allow 65535 groups in the third dim; the kernel walks on through it.
+    # Some devices allow only 65535 groups in the third dim; the kernel loops over any further matrices.
     backend.launch(
         _kernel(backend, dt, out_dt, tile, _ways(dt, p), quads, far >= 1 << 31, program),
         (rows * tile.lanes, columns, min(batches, 65535)),

@@ -1,6 +1,6 @@
-"""Products of 16-bit floats and of float64 by the matrix units of NVIDIA's GPUs (templates/gemm/mma.mako).
+"""Products of 16-bit floats and of float64 on NVIDIA's matrix units, or tensor cores (templates/gemm/mma.mako).
 
-Owns which products these are, how they are cut, and the launches. Knows nothing of tensors.
+Owns which products take this schedule, how they are divided into tiles, and the launches. Knows nothing of tensors.
 """
 
 from __future__ import annotations
@@ -34,17 +34,20 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Kernel
     from ..pointwise import Program
 
-LEAST = 16  # of K that make a product worth its zeros
-PIECE = 512  # the shortest piece of K worth a second pass
+LEAST = 16  # length of K, at least: below that a step is mostly zero padding
+PIECE = 512  # the shortest piece of K for which split-K is worth its second pass
 LOCAL = 48 << 10  # bytes of local memory that the largest tile fills
-TWIN = 0  # not 0: on any GPU, in plain OpenCL C; slow, for tests
-GROUPS = 65535  # in the third dim of a launch; the kernel walks on through it
-NARROW = 32  # rows or columns of which a tile of float64 would be half empty
-FILLED = 3  # quarters of the device's units for which there have to be tiles
+TWIN = 0  # not 0: emulate the matrix units in plain OpenCL C, on any GPU; slow, for tests
+GROUPS = 65535  # work-groups in the third dim of a launch, at most; the kernel loops over any further matrices
+NARROW = 32  # rows or columns up to which a tile of float64 would be half empty
+FILLED = 3  # a tile size is taken only if there are tiles for this many quarters of the device's compute units
 
 
 class Tile(NamedTuple):
-    """What a work-group makes at a time, and a warp of it; how many steps lie in local memory, how much of K each is, and among how many warps it is divided."""
+    """The tile of a work-group and of each of its warps, and how both go through K.
+
+    `stages` steps of `step` numbers of K lie in local memory at a time; `parts` sets of warps share each step.
+    """
 
     rows: int
     columns: int
@@ -59,12 +62,13 @@ class Tile(NamedTuple):
         return self.rows // self.warp_rows * (self.columns // self.warp_columns) * 32 * self.parts
 
     def count(self, p: Product) -> int:
-        """How many of them a matrix is."""
+        """Return how many tiles cover one matrix of the result."""
         return ceil_div(p.m, self.rows) * ceil_div(p.n, self.columns)
 
 
-# Large tiles read each operand less often, as long as they fill the device. Small ones take long steps, so that they wait less often; where a
-# unit has a single one, twice as many warps divide the steps among them.
+# Large tiles read each operand fewer times, but there have to be enough of them to fill the device. Small tiles take
+# long steps of K, so that they meet fewer barriers; where a unit has a single tile, twice as many warps share the
+# steps.
 TILES = (Tile(128, 128, 64, 32, 3), Tile(64, 64, 32, 32, 3, 64), Tile(64, 64, 32, 32, 3, 64, 2))
 DOUBLE_TILES = (
     Tile(128, 64, 32, 32, 2, 16),
@@ -103,7 +107,7 @@ _double: dict[Backend, str] = {}
 
 
 def has_units(backend: Backend) -> bool:
-    """Say whether kernels can use matrix units: the driver's compiler is asked, and the device tried."""
+    """Return whether kernels can use matrix units: builds and runs a probe on NVIDIA's GPUs, once per backend."""
     found = _found.get(backend)
     if found is None:
         able = backend.info.kind == "gpu" and backend.info.is_nvidia
@@ -125,7 +129,7 @@ def _probe(backend: Backend) -> bool:
 
 
 def double_units(backend: Backend) -> str:
-    """Return what matrix units are asked with for float64, or its twin; empty where there are none."""
+    """Return the source of the float64 matrix operations, or of their emulation; empty where there are none."""
     if TWIN:
         return include("mma_copies_twin") if multiplies(backend) else ""
     found = _double.get(backend)
@@ -149,45 +153,54 @@ def _probe_double(backend: Backend, form: str) -> bool:
 
 
 def multiplies(backend: Backend) -> bool:
-    """Say whether products of 16-bit floats are made by matrix units here."""
+    """Return whether this backend multiplies 16-bit floats on matrix units, real or emulated."""
     return has_units(backend) or bool(TWIN and backend.info.local_mem >= LOCAL)
 
 
 def instructions() -> str:
-    """Return what matrix units are asked with for 16-bit floats, or its twin."""
+    """Return the source of the matrix operations for 16-bit floats, or of their emulation."""
     return include("mma_twin" if TWIN else "mma")
 
 
 def unit(r: str, c: str, units: int) -> str:
-    """Say where unit c of 8 numbers of row r lies, of rows of `units`: eight lanes that read or write units of different rows meet all banks."""
+    """Return the index in local memory of unit `c` (8 numbers) of row `r`, in rows of `units` units.
+
+    Units are swizzled: eight lanes that access one unit each of different rows meet no bank conflicts.
+    """
     turned = f"(({r}) & 7)" if units % 8 == 0 else f"(({r}) >> 1 & 3)"
     return f"({r}) * {units} + (({c}) ^ {turned})"
 
 
 def number(r: str, c: str, units: int) -> str:
-    """Say where number c of row r lies."""
+    """Return the index in local memory of number `c` of row `r`, for 16-bit floats."""
     return f"8 * ({unit(r, f'({c}) / 8', units)}) + ({c}) % 8"
 
 
 def double_unit(r: str, c: str, units: int) -> str:
-    """The same of units of two float64 numbers: sixteen lanes that read four numbers of each of four rows meet all banks."""
+    """Return the same as `unit` for units of two float64 numbers.
+
+    Sixteen lanes that read four numbers in each of four rows meet no bank conflicts.
+    """
     return f"({r}) * {units} + (({c}) ^ (({r}) & 3) * 2)"
 
 
 def double_number(r: str, c: str, units: int) -> str:
-    """Say where number c of row r lies, of float64."""
+    """Return the index in local memory of number `c` of row `r`, for float64."""
     return f"2 * ({double_unit(r, f'({c}) / 2', units)}) + ({c}) % 2"
 
 
 def value(pointer: str, code: str) -> str:
-    """Say which float32 number the 16 bits in local memory are."""
+    """Return the expression that reads a 16-bit float from local memory as float32."""
     if code == "f16":
         return f"vload_half(0, (__local const half *)({pointer}))"
     return f"as_float((uint)*({pointer}) << 16)"
 
 
 def takes(backend: Backend, dt: dtype, p: Product) -> bool:
-    """Say whether a product is made by matrix units; of float64 those that fill the device and whose operands come in whole units."""
+    """Return whether a product runs on matrix units.
+
+    Of float64 only those do that fill the device and whose operands are aligned to whole units of 16 bytes.
+    """
     large = p.k >= LEAST and min(p.m, p.n) > 1 and p.m * p.n >= LEAST * LEAST
     if dt is dtypes.float64:
         whole = large and min(p.m, p.n) > NARROW and _fill(backend, DOUBLE_TILES[-1], p)
@@ -196,7 +209,11 @@ def takes(backend: Backend, dt: dtype, p: Product) -> bool:
 
 
 def _way(side: Side, along: int, other: int, many: int) -> str:
-    """Say how an operand comes (see the template), given its strides along K and along its other dim, and how many numbers a unit is."""
+    """Return how the kernel reads an operand: "k", "i" or "any" (see the template).
+
+    `along` and `other` are the strides along K and along the operand's other dim, `many` the numbers in a unit of 16
+    bytes.
+    """
     if (side.offset | side.outer | side.inner) % many:
         return "any"
     if along == 1 and other % many == 0:
@@ -205,18 +222,18 @@ def _way(side: Side, along: int, other: int, many: int) -> str:
 
 
 def _ways(dt: dtype, p: Product) -> tuple[str, str]:
-    """Say how both operands come."""
+    """Return how the kernel reads both operands."""
     many = 16 // dt.itemsize
     return _way(p.a, p.a.col, p.a.row, many), _way(p.b, p.b.row, p.b.col, many)
 
 
 def _fill(backend: Backend, tile: Tile, p: Product) -> bool:
-    """Say whether there are enough of a tile."""
+    """Return whether a product has enough of these tiles to fill the device."""
     return 4 * tile.count(p) * p.outer * p.inner >= FILLED * backend.info.compute_units
 
 
 def _tile(backend: Backend, dt: dtype, p: Product) -> Tile:
-    """Choose the largest tile of which there are enough."""
+    """Choose the largest tile of which the product has enough to fill the device; else the last one."""
     tiles = DOUBLE_TILES if dt.itemsize == 8 else TILES
     for tile in tiles[:-1]:
         full = p.m > tile.rows // 2 and p.n > tile.columns // 2
@@ -240,7 +257,7 @@ def _kernel(
         name = f"gemm_mma{tile.rows}x{tile.columns}_{divided}{twin}{dt.code}_{out_dt.code}_{'_'.join(ways)}"
         name += epilogues.suffix(program)
         variables = access_variables(dt, out_dt, 8)
-        if finish:  # which brings the texts for 16-bit floats
+        if finish:  # whose text includes the headers for 16-bit floats already
             variables["headers"] = ()
         source = render(
             "gemm/mma",
@@ -274,7 +291,7 @@ def _kernel(
             *[LONG] * 8,
         ]
         types += finish.types if finish else ()
-        # Two groups at once on a unit that has 65,536 registers.
+        # Two work-groups of 256 then run at once on a unit that has 65,536 registers.
         few = backend.info.with_registers(128) if tile.items == 256 else ()
         return name, source, types, (*epilogues.options(backend, finish), *few)
 
@@ -282,14 +299,14 @@ def _kernel(
 
 
 def run(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
-    """Run a product whose results are of `out_dt`: the operands' type, or float32 for 16-bit floats.
+    """Run a product and store results of `out_dt`: the operands' dtype, or float32 for 16-bit floats.
 
-    False, with nothing done, where the chain that it ends with does not fit: none does where K is cut.
+    False, with nothing done, where its epilogue does not fit; none does with split-K.
     """
     program, fits = epilogues.fitted(backend, p.epilogue, 1)
     tile = _tile(backend, dt, p)
     batches, count = p.outer * p.inner, tile.count(p)
-    # Too few groups to fill the device over a long K: cut K.
+    # Too few work-groups to fill the device, and a long K: split K.
     room = backend.info.compute_units // (count * batches)
     if p.kstep == 0 and p.inner == 1 and room > 1 and p.k >= 2 * PIECE:
         if program is not None:

@@ -1,6 +1,7 @@
-"""Products with few rows or columns, or of small matrices, on devices where a work-item is a lane (templates/gemm/sliced.mako).
+"""Products with few rows or columns, or too small for gemm_lanes.py's tiles, where a work-item is a lane.
 
-Owns the tile that each gets of the products which are not for the tiles of gemm_lanes.py, and when K is cut among groups as well. Knows nothing of tensors.
+Kernels are templates/gemm/sliced.mako: small tiles, and slices of a work-group that share K. Owns the tile each product
+takes, and when K is split among work-groups as well. Knows nothing of tensors.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend
 
-# Tiles, and how much of K a group of 256 lanes keeps in local memory: about sixteen numbers for each lane to copy.
+# Tile (rows, columns): how much of K a work-group of 256 lanes keeps in local memory. A lane copies about 16 numbers.
 SLABS = {(64, 8): 64, (64, 16): 64, (16, 8): 128, (16, 16): 128, (8, 8): 256}
 STEPS = 8  # slabs that make a piece of K worth a second pass
-FULL = 4  # groups that keep a unit busy
-REGISTERS = 80  # of an item that copies by rows of a large tile, as NVIDIA's compiler is told: three groups then run at once
+FULL = 4  # work-groups that keep a compute unit busy
+REGISTERS = 80  # of a work-item with the tile of 64 rows, as NVIDIA's compiler is told: three groups then run at once
 
 
 class Plan(NamedTuple):
-    """A product as it is run, perhaps transposed; rows and columns of a tile, slices, slab; pieces that K is cut into."""
+    """A product as it is run, perhaps transposed; its tile, slices and slab; into how many pieces K is split."""
 
     product: Product
     rows: int
@@ -53,11 +54,13 @@ class Plan(NamedTuple):
 
 
 def chosen(backend: Backend, dt: dtype, p: Product) -> Plan | None:
-    """Return how a product is run here; None if it is not. What ends it (an epilogue) has no say."""
+    """Return a product's plan for this schedule; None if it should not take it. Does not depend on its epilogue."""
     q = p if p.m >= p.n else p.transposed()
     units, batches = backend.info.compute_units, p.outer * p.inner
     lanes, size = lane_group(backend), SCALARS[accumulator(dt)]().itemsize
-    while lanes * 16 * size > backend.info.local_mem // 2:  # the sums; a slab is half as much again
+    while (
+        lanes * 16 * size > backend.info.local_mem // 2
+    ):  # bytes of the sums; a slab takes half as much on top
         lanes //= 2
     if lanes < 64:
         return None
@@ -80,7 +83,7 @@ def chosen(backend: Backend, dt: dtype, p: Product) -> Plan | None:
 
 
 def run(backend: Backend, dt: dtype, out_dt: dtype, plan: Plan) -> bool:
-    """Run what `chosen` returned; False, with nothing done, where an epilogue does not fit."""
+    """Run a plan of `chosen`; False, with nothing done, where the product's epilogue does not fit."""
     p = plan.product
     if plan.pieces > 1:
         if p.epilogue is not None:

@@ -1,6 +1,6 @@
-"""Products of many small matrices on a CPU (templates/gemm/small.mako), whose results' rows are a vector or less.
+"""Batches of products of small matrices on a CPU (templates/gemm/small.mako): a row of a result fits in one vector.
 
-Owns which they are and how matrices are shared among work-items. Knows nothing of tensors.
+Owns which products take this schedule and how matrices are divided among work-items. Knows nothing of tensors.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend
 
-DEEP = 64  # rows and summed numbers of such a matrix, at most
-VECTOR = 64  # numbers of one that is multiplied by a vector, at most: there nothing is a vector of the processor's
-ROWS = (1, 4, 8)  # of a result, computed at a time
+DEEP = 64  # M and K, at most
+VECTOR = 64  # elements of a matrix, at most, where N == 1: that case is scalar code
+ROWS = (1, 4, 8)  # rows of a result computed at a time
 TASK_WORK = 1 << 16  # multiply-adds that make a work-item worth its start
 
 
 def takes(backend: Backend, dt: dtype, p: Product) -> bool:
-    """Whether a product is of this kind."""
+    """Return whether a product takes this schedule."""
     return (
         dt.category == 2
         and p.outer * p.inner > 1
@@ -39,7 +39,7 @@ def takes(backend: Backend, dt: dtype, p: Product) -> bool:
 
 
 def run(backend: Backend, dt: dtype, p: Product) -> None:
-    """Run it."""
+    """Run a product that `takes` accepted."""
     lanes = 1 if p.n == 1 else 8 if dt.itemsize == 2 else 4
     while lanes < p.n:
         lanes *= 2

@@ -1,7 +1,8 @@
-"""Products of many rows with a few columns on a CPU (templates/gemm/tall.mako): points, pixels, the last layer of a classifier.
+"""Products of many rows with a few columns on a CPU (templates/gemm/tall.mako).
 
-A register tile of gemm_cpu.py is two vectors wide, and would mostly compute what nobody wants. Owns which products
-they are and how rows are shared among work-items. Knows nothing of tensors.
+For instance points, pixels, the last layer of a classifier. A register tile of gemm_cpu.py is two vectors wide, and
+most of it would be padding. Owns which products take this schedule and how rows are divided among work-items. Knows
+nothing of tensors.
 """
 
 from __future__ import annotations
@@ -31,17 +32,18 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend
 
-COLUMNS = 16  # of float32, at most; of float64 half as many
-DEPTH = 384  # summed numbers, at most: so many rows of B stay in the nearest cache, and gemm_cpu.py sums as many at once
-PARTS = 16  # of longer sums, at most, each added to those before it
-LARGE = 1 << 18  # numbers of a matrix that is worth a launch for each part
-FAR = 160  # numbers in a row, from which the next rows are asked for
-ROWS = 64  # at least
+COLUMNS = 16  # columns of float32, at most; of float64 half as many
+# K in one launch, at most: so many rows of B stay in the first-level cache, and gemm_cpu.py's blocks of K are as long.
+DEPTH = 384
+PARTS = 16  # launches for a longer K, at most, each of which adds to the results so far
+LARGE = 1 << 18  # elements of A, at least, that are worth a launch per part of K
+FAR = 160  # length of a row from which on the next rows are prefetched
+ROWS = 64  # rows, at least
 TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
 
 
 def takes(dt: dtype, p: Product) -> bool:
-    """Whether a product is of this kind."""
+    """Return whether a product takes this schedule."""
     return (
         dt.name in ("float32", "float64")
         and p.outer * p.inner == 1
@@ -55,18 +57,24 @@ def takes(dt: dtype, p: Product) -> bool:
 
 
 def _is_worth_more(dt: dtype, p: Product) -> bool:
-    """Whether vectors of columns are better than gemm_few.py's along K: where few numbers are summed, or the vectors are almost full."""
+    """Return whether vectors along columns are faster than gemm_few.py's vectors along K.
+
+    They are where K is short, or where the columns almost fill a vector.
+    """
     full = p.n * dt.itemsize > 4 * gemm_few.FULL
     return p.k < gemm_few.DOTS * p.n or (full and p.k <= DEPTH)
 
 
 def run(backend: Backend, dt: dtype, p: Product) -> bool:
-    """Run it; False, with nothing done, if its epilogue does not fit, or if the sums go part by part and there is one."""
+    """Run a product that `takes` accepted; False, with nothing done, where its epilogue does not fit.
+
+    None does where K takes several launches.
+    """
     if p.k > DEPTH:
         return p.epilogue is None and _in_parts(backend, dt, p)
-    # A chain takes whole vectors of its own.
+    # An epilogue works on vectors of a width of its own, which a row of results has to hold.
     lanes = 8 if p.n <= 8 and (p.epilogue is None or dt.itemsize == 8) else 16
-    # What does not fit into registers is no faster by more rows.
+    # Vectors of more lanes than a register spill with 8 rows of sums, and are no faster.
     rows = 8 if lanes <= tile(backend, dt.reg)[1] else 4
     ahead = p.a.col == 1 and p.k >= FAR
     program, span = epilogues.fitted(backend, p.epilogue, lanes)
@@ -111,7 +119,7 @@ def run(backend: Backend, dt: dtype, p: Product) -> bool:
 
 
 def _in_parts(backend: Backend, dt: dtype, p: Product) -> bool:
-    """Run a product of longer rows part by part, the results so far being what is added."""
+    """Run a product with a longer K in several launches; the results so far are each next launch's bias."""
     part = 16 * ceil_div(ceil_div(p.k, ceil_div(p.k, DEPTH)), 16)
     for k in range(0, p.k, part):
         a = p.a._replace(offset=p.a.offset + k * p.a.col)

@@ -1,6 +1,7 @@
-"""Products that sum few numbers, on devices where a work-item is a lane: one for each number of the results, or for some (templates/gemm/tiny.mako).
+"""Products with a short K where a work-item is a lane, which computes one or a few results (templates/gemm/tiny.mako).
 
-Owns which they are: batches of tiny matrices, many rows with a few columns, outer products. Knows nothing of tensors.
+Owns which products take this schedule: batches of tiny matrices, many rows with a few columns, outer products. Knows
+nothing of tensors.
 """
 
 from __future__ import annotations
@@ -30,25 +31,27 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend
 
-TINY = 16  # rows or columns, and summed numbers, of such a matrix, at most
-SHORT = 4  # summed numbers for which any matrix is one: what is written is the work
-EACH = 8  # numbers of a column that a lane makes, where they are many: an operand's are then read, and places found, once for all of them
-APART = 64  # rows between those, at least
-COUNTED = 1 << 30  # numbers that a launch counts in one dim
+TINY = 16  # K, and rows or columns, at most
+SHORT = 4  # K up to which a product of any size takes this schedule: the time goes into writing the result
+# Results in one column that a lane computes, where there are many rows: it then reads B, and works out addresses, once
+# for all of them.
+EACH = 8
+APART = 64  # rows between the results of one lane, at least
+COUNTED = 1 << 30  # the most results, and matrices, that a launch counts in one dim with 32 bits
 
 
 def takes(p: Product) -> bool:
-    """Whether a product is of this kind."""
+    """Return whether a product takes this schedule."""
     few, many = min(p.m, p.n), max(p.m, p.n)
     if p.kstep or p.m * p.n > COUNTED or p.outer * p.inner > COUNTED:
         return False
-    # Long columns of the result, of rows that lie along K, are better read by several lanes a row.
+    # A long single column (or row) is left to gemv_lanes.py unless K is very short: there several lanes read each row.
     return p.k <= SHORT or (p.k <= TINY and few <= TINY and (few > 1 or many <= TINY))
 
 
 def run(backend: Backend, dt: dtype, out_dt: dtype, p: Product) -> bool:
-    """Run it; False, with nothing done, where an epilogue does not fit."""
-    if abs(p.out.row) < abs(p.out.col):  # neighbours store along rows
+    """Run a product that `takes` accepted; False, with nothing done, where its epilogue does not fit."""
+    if abs(p.out.row) < abs(p.out.col):  # neighbouring lanes store along rows
         p = p.transposed()
     program, fits = epilogues.fitted(backend, p.epilogue, 1)
     if not fits:

@@ -1,7 +1,7 @@
-"""Matrix times vector and dot products, bound by the memory the matrix is read from.
+"""Matrix-vector and dot products on a CPU, bound by the memory bandwidth at which the matrix is read.
 
-Owns a CPU's schedules (templates/gemm/gemv.mako), for products with one column whose matrix has an adjacent dim; the others are left to
-gemm.py. Knows nothing of tensors.
+Owns the schedules of templates/gemm/gemv.mako, for products with one row or column whose matrix has a dim of unit
+stride; gemm.py runs the others elsewhere. Knows nothing of tensors.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend, Kernel
 
-X_ROOM = 2048  # elements of the vector staged at a time
-M_ROOM = 2048  # sums of a column kept in local memory
-NARROW = 16  # vectors of sums that are registers
-TASK_BYTES = 1 << 16  # memory that makes a work-item worth its start
-PACE_BYTES = 20_000  # memory that a CPU's thread reads in a microsecond
-COPIED = 1 << 11  # elements of a dot product from which on what is not adjacent is copied first
-PIECE = 1 << 15  # the shortest piece of K worth a second pass
+X_ROOM = 2048  # elements of the vector staged in local memory at a time
+M_ROOM = 2048  # sums kept in local memory (body "cols")
+NARROW = 16  # vectors of sums that fit in registers (body "narrow")
+TASK_BYTES = 1 << 16  # bytes read that make a work-item worth its start
+PACE_BYTES = 20_000  # bytes that one CPU thread reads per microsecond
+COPIED = 1 << 11  # length from which on a dot product first makes strided vectors contiguous
+PIECE = 1 << 15  # elements in the shortest piece of K for which split-K is worth its second pass
 
 
 def chosen(p: Product) -> Product | None:
-    """Return a product as it has a schedule here, itself or transposed; None if it has none."""
+    """Return the product in the orientation that this schedule takes, perhaps transposed; None if it takes neither."""
     if min(p.m, p.n) > 1:
         return None
     q = p if p.n == 1 else p.transposed()
@@ -52,7 +52,7 @@ def chosen(p: Product) -> Product | None:
 
 
 def dense_vectors(backend: Backend, dt: dtype, p: Product) -> Product:
-    """Return a dot product with vectors that are adjacent in memory, copied where they are not."""
+    """Return a dot product whose vectors are contiguous: those that were not are copied."""
     a, b = _dense(backend, dt, p, p.a), _dense(backend, dt, p, p.b.transposed())
     return p._replace(a=a, b=b.transposed())
 
@@ -102,7 +102,7 @@ def _kernel(
 
 
 class _Schedule(NamedTuple):
-    """A body of the template, rows it takes at a time, work-items for a matrix, and what a work-item has a multiple of."""
+    """A body of the template, rows at a time, work-items per matrix; a work-item's rows are a multiple of `step`."""
 
     body: str
     rows: int
@@ -118,7 +118,7 @@ def _schedule(backend: Backend, dt: dtype, p: Product, wanted: int) -> _Schedule
         return _Schedule("rows", rows, min(share, ceil_div(p.m, rows)), rows)
     if lanes <= p.m <= NARROW * lanes:
         return _Schedule("narrow", int(ceil_div(p.m, lanes)), 1, 1)
-    # A row's parts far apart are slow to read: no more of them than it takes.
+    # Each work-item reads a part of every row of memory; short parts far apart are slow: use no more than needed.
     least = max(ceil_div(units, batches), ceil_div(p.m, M_ROOM))
     return _Schedule("cols", 1, min(share, ceil_div(p.m, 8 * lanes), least), 8 * lanes)
 

@@ -1,6 +1,7 @@
-"""Matrix times vector and dot products on devices where a work-item is a lane (templates/gemm/gemv_lanes.mako).
+"""Matrix-vector and dot products on devices where a work-item is a lane (templates/gemm/gemv_lanes.mako).
 
-Owns how the lanes of a group divide rows and K, and when K is cut among groups. Knows nothing of tensors.
+Owns how a work-group's lanes are divided among rows and K, and when K is split among work-groups. Knows nothing of
+tensors.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend
 
-AHEAD = 8  # numbers of the matrix a lane asks for at once
-SHARES = (8, 32)  # lanes that go along a row; beyond, all of a group
-DOWN = (4, 16)  # neighbouring lanes that go down neighbouring columns
-FULL = 1024  # lanes that keep a unit busy
-# Groups a unit: with so few they are of twice as many lanes, so many that make a row each are of half as many.
+AHEAD = 8  # elements of the matrix that a lane loads before it uses the first
+SHARES = (8, 32)  # lanes that share a row where they go along rows; else all of a work-group
+DOWN = (4, 16)  # rows that neighbouring lanes take where the matrix has unit stride along columns
+FULL = 1024  # lanes that keep a compute unit busy
+# Work-groups per compute unit: below FEW, groups that go down columns get twice as many lanes; from MANY on, groups
+# that sum one row each get half as many.
 FEW, MANY = 4, 8
-PIECES = (8, 4)  # groups a unit that K is cut for, where lanes go down and along
-STEPS = 4  # a piece of K worth a second pass has so many
+# Work-groups per compute unit that split-K aims at: where lanes go down columns, and where they go along rows.
+PIECES = (8, 4)
+STEPS = 4  # rounds of loads that make a piece of K worth a second pass
 
 
 def run(backend: Backend, dt: dtype, p: Product, out_dt: dtype | None = None) -> None:

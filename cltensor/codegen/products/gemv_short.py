@@ -1,7 +1,8 @@
 """Matrix of many short rows times a vector on a CPU (templates/gemm/short.mako): points by weights, keys by a query.
 
-gemv.py goes along one row with all its lanes, and has to add these up for each; here that is done for a vector of rows at once.
-Owns which products they are and how rows are shared among work-items. Knows nothing of tensors.
+gemv.py sums a row in all lanes of a vector and then reduces the lanes, row by row; here the lanes of a whole vector of
+rows are reduced together. Owns which products take this schedule and how rows are divided among work-items. Knows
+nothing of tensors.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend
 
-DEPTH = 63  # numbers in a row, at most: of longer ones the adding up is little
+DEPTH = 63  # length of a row, at most: in longer ones reducing the lanes takes little of the time
 
 
 def chosen(backend: Backend, dt: dtype, p: Product) -> Product | None:
-    """Return a product as it is of this kind, itself or transposed; None if it is not."""
+    """Return the product in the orientation that this schedule takes, perhaps transposed; None if it takes neither."""
     if min(p.m, p.n) != 1 or dt.category != 2 or p.kstep or p.epilogue is not None:
         return None
     q = p if p.n == 1 else p.transposed()
@@ -42,7 +43,7 @@ def chosen(backend: Backend, dt: dtype, p: Product) -> Product | None:
 
 
 def run(backend: Backend, dt: dtype, p: Product) -> None:
-    """Run what `chosen` returned."""
+    """Run a product that `chosen` returned."""
     acc, lanes, batches = accumulator(dt), tile(backend, accumulator(dt))[1], p.outer * p.inner
     nbytes = p.m * p.k * batches * dt.itemsize
     alone = nbytes < PACE_BYTES * backend.info.wake_us

@@ -1,4 +1,4 @@
-"""What the dense-product kernels share: element access, the record of one product, the second pass.
+"""What the dense-product kernels share: element access, the record of one product, split-K with its second pass.
 
 Knows nothing of schedules (gemm.py, gemv.py) or tensors.
 """
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Buffer, Kernel
     from .epilogue import Epilogue
 
-PACE = 50_000  # multiply-adds that a CPU's thread is done with in a microsecond, at most
-# Bytes of local memory, and groups for each unit, from which on a GPU's work-items make 8 x 8 numbers.
+PACE = 50_000  # multiply-adds per microsecond of one CPU thread, at most
+# A GPU's work-items compute 8 x 8 results each from so many bytes of local memory, and work-groups per compute unit,
+# on.
 WIDE_LOCAL = 48 << 10
 WIDE_GROUPS = 1.5
-NARROW = 64  # rows or columns of which half of such a group's tile would be empty
+NARROW = 64  # rows or columns up to which half of such a work-group's tile would be empty
 LONG = np.int64
 SIDE = [None, LONG, LONG, LONG]  # argument types of `Side.args`
 SIDES = SIDE * 4
@@ -45,7 +46,7 @@ _kernels: dict[tuple[Any, ...], Kernel] = {}
 
 
 class Access(NamedTuple):
-    """How elements of a storage type become numbers of the accumulating type, and back."""
+    """Source text that converts elements of a storage type to the accumulator's type (load) and back (store)."""
 
     cl: str
     acc: str
@@ -94,7 +95,7 @@ class Access(NamedTuple):
 
 
 def accumulator(dt: dtype) -> str:
-    """Name the type that sums products of `dt`; unsigned for integers, which wrap."""
+    """Return the OpenCL type that products of `dt` are accumulated in; unsigned for integers, so that they wrap."""
     if dt.category == 1:
         return "ulong" if dt.itemsize == 8 else "uint"
     return dt.reg
@@ -117,7 +118,7 @@ def number(acc: str, value: float) -> float | int:
 
 @cache
 def headers(codes: tuple[str, ...], lanes: int) -> tuple[str, ...]:
-    """Return the texts a kernel over these storage types needs."""
+    """Return the headers that a kernel over storage types of these codes includes."""
     texts = [include("limits")]
     if "f16" in codes or "bf16" in codes:
         texts += [f"#define CLT_LANES {lanes}", include("half")]
@@ -125,7 +126,7 @@ def headers(codes: tuple[str, ...], lanes: int) -> tuple[str, ...]:
 
 
 def access_variables(dt: dtype, out: dtype, lanes: int) -> dict[str, Any]:
-    """Return the template variables that read `dt` and read or write `out`."""
+    """Return the template variables for reading elements of `dt` and reading or writing elements of `out`."""
     acc = accumulator(dt)
     ta, to = Access(dt.cl, acc, dt.code), Access(out.cl, acc, out.code)
     return {
@@ -158,10 +159,11 @@ _tiles: dict[Backend, tuple[int, int]] = {}
 
 
 def _wide_registers(backend: Backend) -> bool:
-    """Say whether kernels have 32 registers of 64 bytes, rather than 16 of 32, where a larger tile spills.
+    """Return whether kernels have 32 vector registers of 64 bytes; with 16 of 32 bytes a larger register tile spills.
 
-    What PoCL reports as its vector width is not what its compiler has registers for (one older than the processor
-    knows less): so it is asked. Others compile for a processor of no name first, and their compiler is asked in vain.
+    The vector width PoCL reports may exceed what its compiler can use (one older than the processor knows less), so a
+    probe kernel checks the compiler's macros. Other drivers compile for a generic processor first, where the macros say
+    nothing: their reported width is taken.
     """
     if not backend.info.is_pocl:
         return backend.info.native_lanes >= 16
@@ -172,7 +174,7 @@ def _wide_registers(backend: Backend) -> bool:
 
 
 def tile(backend: Backend, acc: str) -> tuple[int, int]:
-    """Return (rows, lanes) of the register tile, which is two vectors wide, for an accumulator."""
+    """Return (rows, lanes of a vector) of a CPU's register tile, which is two vectors wide, for an accumulator type."""
     found = _tiles.get(backend)
     if found is None:
         found = _tiles[backend] = (8, 16) if _wide_registers(backend) else (6, 8)
@@ -195,9 +197,10 @@ _dots: dict[Backend, bool] = {}
 
 
 def dots(backend: Backend) -> bool:
-    """Say whether kernels can use the processor's products of pairs of bfloat16 numbers (cl_kernels/dot.cl).
+    """Return whether kernels can use the processor's dot products of pairs of bfloat16 numbers (cl_kernels/dot.cl).
 
-    PoCL's compiler has to take assembly, and knows some processors that have them for older ones: so both are asked.
+    PoCL's compiler has to accept inline assembly, and takes some processors with these instructions for older ones: so
+    a probe kernel asks both the compiler and, by cpuid, the processor.
     """
     found = _dots.get(backend)
     if found is None:
@@ -219,20 +222,21 @@ def _probe_dots(backend: Backend) -> bool:
 
 
 def lane_step(backend: Backend, acc: str, width: int) -> int:
-    """Return how much of K a GPU's work-group keeps in local memory at a time; sums do not depend on it.
+    """Return the length of a step: how much of K a GPU's work-group keeps in local memory. Results do not depend on it.
 
-    Items that make 8 x 8 numbers copy as many of a step of 8 as those of 4 x 4 of a step of 16, and then get along with 128 registers.
+    `width` is 4 or 8. Work-items with 8 x 8 results copy as many numbers for a step of 8 as those with 4 x 4 do for a
+    step of 16, and then manage with 128 registers.
     """
     step = backend.tuned.get("gemm.step", 16) * 4 // width
     return step if SCALARS[acc]().itemsize == 4 else min(step, 16)
 
 
 def takes_wide_items(backend: Backend, acc: str) -> bool:
-    """Say whether a GPU's work-items may make 8 x 8 numbers of a product each, or only 4 x 4.
+    """Return whether a GPU's work-items may compute 8 x 8 results of a product each, rather than 4 x 4.
 
-    With 8 x 8, four loads of local memory feed 64 multiply-adds, with 4 x 4 two feed 16, which is what local memory can follow at half
-    speed. But there have to be registers: devices with little local memory have few of those, too, and Intel's compilers run many items
-    in one thread's.
+    With 8 x 8, four loads from local memory feed 64 multiply-adds; with 4 x 4 two feed 16, for which local memory is
+    only half fast enough. But 8 x 8 needs registers: devices with little local memory have few of those, too, and
+    Intel's compilers run many work-items in the registers of one thread.
     """
     info = backend.info
     large = info.max_group >= 256 and info.local_mem >= WIDE_LOCAL
@@ -240,9 +244,9 @@ def takes_wide_items(backend: Backend, acc: str) -> bool:
 
 
 def lane_width(backend: Backend, acc: str, group: int, rows: int, columns: int, count: int) -> int:
-    """Return how many rows, and columns, of a product each of a GPU's work-items makes; sums do not depend on it.
+    """Return how many rows, and columns, of a product each of a GPU's work-items computes: 8 or 4.
 
-    For more than 4 there have to be enough groups of so many items squared.
+    8 needs enough work-groups (of `group` by `group` work-items) to fill the device. Results do not depend on it.
     """
     if group < 16 or min(rows, columns) <= NARROW or not takes_wide_items(backend, acc):
         return 4
@@ -251,12 +255,15 @@ def lane_width(backend: Backend, acc: str, group: int, rows: int, columns: int, 
 
 
 def lane_options(backend: Backend, width: int) -> tuple[str, ...]:
-    """Return the options of such a kernel: NVIDIA's compiler would take more registers than let two groups run at once."""
+    """Return the build options of a kernel with work-items of `width` (see `lane_width`).
+
+    They bound the registers of wide ones: NVIDIA's compiler would use so many that two work-groups cannot run at once.
+    """
     return backend.info.with_registers(128) if width > 4 else ()
 
 
 class Side(NamedTuple):
-    """One operand: buffer, offset, strides of its two matrix dims and of two batch dims."""
+    """One operand of a product: buffer, offset, strides of its two matrix dims and of two batch dims, in elements."""
 
     buffer: Buffer
     offset: int
@@ -267,7 +274,7 @@ class Side(NamedTuple):
 
     @property
     def args(self) -> tuple[Any, ...]:
-        """What kernels take of a matrix: buffer, offset, row and column stride."""
+        """The kernel arguments that describe a matrix: buffer, offset, row and column stride."""
         return self.buffer, self.offset, self.row, self.col
 
     def transposed(self) -> Side:
@@ -275,7 +282,7 @@ class Side(NamedTuple):
 
 
 class Product(NamedTuple):
-    """out[z] = beta * bias[z] + alpha * (a[z] @ b[z]) over two batch dims, numbers only."""
+    """The sizes and operands of out[z] = beta * bias[z] + alpha * (a[z] @ b[z]), z an index of two batch dims."""
 
     a: Side
     b: Side
@@ -288,8 +295,8 @@ class Product(NamedTuple):
     inner: int
     alpha: float
     beta: float
-    kstep: int = 0  # not 0: the inner batch dim walks pieces of K of this length
-    epilogue: Epilogue | None = None  # what is stored in place of the product
+    kstep: int = 0  # not 0: split-K; the inner batch dim indexes pieces of K of this length
+    epilogue: Epilogue | None = None  # a chain whose outputs are stored in place of the product
 
     def transposed(self) -> Product:
         """Return the same product written out^T = b^T a^T."""
@@ -311,12 +318,12 @@ def ceil_div(a: int, b: int) -> int:
 
 
 def lane_group(backend: Backend) -> int:
-    """Return how many lanes a group has that divides them among rows and K itself."""
+    """Return the work-group size for GPU kernels that divide their lanes among rows and K themselves."""
     return next((g for g in (256, 128, 64) if g <= backend.info.max_group), 8)
 
 
 def built(backend: Backend, key: tuple[Any, ...], make: Callable[[], tuple[Any, ...]]) -> Kernel:
-    """Return the kernel of a key, made at first use: name, source, argument types, perhaps options."""
+    """Return the kernel of a key, built at first use from `make()`: name, source, argument types, perhaps options."""
     found = _kernels.get((backend, key))
     if found is None:
         found = _kernels[backend, key] = backend.kernel(*make())
@@ -324,7 +331,7 @@ def built(backend: Backend, key: tuple[Any, ...], make: Callable[[], tuple[Any, 
 
 
 def traffic(dt: dtype, out: dtype, p: Product) -> tuple[int, int]:
-    """Return the bytes a product moves at least and its floating-point operations, for observers."""
+    """Return the fewest bytes a product can move, and its floating-point operations, as `Backend.launch` takes them."""
     batches = p.outer * (1 if p.kstep else p.inner)
     nbytes = (p.m * p.k + p.k * p.n) * dt.itemsize + p.m * p.n * out.itemsize
     return batches * nbytes, 2 * batches * p.m * p.n * p.k
@@ -361,9 +368,10 @@ def in_pieces(
     run: Callable[[dtype, Product], object],
     lanes: bool = False,
 ) -> None:
-    """Compute a product by `run` over pieces of K, in the accumulating type, then add them up.
+    """Compute a product by split-K: `run` makes partial products in the accumulator's dtype, a second launch adds them.
 
-    The inner batch dim is taken for the pieces unless there is only one piece. `lanes` says that a work-item is a lane.
+    `piece` is the length of a piece of K. The inner batch dim indexes the pieces, unless there is only one, which
+    serves to accumulate in a wider dtype. `lanes` says that a work-item is a lane.
     """
     acc = accumulator(dt)
     pieces = max(ceil_div(p.k, piece), 1)
@@ -417,7 +425,8 @@ def _combine_on_lanes(
     backend: Backend, dt: dtype, out_dt: dtype, p: Product, pieces: int, partial: Buffer
 ) -> None:
     acc, group, numbers, batches = accumulator(dt), lane_group(backend), p.m * p.n, p.outer * p.inner  # fmt: skip
-    # A lane adds up some pieces, more lanes the less there is: but what neighbours read is to lie together.
+    # A lane adds up some of a number's pieces. With few numbers more lanes share each, down to 8 neighbouring numbers
+    # per work-group, so that neighbouring lanes still read adjacent memory.
     columns = group
     while columns > 8 and 8 * group // columns < pieces and numbers * batches < columns * 4 * backend.info.compute_units:  # fmt: skip
         columns //= 2

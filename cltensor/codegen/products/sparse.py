@@ -1,8 +1,9 @@
-"""Products of a sparse matrix: its lines with a dense matrix, and rows of two dense matrices where it has entries.
+"""Products with a sparse matrix: sparse by dense, and dense by dense sampled at a sparse matrix's entries.
 
-A sparse matrix comes as lines, each a stretch of entries: `starts` says where they begin, `other` where along the line each
-entry is. Every line is summed in the order of its entries by one work-item, so results do not depend on how work is divided.
-Knows operands and backends, nothing of tensors; indices have been checked.
+A sparse matrix comes compressed by lines (rows of CSR, columns of CSC): `starts` holds the index of each line's first
+entry, `other` each entry's position along its line. One work-item sums a line in the order of its entries, so results
+do not depend on how work is divided. Knows operands and backends, nothing of tensors; callers have checked the
+indices.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 DTYPES = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16)
-# Entries between asking for a row and reading it, and bytes of rows that a core's own cache holds: those are not asked for.
+# A dense row is prefetched AHEAD entries before it is read, unless the dense matrix fits a core's own cache (CACHE
+# bytes).
 AHEAD, CACHE = 16, 1 << 20
-SHORT = 8  # entries of a line in the mean, from which on a processor looks ahead by itself: where lines end, it guesses wrong
-_VECTOR = {4: 16, 8: 8}  # lanes, by the bytes of a register's element
+# Mean entries per line from which on out-of-order execution hides the latency without prefetching. With shorter lines,
+# mispredicted ends of lines stop it too often.
+SHORT = 8
+_VECTOR = {4: 16, 8: 8}  # vector lanes, by the bytes of an element in a register
 
 
 def _lanes(dt: dtypes.dtype) -> int:
@@ -29,16 +33,16 @@ def _lanes(dt: dtypes.dtype) -> int:
 
 
 def _far(backend: Backend, rows: Operand) -> bool:
-    """Whether rows that entries name are worth asking for."""
+    """Return whether the rows that entries refer to should be prefetched."""
     return not is_gpu(backend) and rows.nbytes > CACHE
 
 
 def lines_by_matrix(
     backend: Backend, starts: Operand, other: Operand, values: Operand | None, dense: Operand
 ) -> Operand:
-    """Return `out[i] = sum over e in line i of values[e] * dense[other[e]]`; `dense` (K, N) has rows without gaps.
+    """Return `out[i] = sum over e in line i of values[e] * dense[other[e]]`; each row of `dense` (K, N) is contiguous.
 
-    Without values the rows are added up as they are.
+    Without `values` every entry counts as 1.
     """
     lines, width, count = starts.shape[0], dense.shape[1], other.shape[0]
     out = empty(backend, dense.dtype, (lines, width))
@@ -75,7 +79,7 @@ def lines_by_matrix(
 def rows_by_rows(
     backend: Backend, first: Operand, second: Operand, left: Operand, right: Operand
 ) -> Operand:
-    """Return `out[e] = sum over k of left[first[e], k] * right[second[e], k]`; both matrices have rows without gaps."""
+    """Return `out[e] = sum over k of left[first[e], k] * right[second[e], k]`; rows of both matrices are contiguous."""
     count, width = first.shape[0], left.shape[1]
     out = empty(backend, left.dtype, (count,))
     if not count:
