@@ -4,7 +4,7 @@ Operands have three batch dims (stride 0 where broadcast), then rows and columns
 division into tasks and the scratch memory. A kernel's key is dtypes and kind of mask, never a size. Knows nothing of
 tensors, of dropout or of the gradient of a mask.
 
-The sums' logarithms that `forward` returns are +inf for rows that see nothing: their probabilities are then zero.
+The log-sum-exp that `forward` returns is +inf for rows whose keys are all masked, so that their probabilities are zero.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def takes(
     width: int,
     depth: int,
 ) -> bool:
-    """Tell whether the kernels handle these sizes; empty and enormous ones are left to plain ops."""
+    """Return whether the kernels take these sizes; empty and very large ones are left to plain ops."""
     if len(batch) > 3 or not numel(batch) * length * keys * width * depth:
         return False
     if max(length, keys) >= 1 << 27 or max(width, depth) >= 1 << 16:
@@ -53,8 +53,9 @@ def forward(
 ) -> tuple[Operand, Operand]:
     """Compute (out, lse) for q [B, B', B'', L, E], k [..., S, E], v [..., S, Ev], mask [..., L, S] (bool or float).
 
-    `out` has q's dtype and is dense, with q's order of dims where it is to lie `as_queries`; `lse` is dense, of the
-    accumulating type. `schedule` is "cpu" or "gpu"; by default the device decides.
+    `out` has q's dtype and is dense, in q's order of dims in memory with `as_queries`, else row-major. `lse`, the
+    log-sum-exp of each row's scores, is dense and of the accumulator's dtype. `schedule` is "cpu" or "gpu"; by default
+    the device decides.
     """
     by_threads = backend.info.kind == "cpu" if schedule is None else schedule == "cpu"
     out = result_like(backend, q, q.dtype, v.shape[-1], as_queries)
@@ -84,9 +85,11 @@ def backward(
     *,
     schedule: str | None = None,
 ) -> tuple[Operand, Operand, Operand]:
-    """Compute the gradients of q, k and v from that of `out`; they have the joint batch dims and the accumulating type.
+    """Compute the gradients of q, k and v from `g`, the gradient of `out`, in the accumulator's dtype.
 
-    `delta` [..., L] is the sum of out * g along each row. What is not wanted (queries; keys and values) is left undefined.
+    They have q's batch dims, which broadcast operands share. `lse` is what `forward` returned, `delta` [..., L] the
+    sum of out * g along each row. The results for what is not wanted (`want_q`: q; `want_k`: k and v) are left
+    uninitialised.
     """
     by_threads = backend.info.kind == "cpu" if schedule is None else schedule == "cpu"
     wide = WIDE[accumulator(q.dtype)]

@@ -1,4 +1,4 @@
-"""What the schedules of attention share: what is asked for, parameters of operands, where results lie."""
+"""What the schedules of attention share: the record of a call, kernel parameters for operands, allocation of results."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 INT = np.int32
-FEW = 3  # queries that read keys and values where they lie
-STEP = 64  # keys between two of such a query's corrections
+FEW = 3  # up to so many queries, keys and values are read in place instead of being copied by tiles
+STEP = 64  # keys that such a query takes between two rescalings of its online softmax
 
 
 class Attention(NamedTuple):
-    """What is asked for: operands and settings, and the sizes that follow from them."""
+    """One call of attention: operands and settings, and the sizes that follow from them."""
 
     q: Operand
     k: Operand
@@ -37,12 +37,12 @@ class Attention(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """Queries, keys, and the widths of keys and values."""
+        """The numbers of queries and of keys, the widths of keys and of values."""
         return self.q.shape[-2], self.v.shape[-2], self.q.shape[-1], self.v.shape[-1]
 
     @property
     def key(self) -> tuple[dtype, dtype | None]:
-        """What kernels differ by."""
+        """The part of a kernel's key that depends on the call: dtypes of the operands and of the mask."""
         return self.q.dtype, None if self.mask is None else self.mask.dtype
 
     @property
@@ -56,14 +56,14 @@ class Attention(NamedTuple):
 
 
 def result_like(backend: Backend, like: Operand, dt: dtype, cols: int, as_it: bool) -> Operand:
-    """Allocate rows for the queries: ordered as these, or dense."""
+    """Allocate a row of `cols` numbers for each of `like`'s: in its order of dims with `as_it`, else row-major."""
     shape = (*like.shape[:-1], cols)
     strides = preserve_strides(shape, like.strides) if as_it else contiguous_strides(shape)
     return Operand(backend.alloc(numel(shape) * dt.itemsize), dt, shape, strides)
 
 
 def slope(backend: Backend, like: Operand, dt: dtype, cols: int, batch: tuple[int, ...]) -> Operand:
-    """Allocate rows for an operand's gradient: dense where it is, else with the rows outside the heads."""
+    """Allocate an operand's gradient: row-major where the operand is, else with rows outside the heads in memory."""
     shape = (*batch, like.shape[-2], cols)
     buffer = backend.alloc(numel(shape) * dt.itemsize)
     if _straight(like):
@@ -88,7 +88,10 @@ def _mask_kind(mask: Operand | None) -> str:
 def sides(
     named: dict[str, Operand], rows_only: tuple[str, ...] = ()
 ) -> tuple[list[str], list[Any], list[Any]]:
-    """Return the parameters, their types and the arguments that say where operands lie."""
+    """Return the kernel parameters, their types and the arguments for operands: buffer, offset and strides of each.
+
+    Those in `rows_only` have no column stride.
+    """
     texts: list[str] = []
     types: list[Any] = []
     args: list[Any] = []

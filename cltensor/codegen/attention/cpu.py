@@ -1,4 +1,4 @@
-"""Attention where a work-item is a thread: blocks of queries and keys, copied into scratch memory of its own."""
+"""Attention on a CPU: a work-item is a thread, which copies blocks of queries and keys to its own scratch memory."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
     from ..operand import Operand
 
-CHUNK_TILES = 8  # register tiles in a chunk of query rows
-CHUNKS = 8  # chunks of rows a task holds at most
-GRAIN = 1 << 17  # multiplications that are worth a work-item, and its slice of scratch
-PAD = 16  # numbers between rows in scratch, lest a column of a tile fall on few cache sets
+CHUNK_TILES = 8  # register tiles in a block of query rows
+CHUNKS = 8  # blocks of query rows per task, at most
+GRAIN = 1 << 17  # multiply-adds that are worth a work-item and its slice of scratch
+# Padding between rows in scratch, so that a column of a tile does not fall on few cache sets
+PAD = 16
 
 
 class _Blocks:
-    """Sizes of a tile on a device, for an accumulating type: no more rows than there are, in whole register tiles."""
+    """Rows of queries and of keys in a tile, in whole register tiles, no more of them than cover the operands.
+
+    `tiles` says that products use AMX tiles.
+    """
 
     def __init__(
         self, backend: Backend, acc: str, length: int, keys: int, tiles: bool = False
@@ -32,22 +36,23 @@ class _Blocks:
             self.queries, self.keys = min(128, up(length, 32)), min(256, up(keys, 32))
             return
         self.queries = min(self.MR * CHUNK_TILES, up(length, self.MR))
-        # A multiple of the register tile's rows and columns, or more than the keys fill of either.
+        # Padded keys have to be whole register tiles both as rows and as columns, or fit in less than one block.
         needed = max(up(keys, self.MR), up(keys, 2 * self.V))
         self.keys = min(128 if self.MR == 8 else 96, up(needed, self.V))
 
     def width(self, n: int) -> int:
-        """Return how far apart rows of n numbers lie in scratch."""
+        """Return the row stride in scratch of rows of n numbers."""
         return up(n, 2 * self.V) + PAD
 
 
 def _scratch(
     backend: Backend, numbers: int, itemsize: int, tasks: int, work: int
 ) -> tuple[Buffer, int, int]:
-    """Allocate a slice of scratch for each work-item; return it, the slice's length and the work-items."""
+    """Allocate a slice of scratch for each work-item; return buffer, a slice's length and the number of work-items."""
     slot = up(numbers, 16)
     items = min(tasks, backend.info.compute_units * 4, ceil_div(work, GRAIN))
-    if work < PACE // 2 * backend.info.wake_us:  # it takes twice a product's time
+    # A multiply-add here takes twice as long as in a product
+    if work < PACE // 2 * backend.info.wake_us:
         items = 1
     return backend.alloc(items * slot * itemsize), slot, items
 
@@ -105,7 +110,8 @@ def forward(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> No
     tasks = batches * parts
     le, lv, ls = blocks.width(width), blocks.width(depth), blocks.keys + PAD
     numbers = rows * (le + lv + blocks.V) + up(rows, blocks.V) + 2 * up(blocks.queries, blocks.V)
-    if tiles:  # keys, values, probabilities and queries are pairs
+    # Keys, values, probabilities and queries are stored as bfloat16, two to a number of scratch
+    if tiles:
         numbers += blocks.queries * (ls + blocks.keys // 2 + PAD)
         numbers += (up(width, 32) + up(depth, 32)) * blocks.keys // 2
     else:
@@ -119,14 +125,14 @@ def forward(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> No
 
 
 def _by_tiles(backend: Backend, asked: Attention) -> bool:
-    """Whether products are made of tiles of bfloat16 numbers (see products/gemm_amx.py)."""
+    """Return whether products use tiles of bfloat16 numbers (see products/gemm_amx.py)."""
     length, keys, _, depth = asked.sizes
     fits = min(length, keys) >= gemm_amx.LEAST and depth % gemm_amx.TILE == 0
     return fits and asked.q.dtype is dtypes.bfloat16 and gemm_amx.multiplies(backend)
 
 
 def _part(backend: Backend, batches: int, n: int, block: int, most: int) -> int:
-    """Return how many rows a task takes: as many blocks as leave enough tasks for every core."""
+    """Return how many of `n` rows a task takes: at most `most` blocks, and few enough for tasks for every core."""
     wanted = ceil_div(4 * backend.info.compute_units, batches)
     return block * max(1, min(most, ceil_div(n, block) // wanted))
 
@@ -162,7 +168,8 @@ def backward(
     numbers += blocks.keys * 2 * (le + lv) + (le + lv) * ls
     batches = numel(batch)
     work = batches * length * keys * 2 * (width + depth)
-    # One task does both gradients with five products instead of three and four, if there are tasks enough.
+    # A task that computes both gradients takes five products; one task for each takes three and four, but gives more
+    # tasks.
     whole = want_q and want_k and batches >= 2 * backend.info.compute_units
     jobs = [(True, True)] if whole else [(True, False)] * want_q + [(False, True)] * want_k
     for by_q, by_k in jobs:

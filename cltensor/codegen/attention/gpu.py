@@ -1,4 +1,4 @@
-"""Attention where a work-item is a lane: a work-group for a block of rows, or for a query and some of the keys."""
+"""Attention on a GPU: a work-group takes a block of rows, or a single query and a part of the keys."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
     from ..operand import Operand
 
-WIDTH = 256  # the widest head a work-group has local memory and registers for
-FEW_KEYS = 128  # from which on a query or a few have groups of their own, each for some of the keys
-REGISTERS = 128  # of a tile's work-item, at most: four groups then run at once
-GROUPS = 4  # work-groups for each unit that keys are divided to get
-PARTS = 64  # parts of the keys at most
-GROUP = 128  # work-items in a group, where no tile says how many
+WIDTH = 256  # the widest head that a work-group has local memory and registers for
+FEW_KEYS = 128  # more keys than this are split among work-groups where there are only a few queries
+REGISTERS = 128  # registers per work-item of a tile, at most: four work-groups then run at once
+GROUPS = 4  # work-groups per compute unit that splitting the keys aims at
+PARTS = 64  # parts of the keys, at most
+GROUP = 128  # lanes of a work-group in the kernels without tiles
 
 
 class _Tile(NamedTuple):
-    """How a work-group divides a tile of scores: down x across lanes, each with rows x cols of them.
+    """How a work-group divides a tile of scores: down x across lanes, each with rows x cols scores.
 
     shared: keys and values take turns in one tile of local memory.
     """
@@ -36,7 +36,7 @@ class _Tile(NamedTuple):
     shared: bool = False
 
     def numbers(self, kind: str, width: int) -> int:
-        """Return how many numbers of local memory a kernel takes."""
+        """Return how many numbers of local memory the kernel of a kind takes, for heads of a width."""
         mine, others = self.down * self.rows, self.across * self.cols
         pitch, table = width + 4, mine * (others + 4)
         if kind != "forward":
@@ -57,7 +57,7 @@ _TILES = {
 
 
 def _tile(backend: Backend, dt: dtype, kind: str, rows: int, room: int) -> _Tile:
-    """Choose the largest tile that a group has local memory, lanes and columns of results for."""
+    """Choose the largest tile for which there are enough local memory, lanes, rows and columns of results."""
     size = WIDE[accumulator(dt)].itemsize
     for tile in _TILES[kind]:
         fits = tile.numbers(kind, room) * size <= backend.info.local_mem
@@ -85,7 +85,7 @@ def _run(
     results: list[Operand],
     lse: Buffer | None = None,
 ) -> None:
-    """Launch one kernel of attention/gpu.mako: a work-group per block of rows, of keys for "by_keys"."""
+    """Launch one kernel of attention/gpu.mako: a work-group per block of queries, or of keys for "by_keys"."""
     acc, batch = accumulator(asked.q.dtype), asked.batch
     length, keys, width, depth = asked.sizes
     room, own = room_of(max(width, depth)), keys if kind == "by_keys" else length
@@ -141,13 +141,13 @@ def _run(
 
 
 def _parts(keys: int, step: int, wanted: int) -> tuple[int, int]:
-    """Divide keys into about so many parts of whole steps; return how many there are, and a part's keys."""
+    """Split keys into about `wanted` parts of whole steps; return the number of parts and the keys in one."""
     part = up(ceil_div(keys, max(1, min(wanted, PARTS))), step)
     return ceil_div(keys, part), part
 
 
 def _partial(backend: Backend, asked: Attention, parts: int) -> Buffer:
-    """Allocate what groups make of their parts of the keys: a row's numbers, its largest score, its sum."""
+    """Allocate the partial results of all parts of the keys: per query a row of sums, largest score and denominator."""
     numbers = numel(asked.q.shape[:-1]) * parts * (asked.sizes[3] + 2)
     return backend.alloc(numbers * WIDE[accumulator(asked.q.dtype)].itemsize)
 
@@ -155,7 +155,7 @@ def _partial(backend: Backend, asked: Attention, parts: int) -> Buffer:
 def _join(
     backend: Backend, asked: Attention, partial: Buffer, parts: int, out: Operand, lse: Buffer
 ) -> None:
-    """Put together what groups made of their parts of the keys."""
+    """Combine the partial results for parts of the keys into `out` and `lse`."""
     rows, depth = numel(asked.q.shape[:-1]), asked.sizes[3]
     group = min(GROUP, backend.info.max_group)
 
@@ -171,7 +171,7 @@ def _join(
 
 
 def _few(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
-    """A work-group for each query and part of the keys; then their results are put together."""
+    """Compute attention with a work-group for each query and part of the keys, then combine the parts."""
     acc, batch = accumulator(asked.q.dtype), asked.batch
     length, keys, width, depth = asked.sizes
     room, group = room_of(max(width, depth)), min(GROUP, backend.info.max_group)

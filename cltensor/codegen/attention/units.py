@@ -1,6 +1,6 @@
-"""Attention of 16-bit floats by the matrix units of NVIDIA's GPUs (templates/attention/units.mako, units_back.mako).
+"""Attention of 16-bit floats on NVIDIA's matrix units (templates/attention/units.mako, units_back.mako).
 
-Owns which of it they make, and the launches. Knows nothing of the other schedules.
+Owns which calls take this schedule, and the launches. Knows nothing of the other schedules.
 """
 
 from __future__ import annotations
@@ -21,30 +21,31 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 BLOCK = 64  # rows of a work-group, and of a tile
-ITEMS = 128  # of a work-group
-WIDEST = 128  # the widest head of which two tiles fit 48 KiB of local memory
-GROUPS = 1 << 20  # of a launch
-BAND = 64  # heads whose rows are taken together: more would have no room for their keys in the second-level cache
-# Registers of a work-item, at most, by the room for a head's width: three groups on a unit.
+ITEMS = 128  # lanes of a work-group
+WIDEST = 128  # the widest head of which two tiles fit in 48 KiB of local memory
+GROUPS = 1 << 20  # work-groups of a launch, at most
+# Heads whose rows are taken together: the keys of more would not fit in the second-level cache
+BAND = 64
+# Registers per work-item, at most, by kernel and room for a head's width: three work-groups then run at once on a unit.
 REGISTERS = {("forward", 64): 168}
 
 
 def takes(backend: Backend, asked: Attention) -> bool:
-    """Say whether matrix units make it."""
+    """Return whether a call takes this schedule."""
     _, _, width, depth = asked.sizes
     halves = asked.q.dtype in (dtypes.bfloat16, dtypes.float16)
     return halves and max(width, depth) <= WIDEST and gemm_mma.multiplies(backend)
 
 
 def _way(x: Operand) -> str:
-    """Say whether rows are of adjacent numbers of which eight are aligned ("k"), or not ("any")."""
+    """Return how rows are read: "k" where they have unit stride and start at multiples of 8 elements, else "any"."""
     outside = [s for n, s in zip(x.shape[:-1], x.strides[:-1], strict=True) if n > 1]
     straight = x.strides[-1] == 1 and all(s % 8 == 0 for s in (x.offset, *outside))
     return "k" if straight else "any"
 
 
 def _places(room: int, code: str) -> dict[str, Any]:
-    """Return what the templates say with where numbers of a tile lie, and which they are."""
+    """Return the template variables that address the numbers of a tile in local memory and read them."""
     return {
         "unit": lambda r, c: gemm_mma.unit(r, c, room // 8),
         "number": lambda r, c: gemm_mma.number(r, c, room // 8),
@@ -98,7 +99,7 @@ def _run(
     args += [x.buffer for x in results] + ([sums] if sums is not None else [])
     args += [s for x in results for s in x.strides[:4]]
     args += [*batch[1:], tasks, length, keys, width, depth, int(asked.causal)]
-    if forward:  # whether results may be stored two at a time
+    if forward:  # the flag whether results may be stored two at a time
         args.append(int(depth % 2 == 0 and all(s % 2 == 0 for s in results[0].strides[:4])))
     args.append(asked.scale)
     products = {"forward": 2, "by_query": 3, "by_keys": 4}[kind]
@@ -113,7 +114,7 @@ def _run(
 
 
 def forward(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
-    """Compute the results and the sums' logarithms."""
+    """Compute the results and the log-sum-exp of each row's scores."""
     _run(backend, "forward", asked, {}, [out], lse)
 
 
@@ -125,7 +126,7 @@ def backward(
     want_k: bool,
     made: tuple[Operand, ...],
 ) -> None:
-    """Compute the gradients that are wanted of queries, keys and values."""
+    """Compute the gradients of queries (`want_q`), and of keys and values (`want_k`), into `made`."""
     if want_q:
         _run(backend, "by_query", asked, known, [made[0]])
     if want_k:

@@ -1,9 +1,10 @@
-"""Convolutions that are matrix products: filters of 1 x 1; on a CPU patches that lie apart, images of 1 x 1, many channels, too.
+"""Convolutions computed as matrix products: 1 x 1 filters; on a CPU also disjoint patches, 1 x 1 images, many channels.
 
-Owns which correlations are made so, what is copied for it, and the products; correlation.py asks here first. A GPU copies nothing. What the outputs of a
-place are summed from is a row of numbers: where it does not lie ready in memory (1 x 1 at stride 1) it is copied once, and
-where patches overlap, once per tap (templates/conv/unfold.mako): for small images and many channels that is soon made up for,
-because a product has none of the junk that lies between the rows of a box.
+Owns which correlations are computed so, what is copied for that, and the products; correlation.py asks here first. On a
+GPU nothing is copied. All outputs at one place are computed from the same row of numbers. Where these rows cannot be
+viewed in memory (as for 1 x 1 at stride 1) the input is copied, once where patches are disjoint, else once per tap
+(templates/conv/unfold.mako). For small images with many channels that pays, because a product computes none of the junk
+positions between the rows of a box (cpu.py).
 """
 
 from __future__ import annotations
@@ -25,35 +26,38 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend
 
-LEAST = 4  # output channels, and numbers that an output is summed from
-COPIED = 32  # output channels that make a copy cheap
-TAPS = 4  # side by side: shorter runs are copied slowly
-UNFOLDED = 1 << 22  # numbers copied at a time for patches that overlap
-IMAGE = 1 << 20  # of an image, at most
-FEW = 64  # places of an image: with fewer the images of a batch share register tiles
-SMALL = 256  # with fewer, boxes have much junk
-FOLDED = 1 << 20  # numbers added up at a time
-# Numbers summed for each tap that make adding up one tap for each remainder of the stride cheap, if images have so many places: more
-# taps or fewer places want more, but so few channels do not fill another way's register tile.
+LEAST = 4  # output channels, and terms of an output's sum, at least
+COPIED = 32  # output channels from which on a copy of the input is cheap beside the product
+TAPS = 4  # taps that are adjacent in memory, at least: shorter runs are copied slowly
+UNFOLDED = 1 << 22  # numbers copied at a time where patches overlap
+IMAGE = 1 << 20  # numbers (of 4 bytes) copied for one image, at most
+FEW = 64  # output places per image below which the images of a batch share register tiles
+SMALL = 256  # output places per image below which the boxes of cpu.py have much junk
+# Numbers of a transposed correlation's product that are summed over taps at a time
+FOLDED = 1 << 20
+# A transposed correlation as a product pays where each tap sums over at least SPREAD channels, if images have at
+# least SPREAD_PLACES places and no more taps than the stride has remainders. More taps or fewer places take a
+# multiple of SPREAD; up to SPREAD_CHANNELS result channels do not, for they do not fill the register tile of cpu.py.
 SPREAD, SPREAD_PLACES, SPREAD_CHANNELS = 32, 256, 3
-FOLD_ROOM = 4096  # numbers of a row that taps are added up in
-FOLD_SLACK = 64  # what vectors reach past it
-TILE = 64  # rows and columns of a product that a GPU's work-group makes
-# Such groups for each unit that a gradient's places are cut for, and the shortest part of an image.
+FOLD_ROOM = 4096  # numbers of local memory for a row in which taps are added up
+FOLD_SLACK = 64  # numbers that vectors may access past the row
+TILE = 64  # rows and columns of a product's tile, of a GPU's work-group
+# Work-groups per compute unit that splitting the places of a weight gradient aims at, and the fewest places in a part.
 SHARE, PART = 3, 256
 
 
 def correlate(
     backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None
 ) -> bool:
-    """As conv.correlate; False where it is no product."""
+    """Compute `correlation.correlate` as a product; False, with nothing done, where it is none or that does not pay."""
     if _spread(backend, x, f, y, window, bias):
         return True
     weights, target = _joined(f, 2), _places(y)
     if weights is None or target is None:
         return False
     apart = _apart(x, f.shape, y, window)
-    # There is nothing else that multiplies pairs.
+    # No other schedule has the processor's dot products of 16-bit pairs, so 16-bit floats take this one also for large
+    # images.
     large, least = (
         (False, COPIED) if x.dtype.itemsize == 2 else (target.shape[2] >= SMALL, 4 * COPIED)
     )
@@ -89,14 +93,15 @@ def _correlate(
 def weigh(
     backend: Backend, x: Operand, y: Operand, shape: tuple[int, ...], window: Window
 ) -> Operand | None:
-    """As conv.weigh for a result [G, O, C, *taps]; None where it is no product."""
+    """Compute `correlation.weigh` for a result [G, O, C, *taps]; None where it is no product or that does not pay."""
     apart = _apart(x, shape, y, window)
     narrow = x.dtype.itemsize == 2
     least = COPIED if narrow else 2 * COPIED
     if _places(y) is None or not (apart or _overlapping(x, shape, y, least)):
         return None
     places, outputs, each = numel(y.shape[3:]), shape[1], numel(shape[2:])
-    # The sums of each image, which the caller adds up, unless they are more than what they are made of.
+    # A partial sum per image, which the caller adds up; one sum over all images where the partial sums would be more
+    # numbers than the operands.
     few = outputs * each > places * (outputs + each)
     parts = _parts(x, y, shape, 0 if apart else UNFOLDED)
     wide = WIDE[accumulator(x.dtype)]
@@ -115,7 +120,8 @@ def weigh(
         else:
             gemm.matmul(backend, _seen(slopes, _TURNED), rows, sums)
         done += slopes.shape[1]
-    if done < out.shape[0]:  # images that follow each other were one
+    # Images were merged into one dim, so there are fewer partial sums than images
+    if done < out.shape[0]:
         out = out._replace(shape=(done, *shape))
     return out
 
@@ -123,7 +129,11 @@ def weigh(
 def correlate_single(
     backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None
 ) -> bool:
-    """As conv.correlate for filters of 1 x 1, of what lies ready; False for others, and where a GPU's tiles of images are rather empty."""
+    """Compute `correlation.correlate` with 1 x 1 filters on a GPU, as a product of views of the operands.
+
+    False, with nothing done, for other filters, where the operands cannot be viewed as matrices, and where the tiles
+    that cover an image's places would hold too much padding.
+    """
     rows, target = _single(x, f.shape, y, window), _places(y)
     if rows is None or target is None:
         return False
@@ -139,7 +149,10 @@ def correlate_single(
 def weigh_single(
     backend: Backend, x: Operand, y: Operand, shape: tuple[int, ...], window: Window
 ) -> Operand | None:
-    """As conv.weigh for filters of 1 x 1, a sum for each part of each image; None as `correlate_single`."""
+    """Compute `correlation.weigh` for 1 x 1 filters on a GPU, one partial sum for each part of each image.
+
+    None for other filters and where the operands cannot be viewed as matrices.
+    """
     rows, slopes = _single(x, shape, y, window), _places(y)
     if rows is None or slopes is None:
         return None
@@ -158,7 +171,7 @@ def weigh_single(
 
 
 def _single(x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> Operand | None:
-    """See what filters of 1 x 1 read as a matrix of the outputs' places, where it is one."""
+    """View what 1 x 1 filters read as matrices over output places; None for other filters or where no view exists."""
     if shape[3:] != (1, 1, 1) or window.pad != (0, 0, 0) or not (numel(x.shape) and numel(y.shape)):
         return None
     strides = tuple(n * by for n, by in zip(window.stride, x.strides[3:], strict=True))
@@ -168,7 +181,7 @@ def _single(x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> O
 
 
 def _cut(v: Operand, parts: int) -> Operand:
-    """Cut the places of matrices [group, image, number, place] into parts, in front of numbers."""
+    """View matrices [group, image, number, place] as [group, image, part, number, place within the part]."""
     g, b, n, p = v.strides
     each = v.shape[3] // parts
     return v._replace(shape=(*v.shape[:2], parts, v.shape[2], each), strides=(g, b, each * p, n, p))
@@ -177,7 +190,10 @@ def _cut(v: Operand, parts: int) -> Operand:
 def spread(
     backend: Backend, y: Operand, f: Operand, x: Operand, window: Window, bias: Operand | None
 ) -> bool:
-    """As conv.spread: the product of all taps with what each place gives, added up (templates/conv/fold.mako); False where that costs more."""
+    """Compute `correlation.spread` by a product for all taps at all places, and a sum over taps.
+
+    The sum is templates/conv/fold.mako's. False, with nothing done, where that costs more than the other schedules.
+    """
     weights, pitch = _joined(f, 2), _fold_pitch(x, y, f.shape, window)
     if weights is None or _places(y) is None or not _foldable(x, y, f.shape, window, pitch):
         return False
@@ -200,7 +216,7 @@ def spread(
 
 
 def _foldable(x: Operand, y: Operand, shape: tuple[int, ...], window: Window, pitch: int) -> bool:
-    """Say whether adding up what taps give pays: each of that is a sum of enough, and an image's is not too large."""
+    """Return whether product and sum over taps pay: channels are enough, and an image's product is not too large."""
     taps, stride, places = numel(shape[3:]), window.stride, numel(y.shape[3:])
     by, remainders = 8, numel(stride)
     if shape[2] <= SPREAD_CHANNELS:
@@ -219,7 +235,7 @@ def _foldable(x: Operand, y: Operand, shape: tuple[int, ...], window: Window, pi
 
 
 def _fold_pitch(x: Operand, y: Operand, shape: tuple[int, ...], window: Window) -> int:
-    """Return what a part of a row takes: all that is added to it, and all of the result."""
+    """Return the length of one remainder's part of a row in local memory: room for all terms and for the result."""
     stride, step, pad = window.stride[2], window.step[2], window.pad[2]
     margin = ceil_div(pad, stride)
     last = margin + ((shape[5] - 1) * step - pad) // stride + y.shape[5]
@@ -260,7 +276,7 @@ def _fold(
 
 
 def _span(backend: Backend, tasks: int, channels: int) -> int:
-    """Return how many channels of an image a work-item copies."""
+    """Return how many channels of an image a work-item takes; `tasks` is how many images divide the work already."""
     wanted = ceil_div(4 * backend.info.compute_units, tasks)
     return ceil_div(channels, min(wanted, channels))
 
@@ -268,7 +284,7 @@ def _span(backend: Backend, tasks: int, channels: int) -> int:
 def _factors(
     backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window, few: bool
 ) -> tuple[Operand, Operand]:
-    """Return the matrices whose product a gradient is, of all images at once with `few`."""
+    """Return the two matrices whose product is the weight gradient; with `few` the images are merged into one."""
     slopes = _places(y)
     assert slopes is not None
     rows, slopes = _merged(_rows(backend, x, shape, y, window, few), slopes)
@@ -280,7 +296,7 @@ def _factors(
 def _parts(
     x: Operand, y: Operand, shape: tuple[int, ...], most: int
 ) -> list[tuple[Operand, Operand]]:
-    """Cut input and output, so many images at a time that what lies between them is about `most` numbers; 0: all."""
+    """Split input and output into batches of images whose unfolded input is about `most` numbers; 0: a single batch."""
     images = x.shape[1]
     each = x.shape[0] * numel(y.shape[3:]) * numel(shape[2:])
     many = max(most // each, 1) if most else images
@@ -290,12 +306,12 @@ def _parts(
 
 
 def _images(v: Operand, first: int, many: int) -> Operand:
-    """See images from `first` on, `many` or those there are."""
+    """View up to `many` images from `first` on."""
     shape = (v.shape[0], min(many, v.shape[1] - first), *v.shape[2:])
     return v._replace(shape=shape, offset=v.offset + first * v.strides[1])
 
 
-# Matrices are [group, image, place, number]; the last is a channel, or a channel and a tap.
+# Orders of dims for `_seen`. Matrices are [group, image, place, number]; a number is a channel, or a channel and a tap.
 _TURNED, _COLUMNS, _BACK = (0, 1, 3, 2), (0, 3, 1, 2), (0, 2, 3, 1)
 
 
@@ -313,7 +329,10 @@ def _multiply(
 
 
 def _overlapping(x: Operand, shape: tuple[int, ...], y: Operand, least: int) -> bool:
-    """Say whether a product of `least` outputs pays though numbers are copied for each place that reads them."""
+    """Return whether a product pays although each input number is copied once per place that reads it.
+
+    It takes at least `least` output channels.
+    """
     adjacent = x.strides[5] == 1 or x.shape[5] == 1
     enough = shape[2] >= COPIED or x.dtype.itemsize == 2
     fits = unfolds(shape[1], numel(shape[2:]), numel(y.shape[3:]), least, x.dtype)
@@ -321,13 +340,13 @@ def _overlapping(x: Operand, shape: tuple[int, ...], y: Operand, least: int) -> 
 
 
 def unfolds(outputs: int, each: int, places: int, least: int, dt: dtype) -> bool:
-    """Say whether what an image's places read, `each` so many numbers, may be copied for so many outputs."""
+    """Return whether unfolding an image (`places` output places, `each` numbers per place) pays for so many outputs."""
     few = dt.itemsize == 2 and each < 4 * COPIED  # a product of short rows does not make up for it
     return outputs >= least and not few and places * each * dt.itemsize <= 4 * IMAGE
 
 
 def _apart(x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> bool:
-    """Say whether no number is read for two places, none outside the input, and a product pays."""
+    """Return whether patches are disjoint and within the input, and a product of them pays."""
     taps, outputs, numbers = shape[3:], shape[1], numel(shape[2:])
     dims = list(zip(taps, y.shape[3:], x.shape[3:], window.stride, window.step, strict=True))
     single = y.shape[3:] == (1, 1, 1)
@@ -349,7 +368,10 @@ def _floats(x: Operand, y: Operand) -> bool:
 def _spread(
     backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None
 ) -> bool:
-    """Correlate images of a single number each: output places read a tap apiece, so the filters are the other matrix."""
+    """Correlate 1 x 1 images: each output place reads one tap, so the filters themselves are the other matrix.
+
+    False, with nothing done, for other correlations.
+    """
     places = y.shape[3:]
     each = zip(places, f.shape[3:], window.pad, strict=True)
     if (
@@ -362,7 +384,7 @@ def _spread(
         or min(x.shape[2], f.shape[1] * numel(places)) < LEAST
     ):
         return False
-    # Place p reads tap pad - p.
+    # Place p reads tap pad - p, hence the negative strides.
     first = sum(pad * by for pad, by in zip(window.pad, f.strides[3:], strict=True))
     turned = f._replace(
         shape=(*f.shape[:3], *places),
@@ -380,7 +402,7 @@ def _spread(
 def _rows(
     backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window, few: bool
 ) -> Operand:
-    """Return what places read; with `few` the images follow each other where all is copied."""
+    """Return what output places read as matrices, a view or a copy; with `few` a full copy has its images adjacent."""
     if not _apart(x, shape, y, window):
         return _unfolded(backend, x, shape, y, window, few)
     along = x.strides[3:]
@@ -396,7 +418,7 @@ def _rows(
         ready = _joined(_seen(numbers, (0, 1, 5, 2, 3, 4)), 3)
         if ready is not None and (1 in ready.strides[2:] or ready.shape[3] == 1):
             return _seen(ready, _TURNED)
-    # Neighbours in memory stay neighbours: places of a channel, or the taps of a place.
+    # Copy in an order that keeps neighbours in memory neighbours: places of a channel, or the taps of a place.
     sizes = x.shape[0], x.shape[1], numel(y.shape[3:]), numel(shape[2:])
     if shape[3:] == (1, 1, 1):
         made = _copy(backend, seen, (0, 5, 6, 7, 8, 1, 2, 3, 4))
@@ -407,7 +429,7 @@ def _rows(
 def _unfolded(
     backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window, few: bool
 ) -> Operand:
-    """Copy what places read, places side by side."""
+    """Unfold the input: copy what each place reads, with neighbouring places adjacent in memory."""
     (groups, images), places, each = x.shape[:2], numel(y.shape[3:]), numel(shape[2:])
     order = _COLUMNS if few else (0, 1, 3, 2)
     made = empty(backend, x.dtype, [(groups, images, places, each)[d] for d in order])
@@ -435,7 +457,7 @@ def _unfold(
         source = render("conv/unfold", fn=name, longs=longs, **variables)
         return name, source, [None] * 2 + [LONG] * len(longs)
 
-    # Images that follow each other are written in that order.
+    # Where images are adjacent in the copy, one work-item writes all of them, in that order.
     many = images if made.strides[1] < made.strides[3] else 1
     span = _span(backend, groups * images // many, x.shape[2])
     f = x._replace(shape=shape, strides=(0,) * 6)
@@ -447,7 +469,7 @@ def _unfold(
 
 
 def _bits(lanes: int) -> dict[str, Any]:
-    """Template variables that copy 16-bit numbers as they are."""
+    """Return template variables that copy 16-bit floats bit by bit, without converting them."""
     return {
         "ta": "ushort",
         "acc": "ushort",
@@ -459,7 +481,7 @@ def _bits(lanes: int) -> dict[str, Any]:
 
 
 def _columns(backend: Backend, rows: Operand) -> Operand:
-    """Copy a matrix such that its images follow each other, if they do not."""
+    """Return matrices whose image and place dims can be merged into one: these, or a copy."""
     if len(collapse(rows.shape[1:3], [rows.strides[1:3]])[0]) == 1:
         return rows
     made = _seen(empty(backend, rows.dtype, tuple(rows.shape[d] for d in _COLUMNS)), _BACK)
@@ -468,7 +490,7 @@ def _columns(backend: Backend, rows: Operand) -> Operand:
 
 
 def _copy_runs(backend: Backend, v: Operand, to: Operand) -> None:
-    """Copy a matrix of images to another, whose places are adjacent: an unfolding of filters of 1 x 1."""
+    """Copy matrices of images; where places have unit stride in both, by the unfolding kernel with 1 x 1 filters."""
     if v.strides[2] != 1 or to.strides[2] != 1:
         copies.copy_strided(backend, v, to)
         return
@@ -496,7 +518,7 @@ def _seen(v: Operand, order: tuple[int, ...]) -> Operand:
 
 
 def _joined(v: Operand, first: int) -> Operand | None:
-    """Make one dim of those from `first` on; None where they are not evenly spaced."""
+    """View the dims from `first` on as one; None where strides do not allow it."""
     dims, (by,) = collapse(v.shape[first:], [v.strides[first:]])
     if len(dims) > 1:
         return None
@@ -505,13 +527,13 @@ def _joined(v: Operand, first: int) -> Operand | None:
 
 
 def _places(v: Operand) -> Operand | None:
-    """See [G, B, C, s0, s1, s2] as a matrix."""
+    """View [G, B, C, s0, s1, s2] as matrices [G, B, place, C]; None where strides do not allow it."""
     joined = _joined(v, 3)
     return None if joined is None else _seen(joined, _TURNED)
 
 
 def _merged(a: Operand, b: Operand) -> tuple[Operand, Operand]:
-    """Make the images of two matrices one, where they follow each other in both."""
+    """Merge the image and place dims of two matrices, where strides allow it in both; else return them as they are."""
     dims, strides = collapse(a.shape[1:3], [a.strides[1:3], b.strides[1:3]])
     if len(dims) > 1:
         return a, b

@@ -1,17 +1,16 @@
-"""The convolution family: correlation of strided operands, and the sum over all places that gives its
-weight gradient.
+"""The convolution family: correlation of strided operands, its adjoint, and its weight gradient.
 
-Owns the numbers a kernel takes and the choice of schedule; what is special to a CPU is in
-cpu.py, for 3 x 3 filters in winograd.py, for a filter per plane in depthwise.py; what is special to a GPU is here, for few channels in
-direct.py; where it is a matrix product in as_product.py.
-A kernel's key is dtypes and tile, never a shape or a stride. Knows nothing of tensors, padding
-modes or gradients: operands arrive with their groups apart and three spatial dims.
+Owns the public entries and the choice of schedule. A CPU's are in cpu.py (any convolution), winograd.py (3 x 3
+filters), depthwise.py (a filter per plane); a GPU's are here (any convolution) and in direct.py (few channels);
+as_product.py has convolutions that are matrix products, for both. A kernel's key is dtypes and tile, never a shape or
+a stride. Knows nothing of tensors, padding modes or gradients: operands arrive with a dim for the groups and three
+spatial dims.
 
     correlate:  y[g, b, o, p] = bias[g, o] + sum over c, k of x[g, b, c, p * stride + k * step - pad] * f[g, o, c, k]
     weigh:      f[g, o, c, k] = sum over b, p of y[g, b, o, p] * x[g, b, c, p * stride + k * step - pad]
 
-Where x is read outside its extent it is zero. `weigh` is `correlate` with the roles of b and c, f and
-y, stride and step exchanged; a GPU computes it so.
+p is a place of the output, k a tap of the filter, `step` the dilation. Outside its extent x counts as zero. `weigh` is
+`correlate` with the roles of b and c, f and y, stride and step exchanged; a GPU computes it so.
 """
 
 from __future__ import annotations
@@ -43,15 +42,17 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend, Kernel
 
-PAIRED = 32  # channels from which on bfloat16's products of pairs pay
+PAIRED = 32  # channels from which on the processor's dot products of bfloat16 pairs pay
 PIECE = 1024  # the shortest piece of a sum worth a work-group of its own
-SHARE = (
-    3  # work-groups for each unit, which run there at once, that a gradient by filters is cut for
-)
+# Work-groups per compute unit, which run there concurrently, that splitting a weight gradient aims at.
+SHARE = 3
 
 
 def widens(backend: Backend, dt: dtype) -> bool:
-    """Say whether operands of a dtype are to be made float32: on a CPU all sums of 16-bit floats are, and some ways know no other."""
+    """Return whether operands of this dtype are to be converted to float32 first.
+
+    On a CPU 16-bit floats are: they are accumulated in float32 anyway, and some schedules take nothing else.
+    """
     return _on_cpu(backend, None) and dt.is_floating_point and dt.itemsize == 2
 
 
@@ -63,10 +64,10 @@ def pairs(
     places: tuple[int, ...],
     window: Window,
 ) -> bool:
-    """Say whether a convolution ("y") or a gradient of it ("x", "w") is best made of products of pairs of numbers as they are.
+    """Return whether a convolution ("y"), or its gradient by "x" or "w", should keep bfloat16 rather than be widened.
 
-    So are bfloat16's where the processor has such products, if they are products and not better transformed as float32.
-    Filters are (O, C, *K).
+    It should where the processor has dot products of bfloat16 pairs, the convolution is computed as a matrix product,
+    and Winograd's transform in float32 is not faster. Filters are (O, C, *K).
     """
     if dt is not bfloat16 or not dots(backend):
         return False
@@ -93,8 +94,8 @@ def correlate(
 ) -> None:
     """Write the correlation of x [G, B, C, s0, s1, s2] with f [G, O, C, k0, k1, k2] to y [G, B, O, p0, p1, p2].
 
-    One dtype, not bool, complex or one that `widens`; any strides, bias [G, O]. No taps or channels give the bias.
-    `schedule` is "cpu" or "gpu"; by default the device decides.
+    All have one dtype, not bool, complex or one that `widens`, and any strides; bias is [G, O]. Without taps or
+    channels the result is the bias. `schedule` is "cpu" or "gpu"; by default the device decides.
     """
     if not numel(y.shape):
         return
@@ -123,9 +124,10 @@ def spread(
     window: Window,
     bias: Operand | None = None,
 ) -> bool:
-    """Write to x the sum that makes `correlate` of it y's adjoint, where one launch does: filters are [G, C, O, ...] still.
+    """Write to x the transposed correlation of y: the adjoint of the `correlate` that reads x and writes y.
 
-    False, with nothing done, where it takes a correlation for each remainder of the stride.
+    Filters are those of that `correlate`: [G, channels of y, channels of x, ...]. False, with nothing done, where no
+    schedule does so in one pass; the caller then needs a correlation for each remainder of the stride.
     """
     if not _on_cpu(backend, None):
         return False
@@ -186,7 +188,7 @@ def _on_cpu(backend: Backend, schedule: str | None) -> bool:
 
 
 def _exchange(v: Operand) -> Operand:
-    """Swap dims 1 and 2: samples and channels."""
+    """Exchange dims 1 and 2: samples and channels."""
     s, t = v.shape, v.strides
     return v._replace(shape=(s[0], s[2], s[1], *s[3:]), strides=(t[0], t[2], t[1], *t[3:]))
 
@@ -210,7 +212,10 @@ def _gpu_kernel(
 
 
 def _lean(backend: Backend, dt: dtype, counter: str) -> tuple[str, ...]:
-    """Return the options of a kernel of 4 x 4 numbers an item: three of its groups run at once on NVIDIA's units with so many registers."""
+    """Return the build options of a kernel with 4 x 4 results per work-item.
+
+    They bound its registers, so that three of its work-groups run at once on an NVIDIA unit.
+    """
     lean = counter == "int" and accumulator(dt) in ("float", "uint")
     return backend.info.with_registers(80) if lean else ()
 
@@ -231,7 +236,8 @@ def _gpu(
     count = counter(places, f.shape[1], reach(x, window), reach(f, window))
     kernel = _gpu_kernel(backend, x.dtype, y.dtype, group, width, count)
     tile = width * group
-    if not numel(f.shape[3:]):  # no taps are no channels of one
+    # No taps: the same as one tap of no channels, which the kernel can do
+    if not numel(f.shape[3:]):
         f = f._replace(shape=(*f.shape[:2], 0, 1, 1, 1))
         x = x._replace(shape=(*x.shape[:2], 0, *x.shape[3:]))
     step, (k0, k1, k2) = lane_step(backend, accumulator(x.dtype), width), f.shape[3:]
@@ -242,7 +248,7 @@ def _gpu(
         *(pieces, max(ceil_div(length, pieces), 1), numel(y.shape), *further),
     )
     columns = ceil_div(places, tile)
-    # Some devices allow 65535 groups in the third dim; the kernel walks on through it.
+    # Some devices allow only 65535 groups in the third dim; the kernel loops over the rest.
     backend.launch(
         kernel,
         (

@@ -1,8 +1,8 @@
-"""The CPU schedules of the convolution: how its boxes are cut, and its launches.
+"""The CPU schedules for any convolution: how the input is divided into boxes, and the launches.
 
-A work-item copies a box of the input to local memory and computes everything that it needs of it (see
-templates/conv/patch.mako). All entries say when a convolution fits no box; correlation.py then takes the
-other schedule. Plans are a function of sizes only.
+A work-item copies a box of the input to local memory and computes all outputs of that box (see
+templates/conv/patch.mako). All entries tell the caller where a convolution fits no box; correlation.py then takes the
+GPU's schedule. Plans depend on sizes only.
 """
 
 from __future__ import annotations
@@ -38,20 +38,21 @@ if TYPE_CHECKING:
 ROOM_BYTES = 512 * 1024  # local memory for boxes, at most; stays in a core's cache
 TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
 POSITIONS = 4096  # output positions of a box, about
-WEIGHT_BYTES = 128 * 1024  # weights that stay in cache while a box is gone through
-ROWS = 48  # output channels that make the copy of a box cheap
-STEPS = 256  # products a register tile should sum at least before it is stored
+WEIGHT_BYTES = 128 * 1024  # bytes of weights that stay in cache while a box is computed
+ROWS = 48  # output channels from which on the copy of a box is cheap
+STEPS = 256  # multiply-adds per number of a register tile, at least, before it is stored
 
-# Of a transposed correlation: the sizes of its result, and how many of its outputs along each dim are a position.
+# Arguments of the transposed correlation: its result's sizes, and how many outputs along each dim a position stands
+# for.
 _SPREAD = ("z0", "z1", "z2", "u0", "u1", "u2")
-# For its filters: which tap follows which of one remainder, and the first place that is read.
+# Arguments for its filters: the distance between two taps of one remainder of the stride, and the first place read.
 _REMAINDERS = ("m0", "m1", "m2", "low0", "low1", "low2")
 _BOX = ("n", "b0", "b1", "b2", "h0", "h1", "h2", "e0", "e1", "e2", "tail", "part", "span", "block")
 _LONGS = (*LONGS, *_BOX)
 
 
 class Shape(NamedTuple):
-    """The sizes of a correlation; a plan follows from them."""
+    """The sizes of a correlation, all that a plan depends on."""
 
     groups: int
     batch: int
@@ -73,7 +74,13 @@ class Shape(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Box, phases, channels at a time, and panels (`correlate`) or output channels (`weigh`) per work-item."""
+    """How a correlation is divided among work-items.
+
+    `box` is images and outputs along each dim, `phases` the remainders of the stride that the copy is sorted into,
+    `extents` and `tail` are as in `_Taken`, `part` is the input channels at a time, `span` the panels (`correlate`)
+    or output channels (`weigh`) of a work-item, `block` the panels at a time, `each` the boxes of a work-item
+    (`weigh`).
+    """
 
     box: tuple[int, ...]
     phases: tuple[int, ...]
@@ -104,8 +111,11 @@ def _shape(
 
 
 class _Taken(NamedTuple):
-    """What a box takes: numbers of a phase along each dim, zeros that the last channel's tiles read past its end, numbers per
-    channel, and the positions that its tiles walk over, junk included."""
+    """What a box takes in local memory, in numbers.
+
+    `extents`: of a phase along each dim; `tail`: zeros after the last channel, which its tiles read; `plane`: of a
+    channel; `positions`: those that register tiles go over, junk between rows included.
+    """
 
     extents: tuple[int, int, int]
     tail: int
@@ -114,7 +124,7 @@ class _Taken(NamedTuple):
 
 
 class _Cutting:
-    """How a correlation may be cut into boxes: (images, and outputs along each dim)."""
+    """How a correlation can be divided into boxes of (images, outputs along each of three dims)."""
 
     def __init__(self, s: Shape, lanes: int) -> None:
         self.full = (s.batch, *s.places)
@@ -126,7 +136,8 @@ class _Cutting:
         )
         self._lanes = lanes
         self._reach = s.reach
-        # How many zeros at the end of a dim can be those at the start of what follows in memory, in a box over all of it.
+        # In a box that spans a whole dim, padding zeros at the end of one row can also serve as those at the start of
+        # the row that follows in memory: how many, for each dim.
         self._shared = [
             max(min(pad, n + reach - size - pad, reach), 0) if stride == 1 else 0
             for pad, n, reach, size, stride in zip(
@@ -135,7 +146,7 @@ class _Cutting:
         ]
 
     def taken(self, box: tuple[int, ...]) -> _Taken:
-        """Return what a box takes."""
+        """Return the sizes of a box in local memory."""
         n, b0, b1, b2 = box
         z0, z1, z2 = [
             zeros if size == whole else 0
@@ -151,7 +162,7 @@ class _Cutting:
         )
 
     def grown(self, fits: Callable[[_Taken], bool]) -> tuple[int, ...]:
-        """Grow a box from the innermost dim out while it fits; boxes come out about equal in size."""
+        """Return the largest box that fits, grown from the innermost dim out, such that all boxes are about equal."""
         box = [1, 1, 1, 1]
         for d in (3, 2, 1, 0):
             whole = box[d] = self.full[d]
@@ -166,7 +177,7 @@ class _Cutting:
         return tuple(box)
 
     def count(self, box: tuple[int, ...]) -> int:
-        """Return how many boxes there are."""
+        """Return how many boxes cover the output."""
         return numel(tuple([ceil_div(n, b) for n, b in zip(self.full, box, strict=True)]))
 
 
@@ -185,7 +196,10 @@ def _wanted(backend: Backend, work: int) -> int:
 
 
 def _tile(rows: int, most: int) -> tuple[int, int]:
-    """Return the register tile (output channels, vectors of positions) for so many output channels."""
+    """Return the register tile (output channels, vectors of positions) for `rows` output channels.
+
+    `most` is the rows of the device's own tile (`tile` in products/product.py).
+    """
     wide = most >= 8
     if rows == 1:
         return 1, 8 if wide else 6
@@ -196,7 +210,7 @@ def _tile(rows: int, most: int) -> tuple[int, int]:
 
 @remembered(4096)
 def _correlate_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
-    """Choose the box, and how many channels are summed at once."""
+    """Choose the box, and how many input channels are summed at a time; None where no box fits."""
     room = _room(backend, acc)
     most, lanes = tile(backend, acc)
     mr, _ = _tile(s.rows, most)
@@ -208,7 +222,8 @@ def _correlate_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
         box = cutting.grown(lambda t: part * t.plane + t.tail <= room and t.positions <= positions)
         return box, cutting.taken(box)
 
-    # Few positions read the weights for little work: rather sum over fewer channels at a time.
+    # A box with few positions reads all weights for little work: rather take fewer channels at a time, and a larger
+    # box.
     part = max(s.channels, 1)
     while True:
         box, taken = grown(part, POSITIONS)
@@ -219,7 +234,7 @@ def _correlate_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
         part = ceil_div(part, 2)
     positions, panels = taken.positions, ceil_div(s.rows, mr)
     wanted = _wanted(backend, s.work)
-    # Rather split output channels, while a box copied is used by enough of them, than make boxes smaller.
+    # To get enough work-items, split output channels as long as enough of them share a copied box; then shrink boxes.
     splits = max(panels * mr // ROWS, 1)
     while cutting.count(box) * s.groups * splits < wanted and positions > few:
         positions //= 2
@@ -238,7 +253,7 @@ def _correlate_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
 def correlate(
     backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None
 ) -> bool:
-    """As conv.correlate; False where the box of a single output does not fit."""
+    """Compute `correlation.correlate`; False, with nothing done, where the box of a single output does not fit."""
     acc = accumulator(x.dtype)
     s = _shape(x, f.shape, y, window)
     plan = _correlate_plan(backend, acc, s)
@@ -256,12 +271,16 @@ def correlate(
 def spread(
     backend: Backend, y: Operand, f: Operand, x: Operand, window: Window, bias: Operand | None
 ) -> bool:
-    """As conv.spread; False where the box of a single place does not fit, and for a stride of 1, which is a correlation."""
+    """Compute `correlation.spread`; False, with nothing done, where the box of a single place does not fit.
+
+    Also False for a stride of 1, where the adjoint is a plain correlation.
+    """
     if window.stride == (1, 1, 1) or not (numel(f.shape) and numel(x.shape)):
         return False
     acc = accumulator(x.dtype)
     dims = list(zip(f.shape[3:], *window, strict=True))
-    # A tap k gives from place (r + pad - k * step) / stride on, r being the remainder for which that is whole.
+    # Tap k contributes to results of remainder r from place (r + pad - k * step) / stride on, for the r that makes this
+    # an integer.
     low = [-(((k - 1) * step - pad) // stride) for k, stride, step, pad in dims]
     high = [-(-pad // stride) for _, stride, _, pad in dims]
     reach = [last - first for first, last in zip(low, high, strict=True)]
@@ -318,7 +337,10 @@ def _filters(
     values: tuple[int, ...],
     more: int = 0,
 ) -> tuple[Any, Any]:
-    """Prepare panels of weights (none for mr = 0) and the shift of every tap; of a transposed correlation `more` numbers of its remainders."""
+    """Return buffers with the weights packed in panels (nothing for mr = 0) and the shift of every tap within a box.
+
+    For a transposed correlation, `more` numbers about the stride's remainders follow the shifts (conv/filters.mako).
+    """
     dt = f.dtype
     acc = accumulator(dt)
     longs = _LONGS + _REMAINDERS * bool(more)
@@ -362,8 +384,9 @@ def _weigh_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
         need = part * taken.plane + taken.tail + span * full
         return need <= room and taken.positions <= POSITIONS
 
-    # Every number copied is used by the other side's channels, so both blocks want to be large; but a
-    # sum over few positions costs more at its end than in its loop.
+    # Every number copied is used once per channel of the other operand's block, so both blocks should be large. But
+    # they leave room for fewer positions, and a sum over few positions spends more time in its final reduction than
+    # in its loop.
     part, span = min(s.channels, max(128 // taps, 16)), min(s.rows, 64)
     while True:
         box = cutting.grown(partial(fits, part=part, span=span))
@@ -387,7 +410,7 @@ def _weigh_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
 def weigh(
     backend: Backend, x: Operand, y: Operand, shape: tuple[int, ...], window: Window
 ) -> Operand | None:
-    """As conv.weigh for a result [G, O, C, *taps]; None where the box of a single output does not fit."""
+    """Compute `correlation.weigh` for a result [G, O, C, *taps]; None where the box of a single output does not fit."""
     if not numel(shape) or not numel(x.shape) or not numel(y.shape):
         return None
     acc = accumulator(x.dtype)
@@ -399,7 +422,7 @@ def weigh(
     wide = WIDE[acc]
     strides = contiguous_strides(out_shape)
     out = Operand(backend.alloc(numel(out_shape) * wide.itemsize), wide, out_shape, strides)
-    # Only its strides and sizes are used: the weights are what is computed.
+    # `f` stands for the result's strides and sizes: `_filters` reads no weights for mr = 0.
     f = out._replace(dtype=x.dtype, shape=shape, strides=strides[1:])
     values = (*numbers(x, f, y, None, window), *plan.args())
     _, shift = _filters(backend, f, s, 0, values)

@@ -1,9 +1,9 @@
 """Depthwise convolution on a CPU: a filter for each plane, forward and both gradients.
 
-Owns which convolutions are made so, how planes are divided among work-items, and the launches of
-templates/conv/depthwise.mako and conv/depthwise_weight.mako; correlation.py asks here first. Planes are summed with all taps in
-registers, several rows at a time; a transposed convolution of stride 2 needs no pass per remainder. Channels that lie side by side are
-depthwise_last.py's.
+Owns which convolutions take this schedule, how planes are divided among work-items, and the launches of
+templates/conv/depthwise.mako and conv/depthwise_weight.mako; correlation.py asks here first. The taps stay in registers
+while several rows of a plane are computed at a time; a transposed convolution of stride 2 needs no pass per remainder.
+Channels-last images are depthwise_last.py's.
 """
 
 from __future__ import annotations
@@ -24,18 +24,22 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Kernel
     from .window import Window
 
-ROOM = 1 << 14  # numbers of a band in local memory at most
-SLACK = 128  # what vectors reach past it
-BAND = 6144  # numbers of a band that stay in the nearest cache
+ROOM = 1 << 14  # numbers of a band (some rows of a plane) in local memory, at most
+SLACK = 128  # numbers that vectors may access past the band
+BAND = 6144  # numbers of a band that stay in the first-level cache
 TASK_WORK = 1 << 16  # multiply-adds that make a work-item worth its start
-PLANES = 2  # filters for each thread that summing their gradients is divided among
-ROWS = 4  # summed at a time
+# Filters per core, at least, for weight gradients: only filters are divided among work-items there
+PLANES = 2
+ROWS = 4  # output rows computed at a time
 
 
 def correlate(
     backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None
 ) -> bool:
-    """As conv.correlate; False where the filters are not one for each plane, of a size known here, or neither planes nor channels side by side."""
+    """Compute `correlation.correlate`; False, with nothing done, where this schedule does not take it.
+
+    It takes one filter per plane of a size known here, and rows, or else channels, of unit stride.
+    """
     if not _fits(x, f.shape, y, window):
         return False
     if depthwise_last.lies_so(x, y):
@@ -57,7 +61,7 @@ def correlate(
 def spread(
     backend: Backend, y: Operand, f: Operand, x: Operand, window: Window, bias: Operand | None
 ) -> bool:
-    """Write to x the transposed correlation of y with filters [G, C, O, ...], of stride 2; False as `correlate` or for other strides."""
+    """Compute `correlation.spread` for stride 2; False, with nothing done, for other strides and as `correlate`."""
     if not _fits(x, f.shape, y, window) or window.stride[2] != 2:
         return False
     if depthwise_last.lies_so(x, y):
@@ -83,7 +87,7 @@ def spread(
 def weigh(
     backend: Backend, x: Operand, y: Operand, shape: tuple[int, ...], window: Window
 ) -> Operand | None:
-    """As conv.weigh for a result [G, O, C, *taps]; None as `correlate`."""
+    """Compute `correlation.weigh` for a result [G, O, C, *taps]; None where this schedule does not take it."""
     if not _fits(x, shape, y, window):
         return None
     stride, taps = window.stride[2], shape[5]
@@ -115,7 +119,7 @@ def weigh(
 
 
 def _fits(x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> bool:
-    """Say whether filters are one for each plane, of a size and at a stride known here, padded by less than they reach."""
+    """Return whether there is one filter per plane, of a supported size and stride, with less padding than taps."""
     taps = shape[5]
     return (
         x.dtype is dtypes.float32
@@ -131,17 +135,17 @@ def _fits(x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> boo
 
 
 def _in_rows(backend: Backend, x: Operand, y: Operand) -> bool:
-    """Say whether rows are runs of memory, and there is local memory to copy planes to."""
+    """Return whether rows have unit stride, and there is enough local memory to copy bands of planes to."""
     return x.strides[5] == y.strides[5] == 1 and backend.info.local_mem >= 8 * ROOM + 8192
 
 
 def _work(x: Operand, f: Operand, y: Operand) -> int:
-    """Multiply-adds."""
+    """Return the multiply-adds."""
     return max(numel(x.shape), numel(y.shape)) * f.shape[5] ** 2
 
 
 def _dense(v: Operand) -> bool:
-    """Say whether planes follow each other, image by image."""
+    """Return whether planes are contiguous and follow each other in memory, image by image."""
     groups, images, _, _, rows, columns = v.shape
     g, b, _, _, by, _ = v.strides
     plane = rows * columns
@@ -153,7 +157,7 @@ def _dense(v: Operand) -> bool:
 
 
 def _lanes(backend: Backend, columns: int) -> int:
-    """Return the lanes of a vector: half of what there are where a row is no longer than that."""
+    """Return the lanes of the vectors to use: 8 where a row is no longer than that, else a register's."""
     lanes = tile(backend, "float")[1]
     return 8 if columns <= 8 else lanes
 
@@ -163,7 +167,10 @@ def _pitch(columns: int, lanes: int) -> int:
 
 
 def _band(columns: int, lanes: int, rows: int, stride: int, more: int) -> int:
-    """Return how many rows are made of one copy, 0 where even a few are too long; `more` are read beyond those."""
+    """Return how many output rows are computed from one copy to local memory; 0 where even ROWS of them do not fit.
+
+    `more` is how many input rows are read beyond `stride` per output row.
+    """
     pitch = _pitch(columns, lanes)
     least = ROWS * stride + more
     if least * pitch + SLACK > ROOM:
@@ -230,7 +237,7 @@ def _weight_kernel(backend: Backend, taps: int, stride: int, lanes: int) -> Kern
 
     def make() -> tuple[str, str, list[Any]]:
         name = f"conv_depthwise_weight{taps}x{taps}s{stride}"
-        # As many sums as there are registers for.
+        # All taps at once if there are registers for their sums, else one row of taps.
         block = taps if taps**2 < 2 * tile(backend, "float")[1] else 1
         source = render(
             "conv/depthwise_weight",

@@ -1,7 +1,8 @@
-"""Depthwise convolution of channels-last images on a CPU: a filter for each channel, forward and both gradients, by vectors of channels.
+"""Depthwise convolution of channels-last images on a CPU, forward and both gradients: vectors run over channels.
 
-Owns how rows are divided among work-items, and the launches of templates/conv/depthwise_last.mako and conv/depthwise_last_weight.mako;
-depthwise.py, which knows the sizes of filters and the strides that there are kernels for, hands over what lies so.
+Owns how rows are divided among work-items, and the launches of templates/conv/depthwise_last.mako and
+conv/depthwise_last_weight.mako. depthwise.py checks that filter size and stride have kernels, and calls here where
+channels have unit stride.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Kernel
     from .window import Window
 
-LEAST = 8  # channels, of which half a vector is worth its while
-PLACES = 4  # summed together
+LEAST = 8  # channels, at least: half a vector
+PLACES = 4  # output places computed together
 
 
 def lies_so(x: Operand, y: Operand) -> bool:
-    """Say whether the channels of input and output lie side by side, and there are enough of them."""
+    """Return whether the channels of input and output have unit stride, and there are enough of them."""
     return x.strides[0] == y.strides[0] == 1 and x.shape[0] >= LEAST
 
 
 def correlate(
     backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None, items: int, *, spread: bool = False
 ) -> None:  # fmt: skip
-    """As depthwise.correlate, or with `spread` as depthwise.spread from x to y; `items` is how many work-items are worth while."""
+    """Compute depthwise.correlate, or with `spread` depthwise.spread from x to y, in about `items` work-items."""
     what = "spread" if spread else "plain"
     kernel = _kernel(backend, what, f.shape[5], window.stride[2], _lanes(backend, x))
     lines = y.shape[1] * y.shape[4]
@@ -51,7 +52,7 @@ def correlate(
 def weigh(
     backend: Backend, x: Operand, y: Operand, shape: tuple[int, ...], window: Window, items: int
 ) -> Operand:
-    """As depthwise.weigh, a piece for each work-item."""
+    """Compute depthwise.weigh, with one partial sum per work-item, of which there are about `items`."""
     lines = y.shape[1] * y.shape[4]
     each = ceil_div(lines, items)
     whole = (ceil_div(lines, each), *shape)
@@ -73,7 +74,7 @@ def _lanes(backend: Backend, x: Operand) -> int:
 
 
 def _kernel(backend: Backend, what: str, taps: int, stride: int, lanes: int) -> Kernel:
-    """Build what makes outputs, "plain" or of a transposed correlation ("spread"), or the gradient by filters ("weight")."""
+    """Return the kernel of a correlation ("plain"), a transposed one ("spread") or the weight gradient ("weight")."""
     longs, weight = (*LONGS, "each"), what == "weight"
 
     def make() -> tuple[str, str, list[Any]]:

@@ -1,8 +1,8 @@
-"""Convolution on a GPU with few output channels a group, a filter for each plane among them: sums in registers, without tiles.
+"""Convolution on a GPU with few output channels per group, depthwise ones included: sums in registers, without tiles.
 
-Owns which correlations and gradients are made so, how many places and channels a lane sums, and the launches of
-templates/conv/direct.mako and conv/direct_weight.mako; correlation.py asks here first. A tile of a matrix product has 64 rows or more,
-which are output channels: with a few of those it is mostly empty.
+Owns which correlations and gradients take this schedule, how many places and channels a lane computes, and the launches
+of templates/conv/direct.mako and conv/direct_weight.mako; correlation.py asks here first. The rows of an implicit
+product's tile, 64 or more, are output channels: with a few of those it would be mostly empty.
 """
 
 from __future__ import annotations
@@ -24,22 +24,25 @@ if TYPE_CHECKING:
     from .window import Window
 
 FEW = 16  # output channels of a group, at most
-PAIRS = 1024  # of an output and an input channel, each of which reads both images
-# For each unit, which hide how long memory takes, for short sums and for long ones; with fewer each sums less.
+# Pairs of an output and an input channel in a weight gradient, at most: each pair reads both images
+PAIRS = 1024
+# Lanes per compute unit that hide memory latency, for short sums and for long ones. With fewer, each computes fewer
+# results.
 LANES = 512, 128
-LONG_SUM = 64  # which reads more from caches than from memory
-SLICED = 16  # input channels from which lanes share those of a place, where there are few places
-SLICE = 32  # places beside each other that a slice of channels is summed for
-GROUPS = 4  # for each unit, that a gradient's places are divided among
-TAPS = 7  # of a column, and 7 x 7 of a filter whose gradient is summed, are kept in registers
-CHUNK = 16  # taps that a work-group adds up at a time
-SIDE = 32, 16, 8  # channels beside each other that lanes share a work-group by
+LONG_SUM = 64  # terms from which on a sum is long: it reads more from caches than from memory
+# Input channels from which on, where there are few places, several lanes share a place's channels
+SLICED = 16
+SLICE = 32  # neighbouring places for which a slice of lanes sums its share of the channels
+GROUPS = 4  # work-groups per compute unit among which a weight gradient's places are divided
+TAPS = 7  # taps of a column kept in registers, at most; of a weight gradient 7 x 7 sums
+CHUNK = 16  # taps whose sums a work-group reduces at a time
+SIDE = 32, 16, 8  # neighbouring channels-last groups that a work-group takes, by preference
 
 
 def correlate(
     backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None
 ) -> bool:
-    """As conv.correlate; False for more than a few output channels a group."""
+    """Compute `correlation.correlate`; False, with nothing done, for more than a few output channels per group."""
     groups, batch = x.shape[:2]
     rows = f.shape[1]
     if rows > FEW:
@@ -87,13 +90,13 @@ def correlate(
 def weigh(
     backend: Backend, x: Operand, y: Operand, shape: tuple[int, ...], window: Window
 ) -> Operand | None:
-    """As conv.weigh for a result [G, O, C, *taps]; None for more than a few channels."""
+    """Compute `correlation.weigh` for a result [G, O, C, *taps]; None for more than a few channels."""
     groups, rows, channels, *taps = shape
     if rows > FEW or rows * channels > PAIRS or not numel(x.shape) * numel(y.shape) * numel(shape):
         return None
     side, lanes = _side(x, y, shape), _lanes(backend)
     column = _column(taps[1], window)
-    # As many columns of taps as there are registers for, and no place twice.
+    # As many columns of taps as there are registers for; `places` divides the rows, so that no place is summed twice.
     widest = TAPS**2 // column[0] if column[0] > 1 else CHUNK
     parts = ceil_div(taps[2], widest)
     width = ceil_div(taps[2], parts)
@@ -123,17 +126,20 @@ def weigh(
 
 
 def _lanes(backend: Backend, most: int = 128) -> int:
-    """Return the items of a work-group."""
+    """Return the lanes of a work-group."""
     return max(min(most, group_limit(backend)), 64)
 
 
 def _room(dt: dtype, slices: int, numbers: int) -> int:
-    """Return the bytes of local memory in which slices leave their numbers to the first."""
+    """Return the bytes of local memory through which slices pass their sums, `numbers` per lane, to the first slice."""
     return (slices - 1) * SLICE * numbers * WIDE[accumulator(dt)].itemsize
 
 
 def _side(x: Operand, y: Operand, shape: tuple[int, ...]) -> int:
-    """Return how many groups of one channel lie side by side in a work-group, which read neighbours in memory; 1 where planes do."""
+    """Return how many neighbouring groups a work-group takes.
+
+    More than 1 for depthwise channels-last images, where neighbouring groups are neighbours in memory.
+    """
     groups = shape[0]
     if x.strides[0] != 1 or y.strides[0] != 1 or groups < SIDE[-1] or shape[1:3] != (1, 1):
         return 1
@@ -141,7 +147,7 @@ def _side(x: Operand, y: Operand, shape: tuple[int, ...]) -> int:
 
 
 def _column(taps: int, window: Window) -> tuple[int, int, int]:
-    """Return what a kernel knows of a column: taps, stride and step; (1, 0, 0) where it loops over taps."""
+    """Return what a kernel is built for along a column: taps, stride and step; (1, 0, 0) where it loops over taps."""
     stride, step = window.stride[1], window.step[1]
     if not 1 < taps <= TAPS or stride > 2 or step > 2:
         return 1, 0, 0

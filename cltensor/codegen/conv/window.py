@@ -1,4 +1,4 @@
-"""What every convolution kernel is told: the window and the numbers of a correlation (see correlation.py)."""
+"""The arguments common to all convolution kernels: window, sizes and strides of a correlation (see correlation.py)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 Three = tuple[int, int, int]
-FAR = 1 << 30  # places, taps and elements that a GPU's kernel counts with 32 bits
+FAR = 1 << 30  # a GPU's kernel uses 32-bit indices below so many places, taps and elements
 
 
 class Window(NamedTuple):
-    """How a kernel moves over the input, for each of three spatial dims; `pad` may be negative."""
+    """Stride, dilation (`step`) and padding of each of three spatial dims; `pad` may be negative."""
 
     stride: Three
     step: Three
     pad: Three
 
     def exchanged(self) -> Window:
-        """Return the window in which taps and places have changed roles."""
+        """Return the window in which taps and places have exchanged roles: stride and step exchanged."""
         return Window(self.step, self.stride, self.pad)
 
 
@@ -55,12 +55,15 @@ def numbers(
 
 
 def reach(v: Operand, window: Window) -> int:
-    """Bound what a kernel counts of an operand: elements between its first and its last, the zeros around it among them, and places."""
+    """Return a bound of the indices a kernel uses with an operand.
+
+    It covers the distance in elements from its first to its last, padding included, and its number of places.
+    """
     sizes = tuple(n + 2 * abs(p) for n, p in zip(v.shape[3:], window.pad, strict=True))
     steps = zip((v.shape[2], *sizes), v.strides[2:], strict=True)
     return max(sum((n - 1) * abs(s) for n, s in steps), *sizes, numel(v.shape[2:]))
 
 
 def counter(*most: int) -> str:
-    """Name the type that counts up to each of some numbers."""
+    """Return the index type for indices up to these bounds: "int" or "long"."""
     return "long" if max(most) >= FAR else "int"

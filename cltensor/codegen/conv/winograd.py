@@ -1,10 +1,11 @@
 """3 x 3 convolution on a CPU with 2.25 times fewer multiplications: Winograd's F(2 x 2, 3 x 3).
 
-After Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015, arXiv:1509.09308). Owns which correlations are made
-so (`fits`), and which gradients by their filters (`fits_weight`), how they are cut, and their launches. A GPU keeps the schedule
-of correlation.py. Errors are of the plain schedule's size, as sums are shorter. Outputs that are not finite, or would not be on the way,
-are the plain schedule's. A gradient by the filters may be nan where that would be infinite, or where an input is beyond a quarter
-of the largest number.
+After Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015, arXiv:1509.09308). Owns which
+correlations (`fits`) and which weight gradients (`fits_weight`) take this schedule, how they are divided into
+work-items, and their launches. A GPU keeps the schedule of correlation.py. Rounding errors are about as large as the
+plain schedule's, as sums are shorter. Where an output, or an intermediate result, is not finite, the output is
+computed again by the plain sum. A weight gradient may be nan where the plain one would be infinite, or where an input
+is beyond a quarter of the largest finite number.
 """
 
 from __future__ import annotations
@@ -25,26 +26,31 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Buffer, Kernel
     from .window import Window
 
-# Channels in and out, and pairs of them: with fewer the transforms cost more than is saved.
+# Channels in and out (for weight gradients), and pairs of them: with fewer the transforms cost more than is saved.
 CHANNELS, WEIGHT_CHANNELS, PAIRS = 8, 16, 256
-TILES = 8  # with fewer the filters' transform does
-WORK = 1 << 22  # multiply-adds of the plain schedule that are worth a second way
-LOCAL_BYTES = 1 << 19  # of local memory, at least
-VECTORS = 2  # of a register tile
-ASIDE = 2  # register tiles side by side that a work-item makes, at most
+# Tiles of 2 x 2 outputs: with fewer the transform of the filters costs more than is saved
+TILES = 8
+WORK = 1 << 22  # multiply-adds of the plain schedule from which on this one is tried
+LOCAL_BYTES = 1 << 19  # bytes of local memory, at least
+VECTORS = 2  # width of a register tile, in vectors
+ASIDE = 2  # register tiles side by side that a work-item computes, at most
 FEW = 4  # channels gathered at a time
-# Cycles, when a multiplication of a tile by one filter takes one: reading the filter, transforms there and back, sums between parts.
+# Relative costs, in the time of multiplying one tile by one filter: reading the filter, transforming the input,
+# transforming the output, adding the sums of another part of the channels.
 READ, GATHER, SCATTER, ADD = 2, 16, 12, 3
 
-SUMMED = 48  # tiles that a weight gradient sums before it adds to what lies in memory
-PIECES = 1 << 20  # floats of sums that are added up in the end, about
+SUMMED = 48  # tiles that a weight gradient sums in registers before it adds to memory
+PIECES = 1 << 20  # floats of partial sums that a last launch adds up, about
 
 _LONGS = (*LONGS, "T", "part", "span", "block")
 _WEIGHT_LONGS = (*LONGS, "each", "part", "span", "block")
 
 
 class Sizes(NamedTuple):
-    """What a device suggests: rows and lanes of a register tile, floats of transformed input (and as many of products), cores."""
+    """Sizes that depend on the device.
+
+    `rows` and `lanes` of a register tile, `room` in floats for transformed input (and as many for products), cores.
+    """
 
     rows: int
     lanes: int
@@ -53,7 +59,7 @@ class Sizes(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Tiles of a work-item, input channels at a time, panels of a work-item and at a time, and the grid."""
+    """Tiles of a work-item, input channels at a time, panels of a work-item, panels at a time, and the grid."""
 
     tiles: int
     part: int
@@ -63,9 +69,9 @@ class Plan(NamedTuple):
 
 
 def fits(backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> bool:
-    """Say whether a correlation with filters of a shape is one that this schedule makes, and sooner than the plain one.
+    """Return whether this schedule can compute a correlation with filters of a shape, and faster than the plain one.
 
-    float32, two spatial dims, 3 x 3 taps side by side, stride 1; enough channels, tiles and work.
+    That takes float32, two spatial dims, 3 x 3 taps without dilation, stride 1, and enough channels, tiles and work.
     """
     return (
         x.dtype is dtypes.float32
@@ -84,14 +90,14 @@ def fits(backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, windo
 def fits_weight(
     backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window
 ) -> bool:
-    """As `fits`, of the gradient by the filters."""
+    """Return the same as `fits` for the weight gradient."""
     return min(shape[1:3]) >= WEIGHT_CHANNELS and fits(backend, x, shape, y, window)
 
 
 def correlate(
     backend: Backend, x: Operand, f: Operand, y: Operand, window: Window, bias: Operand | None
 ) -> None:
-    """As conv.correlate, of what `fits`."""
+    """Compute `correlation.correlate` for a correlation that `fits`."""
     groups, rows, channels = f.shape[:3]
     sizes = _sizes(backend)
     plan = _plan(sizes, _tiles(y), channels, rows, groups)
@@ -118,14 +124,14 @@ def _tiles(y: Operand) -> int:
 
 
 def _sizes(backend: Backend) -> Sizes:
-    # Input and products together are a little more than half of local memory, and of a core's cache.
+    # Transformed input and products together take a little more than half of local memory, and of a core's cache.
     room = min(backend.info.local_mem, 1 << 20) * 9 // 128
     return Sizes(*tile(backend, "float"), room, backend.info.compute_units)
 
 
 @remembered(4096)
 def _plan(sizes: Sizes, tiles: int, channels: int, rows: int, groups: int) -> Plan:
-    """Choose the cut whose estimated time is least."""
+    """Choose the division into work-items whose estimated time is least."""
     mr, lanes, room, cores = sizes
     panels, place = ceil_div(rows, mr), room // 16 - 16
 
@@ -168,7 +174,7 @@ def _kernel(backend: Backend, sizes: Sizes) -> Kernel:
 def _filters(
     backend: Backend, sizes: Sizes, f: Operand, part: int, values: tuple[int, ...]
 ) -> Buffer:
-    """Transform the filters, laid out as the kernel reads them: see templates/conv/winograd_filters.mako."""
+    """Return the transformed filters, laid out as the kernel reads them: see templates/conv/winograd_filters.mako."""
     mr = sizes.rows
 
     def make() -> tuple[str, str, list[Any]]:
@@ -189,7 +195,10 @@ def _filters(
 
 
 class WeightPlan(NamedTuple):
-    """Tiles of a work-item, vectors of input channels at a time, panels of a work-item and at a time, the grid, the sizes of a piece."""
+    """How a weight gradient is divided: tiles of a work-item (`each`), vectors of input channels at a time (`part`).
+
+    `span` is the panels of a work-item, `block` those at a time; `rows` and `columns` are the sizes of a partial sum.
+    """
 
     each: int
     part: int
@@ -202,7 +211,10 @@ class WeightPlan(NamedTuple):
 
 @remembered(4096)
 def _weight_plan(sizes: Sizes, tiles: int, channels: int, rows: int, groups: int) -> WeightPlan:
-    """Divide among as many work-items as keep the cores busy: tiles while the sums are small, else output channels."""
+    """Divide the work among as many work-items as keep the cores busy.
+
+    Tiles are divided while the partial sums stay small, else output channels.
+    """
     mr, lanes, room, cores = sizes
     abreast = _abreast(sizes, channels)
     panels, vectors = ceil_div(rows, mr), ceil_div(channels, abreast * lanes) * abreast
@@ -221,7 +233,7 @@ def _weight_plan(sizes: Sizes, tiles: int, channels: int, rows: int, groups: int
 
 
 def _abreast(sizes: Sizes, channels: int) -> int:
-    """Return the vectors of a register tile: those that there are channels for."""
+    """Return the width of a register tile in vectors: no more than there are channels for."""
     return min(VECTORS, ceil_div(channels, sizes.lanes))
 
 
@@ -232,7 +244,7 @@ def _weight_room(room: int) -> int:
 def weigh(
     backend: Backend, x: Operand, y: Operand, shape: tuple[int, ...], window: Window
 ) -> Operand:
-    """As conv.weigh for a result [G, O, C, 1, 3, 3] of what `fits_weight`: one piece."""
+    """Compute `correlation.weigh` for a result [G, O, C, 1, 3, 3] that `fits_weight`: one piece."""
     groups, rows, channels = shape[:3]
     sizes = _sizes(backend)
     plan = _weight_plan(sizes, _tiles(y), channels, rows, groups)
