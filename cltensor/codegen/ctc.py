@@ -27,7 +27,11 @@ _memory = functools.cache(Memory)  # part of a kernel's key
 
 
 class Samples(NamedTuple):
-    """Log-probabilities (T, N, C) dense, labels, and the plan: for each sample its times, labels and first label's place."""
+    """Dense log-probabilities (T, N, C), labels, and the plan.
+
+    `plan` holds times, numbers of labels and places of the first label in `targets`, each for all samples; `longest`
+    is the largest number of labels.
+    """
 
     lp: Operand
     targets: Operand
@@ -45,7 +49,7 @@ def samples(
     starts: Sequence[int],
     blank: int,
 ) -> Samples:
-    """Lay out a batch; `starts` counts elements of `targets` from its first."""
+    """Prepare a batch. `starts` holds the index in `targets` of each sample's first label."""
     plan = from_host(backend, dtypes.int64, np.array([*times, *lengths, *starts], np.int64))
     return Samples(lp, targets, plan, max(lengths, default=0), blank)
 
@@ -58,7 +62,11 @@ def _run(
     forgive: bool = False,
     status: checking | None = None,
 ) -> None:
-    """Launch a kernel: `buffers` are the variables, the losses, on a CPU the states' places, and what is the kind's own."""
+    """Launch the kernel of a kind: "alpha", "beta" or "grad".
+
+    `buffers` are the forward or backward variables, the losses, on a CPU those of `_aside`, and what the kind has
+    besides.
+    """
     times, batch, classes = x.lp.shape
     width, dt = 2 * x.longest + 1, x.lp.dtype
     scalars = [batch, times, classes, width, x.blank, x.targets.offset, x.targets.strides[-1]]
@@ -100,20 +108,23 @@ def _lanes(dt: dtypes.dtype) -> int:
 
 @functools.cache
 def _headers(dt: dtypes.dtype) -> str:
-    """The device functions of a CPU's kernels."""
+    """Return the headers of a CPU's kernels."""
     double = dt.itemsize > 4
     names = ("elementary/exp",) if double else ("elementary/exp", "elementary/log")
     return lane_macros(_lanes(dt), double) + include(*names)
 
 
 def _room(x: Samples) -> int:
-    """Return the states of the longest sample in whole vectors, and one vector more."""
+    """Return the number of states of the longest sample, rounded up to whole vectors, plus one vector."""
     lanes = _lanes(x.lp.dtype)
     return (2 * x.longest // lanes + 2) * lanes
 
 
 def _aside(backend: Backend, x: Samples) -> list[Operand]:
-    """Make what a CPU's kernels have beside the variables: labels and leaps of all states, and two times of them."""
+    """Allocate a CPU's scratch memory besides the variables.
+
+    Labels of all states and whether each can be reached from the last but one, and the variables of two times.
+    """
     if is_gpu(backend):
         return []
     batch, room, dt = x.lp.shape[1], _room(x), x.lp.dtype
@@ -144,7 +155,7 @@ def alpha(backend: Backend, x: Samples) -> tuple[Operand, Operand]:
 def gradient(
     backend: Backend, x: Samples, states: Operand, loss: Operand, slope: Operand, forgive: bool
 ) -> Operand:
-    """Return the gradient by the log-probabilities; `forgive`: that of an infinite loss is 0."""
+    """Return the gradient by the log-probabilities; with `forgive` it is 0 where the loss is infinite."""
     beta, out = _states(backend, x), empty(backend, x.lp.dtype, x.lp.shape)
     aside = _aside(backend, x)
     _run(backend, "beta", x, [beta, loss, *aside])

@@ -1,4 +1,4 @@
-"""Distances between rows of matrices, every row of one to every row of the other, and their gradients. Knows nothing of tensors."""
+"""Distances between all pairs of rows of two matrices, and their gradients. Knows nothing of tensors."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from .source import include, lane_macros
 if TYPE_CHECKING:
     from ..runtime import Backend
 
-_COLUMNS = 64  # rows of the second matrix that are turned together
-_DEPTH = 32  # numbers of each
-_MOST_ROWS = 64  # of the first matrix that meet them
+# Rows of the second matrix that are transposed together on a CPU, so that a vector holds rows
+_COLUMNS = 64
+_DEPTH = 32  # numbers of each of those rows that are transposed at a time
+_MOST_ROWS = 64  # rows of the first matrix per work-item, at most
 
 
 class Rows(NamedTuple):
-    """Matrices (batch, n, width) with dense rows; `step` lies between two of them, 0 where there is but one."""
+    """Matrices (batch, n, width) with contiguous rows; `step` is the batch stride, 0 for a single matrix."""
 
     operand: Operand
     n: int
@@ -42,7 +43,10 @@ def _run(
     backend: Backend, first: Rows, second: Rows, batch: int, p: float, packed: bool, out: Operand,
     given: tuple[Operand, ...], steps: list[int],
 ) -> None:  # fmt: skip
-    """Launch either kernel: backward with the gradient and the distances `given`, and the gradient's steps."""
+    """Launch the forward kernel, or the backward one where the gradient and the distances are `given`.
+
+    `steps` are then the gradient's strides.
+    """
     dt, gpu, back, kind = out.dtype, is_gpu(backend), bool(given), _kind(p)
     lanes = 1 if gpu else backend.info.lanes * 4 // dt.itemsize
     pairs = batch * first.n * second.n
@@ -85,7 +89,7 @@ def between(backend: Backend, first: Rows, second: Rows, batch: int, p: float) -
 
 
 def among(backend: Backend, rows: Rows, p: float) -> Operand:
-    """Return the p-distances of every two rows of one matrix, in the order of the upper triangle."""
+    """Return the p-distances of all pairs i < j of rows of one matrix, packed as the rows of the upper triangle."""
     out = empty(backend, rows.operand.dtype, (rows.n * (rows.n - 1) // 2,))
     _run(backend, rows, rows, 1, p, True, out, (), [])
     return out
@@ -94,7 +98,10 @@ def among(backend: Backend, rows: Rows, p: float) -> Operand:
 def slope(
     backend: Backend, first: Rows, second: Rows, batch: int, p: float, g: Operand, distances: Operand, turned: bool
 ) -> Operand:  # fmt: skip
-    """Return the gradient (batch, n, width) by `first`; g and distances are dense, `turned`: (batch, n of second, n of first)."""
+    """Return the gradient (batch, n, width) by `first`.
+
+    g and distances are dense: (batch, n of first, n of second), or with `turned` (batch, n of second, n of first).
+    """
     out = empty(backend, first.operand.dtype, (batch, first.n, first.width))
     steps = [first.n * second.n, *((1, first.n) if turned else (second.n, 1))]
     _run(backend, first, second, batch, p, False, out, (g, distances), steps)
@@ -102,7 +109,7 @@ def slope(
 
 
 def slope_among(backend: Backend, rows: Rows, p: float, g: Operand, distances: Operand) -> Operand:
-    """Return the gradient (1, n, width) of distances in the order of the upper triangle; g and distances are dense."""
+    """Return the gradient (1, n, width) of the distances of `among`; g and distances are dense."""
     out = empty(backend, rows.operand.dtype, (1, rows.n, rows.width))
     _run(backend, rows, rows, 1, p, True, out, (g, distances), [0, 0, 1])
     return out

@@ -1,7 +1,7 @@
-"""Fourier transform kernels: lines of a smooth length along one dim, in one pass or in the passes of a four-step transform.
+"""Fourier transform kernels for lines of smooth length along one dim, in one pass or as a four-step transform.
 
-Owns the factors of a length, the tables of roots of unity (made in double precision on the host) and the schedule. Lengths with
-a prime factor above 31 are not its business (see ops/fft.py); it knows nothing of tensors and gradients.
+Owns the factors of a length, the tables of roots of unity (made in double precision on the host) and the schedule.
+Lengths with a prime factor above 31 are left to ops/fft.py. Knows nothing of tensors and gradients.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
 FINE = 4096  # entries in the fine part of a long table, known to the template
-CPU_LONGEST = 4096  # a block of lines of it is 1 MiB of scratch: it stays in the second-level cache
-# Elements of a line from which on two passes are better, where lines leave vectors half empty.
+CPU_LONGEST = 4096  # of a pass: a block of such lines is 1 MiB, in the second-level cache
+# Length from which on a line is split into two passes, where there are too few lines to fill half of a vector.
 WORTH_SPLITTING = 2048
-COLUMNS = (16, 8)  # that a line of adjacent numbers is taken for
-NARROWEST = 8  # lanes of a CPU's vectors
-FAR = 8  # indices of neighbouring lines whose places are asked for ahead of being written
+COLUMNS = (16, 8)  # columns that a contiguous line is viewed as, by preference
+NARROWEST = 8  # lanes of a CPU's vectors, at least
+FAR = 8  # how many indices ahead the destinations of neighbouring lines are prefetched
 GPU_GROUP = 128
 GPU_BYTES = 32768
 
 
 class Side(NamedTuple):
-    """What a pass reads or writes: memory, strides of the batch dims, and the stride along the line."""
+    """The source or destination of a pass: memory, strides of the batch dims, and the stride along the line."""
 
     buffer: Buffer
     offset: int
@@ -45,16 +45,16 @@ class Side(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """Which index of a row is element i of column c: `c * column + i * element`."""
+    """Where element i of column c is in a row: at index `c * column + i * element`."""
 
     column: int
     element: int
 
 
 class Order(NamedTuple):
-    """What happens to the numbers on their way: halves mirrored, conjugated in or out, scaled, cut off at `nout`.
+    """What is done besides the transform: signs of imaginary parts in and out, scaling, truncation to `nout`.
 
-    `halved`: pairs of real numbers are taken for complex ones, so that a line of n of these is 2 n long.
+    `herm`: the source is a half spectrum. `halved`: a line is 2 n real numbers, computed as n complex ones.
     """
 
     herm: bool
@@ -70,10 +70,10 @@ NO_BUFFER_BYTES = 16
 
 
 def factors(n: int) -> list[int] | None:
-    """Split a length into radices, or return None where a prime factor is too large."""
+    """Return the radices whose product is a length, or None where a prime factor is too large."""
     twos = (n & -n).bit_length() - 1
     n >>= twos
-    # Two butterflies of radix 4 cost less than one of 8 and one of 2.
+    # A remaining factor of 16 becomes 4 * 4, which costs less than 8 * 2.
     fours = 0 if twos < 2 else (0, 2, 1)[twos % 3]
     found = [8] * ((twos - 2 * fours) // 3) + [4] * fours + [2] * (twos == 1)
     for r in PRIMES:
@@ -84,7 +84,7 @@ def factors(n: int) -> list[int] | None:
 
 
 def is_smooth(n: int) -> bool:
-    """Tell whether this family transforms lines of length n."""
+    """Return whether this family transforms lines of length n."""
     return factors(n) is not None
 
 
@@ -103,7 +103,7 @@ def next_smooth(n: int) -> int:
 
 
 def unit_roots(numerators: np.ndarray, n: int) -> np.ndarray:
-    """Return exp(-2 pi i k / n) for integers 0 <= k < n, each part within a rounding of double precision."""
+    """Return exp(-2 pi i k / n) for integers 0 <= k < n, real and imaginary part within one rounding of float64."""
     quadrant = (4 * numerators + n // 2) // n
     angle = (4 * numerators - quadrant * n) * (math.pi / (2 * n))
     cos, sin = np.cos(angle), np.sin(angle)
@@ -114,7 +114,7 @@ def unit_roots(numerators: np.ndarray, n: int) -> np.ndarray:
 
 
 def table(backend: Backend, dt: dtype, numbers: np.ndarray) -> Operand:
-    """Bring a table of complex numbers made on the host to the device, rounded to `dt`."""
+    """Copy a table of complex numbers from the host to the device, rounded to `dt`."""
     return from_host(backend, dt, numbers.astype(dt.np))
 
 
@@ -129,7 +129,7 @@ def _roots(backend: Backend, dt: dtype, n: int) -> Buffer:
 
 @functools.lru_cache(maxsize=32)
 def _turns(backend: Backend, dt: dtype, n: int) -> Buffer:
-    """Roots of a long length in two parts: the first FINE, and every FINEth."""
+    """Return the roots of unity of a long length in two parts: the first FINE, and every FINEth."""
     fine = np.arange(FINE, dtype=np.int64) % n
     coarse = np.arange(0, n, FINE, dtype=np.int64)
     return _upload(backend, dt, unit_roots(np.concatenate([fine, coarse]), n))
@@ -137,7 +137,7 @@ def _turns(backend: Backend, dt: dtype, n: int) -> Buffer:
 
 @functools.lru_cache(maxsize=32)
 def _steps(backend: Backend, dt: dtype, n: int, count: int, lanes: int) -> Buffer:
-    """Powers 0 .. lanes - 1 of the first `count` roots, real and imaginary parts as vectors."""
+    """Return powers 0 .. lanes - 1 of the first `count` roots, real and imaginary parts as vectors."""
     k = np.arange(count, dtype=np.int64)[:, None] * np.arange(lanes, dtype=np.int64) % n
     roots = unit_roots(k, n)
     return _upload(backend, dt, np.stack([roots.real, roots.imag], 1).reshape(-1).view(complex))
@@ -145,14 +145,14 @@ def _steps(backend: Backend, dt: dtype, n: int, count: int, lanes: int) -> Buffe
 
 @functools.lru_cache(maxsize=64)
 def _twists(backend: Backend, dt: dtype, n: int, columns: int, lanes: int) -> Buffer:
-    """exp(-2 pi i c k / n), real and imaginary parts as vectors for each k below n / columns; a lane's column is c."""
+    """Return exp(-2 pi i c k / n), c a lane's column, real and imaginary parts as vectors for each k below n / columns."""
     k = np.arange(n // columns, dtype=np.int64)[:, None]
     roots = unit_roots(k * (np.arange(lanes, dtype=np.int64) % columns) % n, n)
     return _upload(backend, dt, np.stack([roots.real, roots.imag], 1).reshape(-1).view(complex))
 
 
 def _divisor(n: int, longest: int) -> int:
-    """Return the divisor nearest to the square root of n that a pass can transform, 1 where there is none."""
+    """Return the divisor of n, nearest to its square root, that one pass can transform; 1 where there is none."""
     found = {1}
     for radix in factors(n) or []:
         for p in {8: (2, 2, 2), 4: (2, 2)}.get(radix, (radix,)):
@@ -165,8 +165,8 @@ def _divisor(n: int, longest: int) -> int:
 class Schedule(NamedTuple):
     """How a device runs passes over values of one dtype.
 
-    Lines are lanes of vectors that are registers: butterflies of eight numbers then stay there. Lines that lie side by side are
-    `abreast`, more of them, because memory gives longer runs in less time.
+    A CPU's lines are lanes of vectors of a register's width: butterflies of eight numbers then stay in registers.
+    Lines that are neighbours in memory take vectors of `abreast` lanes, more, because longer runs are read faster.
     """
 
     gpu: bool
@@ -177,7 +177,7 @@ class Schedule(NamedTuple):
 
 
 def schedule(backend: Backend, dt: dtype) -> Schedule:
-    """Choose lanes and the longest line of a single pass."""
+    """Return the lanes and the longest line of a single pass, for a complex dtype."""
     part, info = dt.itemsize // 2, backend.info
     if not is_gpu(backend):
         abreast = max(2, info.lanes * 4 // part)
@@ -188,9 +188,9 @@ def schedule(backend: Backend, dt: dtype) -> Schedule:
 
 
 def reach(backend: Backend, dt: dtype) -> int:
-    """Return the length up to which two passes are enough, so that results can be cut off at `nout`.
+    """Return the length up to which two passes always suffice, as truncation to `nout` needs.
 
-    Divisors of a smooth length lie less than a factor of 32 apart, so one of them fits a pass together with its quotient.
+    Neighbouring divisors of a smooth length are less than a factor of 32 apart: one and its quotient fit a pass each.
     """
     return schedule(backend, dt).longest ** 2 // 32
 
@@ -208,11 +208,11 @@ def transform(
     herm: bool = False,
     window: Operand | None = None,
 ) -> Operand:
-    """Transform every line of `src` along `dim` to length n (smooth) into fresh dense memory of dtype `out`.
+    """Return the transforms, of smooth length n, of all lines of `src` along `dim`, dense and of dtype `out`.
 
-    A real source counts as complex; a real result is the real part. `herm` reads a half spectrum of n // 2 + 1 numbers; `nout`
-    keeps only the first indices. Numbers are multiplied by those of a `window`, if `windows` says so. Between n real numbers, n even,
-    and their spectrum lies a transform of n / 2, if one pass does it.
+    A real source counts as complex; a real result is the real part. `herm` reads a half spectrum of n // 2 + 1
+    numbers; `nout` keeps only the first indices. A `window`, where `windows` allows it, multiplies the source. From
+    or to n real numbers, n even, this is a complex transform of length n / 2, where one pass does that.
     """
     value = out.to_complex()
     backend.require(value)
@@ -239,7 +239,7 @@ def transform(
 
 
 def windows(backend: Backend, src: Operand, n: int, window: Operand) -> bool:
-    """Say whether lines of n real numbers along the last dim can be multiplied by a window of their dtype on their way to half of a spectrum."""
+    """Return whether `transform` can multiply lines of n real numbers along the last dim by a window of their dtype."""
     value, batch = src.dtype.to_complex(), tuple(src.shape[:-1])
     plan = schedule(backend, value)
     return (
@@ -261,7 +261,7 @@ class _Job(NamedTuple):
 
 
 def _splits(plan: Schedule, batch: tuple[int, ...], n: int, adjacent: bool) -> bool:
-    """Say whether lines of length n, perhaps of adjacent numbers, are transformed in several passes."""
+    """Return whether lines of length n are transformed in several passes; `adjacent`: they have unit stride."""
     lines = math.prod(batch)
     if n > plan.longest or plan.gpu or 2 * lines > plan.lanes:
         return n > plan.longest
@@ -328,7 +328,7 @@ def _pass(
     else:
         size, local = max(1, min(-(-lines // width), backend.info.compute_units * 4)), 1
         scratch = size * n * 4 * width * (dt.itemsize // 2)
-    # Lines that lie side by side in memory.
+    # The number of lines that are neighbours in memory.
     run = cols if cols > 1 else walk[rank - 1] if 1 in (walk[2 * rank - 1], walk[-1]) else lines
     if run < width:
         run = lines
@@ -349,7 +349,7 @@ def _pass(
         *(n, _radices(n), lines, cols, run, width, full, order.nout),
         *(int(order.herm), int(order.halved)),
         *(int(not job.complex_in), int(not job.complex_out), int(turned)),
-        # Which way neighbouring lanes of a GPU go: across lines or along them.
+        # Whether a GPU's neighbouring lanes read, and write, across lines rather than along them.
         int((cols > 1 and read.column == 1) or abs(src.step) > 1),
         int((cols > 1 and write.column == 1) or abs(dst.step) > 1),
         *(src.offset, *read, src.step, *write, dst.step),
@@ -362,7 +362,7 @@ def _pass(
 def _by_line(
     job: _Job, plan: Schedule, dims: Dims, src: Side, dst: Side, n: int, order: Order
 ) -> bool:
-    """Launch the transform of lines whose numbers are adjacent (fft_line.mako); False where it is for `_pass` to do."""
+    """Launch the transform of lines of unit stride (fft_line.mako); False, with nothing done, where that is no gain."""
     if plan.gpu:
         return False
     if order.halved:
@@ -407,7 +407,7 @@ def _by_line(
 
 @functools.lru_cache(maxsize=64)
 def _twiddles(backend: Backend, dt: dtype, n: int, shape: fft_block.Shape) -> Buffer:
-    """Twiddles of every stage but the last, as lanes read them."""
+    """Return the twiddle factors of every stage but the last, in the order in which lanes read them."""
     parts = [
         np.arange(m, dtype=np.int64) * (power * s) % n
         for m, power, s in fft_block.twiddles(shape, n)
@@ -442,9 +442,9 @@ def _by_block(
     order: Order,
     turned: bool,
 ) -> bool:
-    """Launch a pass whose numbers stay in registers (fft_block.mako); False where its length is not for that."""
+    """Launch a pass that keeps numbers in registers (fft_block.mako); False, with nothing done, where n does not fit."""
     backend, dt = job.backend, job.dtype
-    # Which way neighbouring lanes go: across lines or along them.
+    # Whether neighbouring lanes read, and write, across lines rather than along them.
     across = (cols > 1 and read.column == 1) or abs(src.step) > 1
     out_across = (cols > 1 and write.column == 1) or abs(dst.step) > 1
     pairs, whole = order.halved and order.herm, order.halved and not order.herm
@@ -485,8 +485,8 @@ def _by_block(
 
 
 def _columns(plan: Schedule, lines: int, n: int) -> int:
-    """Return for how many columns lines of length n are best taken, of which vectors of neighbours are transformed at the end; or 0."""
-    few = 2 * lines <= plan.lanes  # the other way would leave vectors half empty
+    """Return as how many columns fft_line.mako should view contiguous lines of length n; 0 where it should not run."""
+    few = 2 * lines <= plan.lanes  # a line per lane, as in fft.mako, would leave vectors half empty
     for columns in COLUMNS:
         numbers, rest = divmod(n, columns)
         whole = numbers % plan.lanes == 0 or few
@@ -496,7 +496,7 @@ def _columns(plan: Schedule, lines: int, n: int) -> int:
 
 
 def _padded(dims: Dims) -> tuple[list[int], int]:
-    """What a kernel is told of the batch, and its rank: a leading dim of one position added to a single one, so that most share a kernel."""
+    """Return the kernel arguments for the batch dims, and their rank; 1 is padded to 2, so that most share a kernel."""
     walk, rank = dims.args(), dims.rank
     if rank == 1:
         n0, s0, d0 = walk
@@ -505,7 +505,7 @@ def _padded(dims: Dims) -> tuple[list[int], int]:
 
 
 def _radices(n: int) -> int:
-    """Pack the radices of a length, by five bits each, the first one lowest."""
+    """Pack the radices of a length into an integer, five bits each, the first one lowest."""
     packed = 0
     for r in reversed(factors(n) or []):
         packed = packed << 5 | r
@@ -542,7 +542,7 @@ def _line_kernel(
 
 @functools.cache
 def _kernel(backend: Backend, dt: dtype, plan: Schedule, lanes: int, rank: int) -> Any:
-    """Build the one kernel of a dtype: what is read and written, and how, are arguments."""
+    """Return the kernel of a dtype, lanes and rank; all else about a pass (lengths, layouts, orders) is arguments."""
     real = dt.to_real()
     name = f"fft_{real.code}_v{lanes}_r{rank}{'_gpu' if plan.gpu else ''}"
     text = render(

@@ -1,7 +1,7 @@
 """Shape of a GPU's Fourier transforms that hold their numbers in registers (fft_block.mako).
 
-Owns how many lanes take a line, how many lines a group takes, how local memory lies between stages and the order of twiddles in
-their table. It knows nothing of devices' memory, operands and launches (see fft.py).
+Owns how many lanes take a line, how many lines a work-group takes, the layout of local memory between stages and the
+order of twiddle factors in their table. Knows nothing of devices' memory, operands and launches (see fft.py).
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-RADICES = frozenset((2, 3, 4, 5, 7, 8))  # whose butterflies are written out
-SHORTEST = 16
-GROUP = 128  # work-items that a group of short lines has about
-WIDEST_GROUP = 512  # where lines lie side by side, so that enough of them are taken together
-COLUMNS = 8  # lines side by side that are taken together, if they fit
-LOCAL_BYTES = 40960
-NUMBERS = (
-    6,
-    10,
-    16,
-)  # of a line that a lane holds: at least, at most, and at most where groups are small
-BANKS = WARP = 32
+RADICES = frozenset((2, 3, 4, 5, 7, 8))  # those with a butterfly in the template
+SHORTEST = 16  # length of a line
+GROUP = 128  # lanes of a work-group, about, where lines are short
+WIDEST_GROUP = 512  # lanes of a work-group, at most: room for several neighbouring lines
+# Neighbouring lines that a work-group takes together where memory is contiguous across lines, if they fit
+COLUMNS = 8
+LOCAL_BYTES = 40960  # local memory of a work-group, at most
+# Numbers of a line that a lane holds: at least, at most, and at most where the device's work-groups are small.
+NUMBERS = (6, 10, 16)
+BANKS = WARP = 32  # banks of local memory, lanes of a warp
 
 
 class Stage(NamedTuple):
-    """Radix, count of neighbours with equal twiddles, butterflies of a lane, and where powers 1, 2 and 4 of twiddles begin in the table."""
+    """A Stockham stage: radix, count of neighbours with equal twiddles, butterflies of a lane.
+
+    `twiddles` says where powers 1, 2 and 4 of the stage's twiddle factors begin in their table.
+    """
 
     r: int
     s: int
@@ -34,7 +35,10 @@ class Stage(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Of number i of line b in local memory: `b * line + i * step`, and `pad` more after each `block` words of a line."""
+    """Local memory between two stages: number i of line b is at `b * line + i * step`.
+
+    Each `block` words of a line are followed by `pad` words of padding. `words` is the total.
+    """
 
     line: int
     step: int
@@ -44,7 +48,7 @@ class Layout(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What fft_block.mako is rendered for."""
+    """What fft_block.mako is rendered for: lanes per line, lines per work-group, stages, and layouts between them."""
 
     lanes: int
     width: int
@@ -53,14 +57,14 @@ class Shape(NamedTuple):
 
 
 def _lanes(n: int, radices: Sequence[int], most: int) -> int:
-    """Return by how many lanes a line is taken so that few of them idle, 0 where they would have to hold too much."""
+    """Return how many lanes take a line, such that few of them idle; 0 where each would hold too many numbers."""
     least, usual, limit = NUMBERS
     cost = {}
     for lanes in range(-(-n // usual), min(most, n // least) + 1):
         width = max(GROUP // lanes, 1)
         warps = -(-lanes * width // WARP) / width
         cost[lanes] = warps * sum(-(-n // (r * lanes)) * r for r in radices)
-    if cost:  # the nearest to 8 numbers a lane of the best
+    if cost:  # of the best, the one nearest to 8 numbers per lane
         best = min(cost.values())
         return min((x for x in cost if cost[x] == best), key=lambda x: abs(n - 8 * x))
     return most if n <= limit * most else 0
@@ -69,12 +73,16 @@ def _lanes(n: int, radices: Sequence[int], most: int) -> int:
 def _layout(
     n: int, lanes: int, width: int, wrote: tuple[int, int, bool], read_across: bool
 ) -> Layout:
-    """Lay out what a stage wrote, runs of s numbers r * s apart: so that lanes of a warp meet in no bank, writing and reading."""
+    """Return the layout of what a stage writes, runs of s numbers r * s apart, in local memory.
+
+    It is padded such that the lanes of a warp meet no bank conflicts, neither writing nor reading. `wrote` is (s, r,
+    whether neighbouring lanes take neighbouring lines).
+    """
     s, r, across = wrote
     step = width if across and read_across else 1
     run = s * step
     padded = run < BANKS and run & (run - 1) == 0 and r % 2 == 0
-    # Where a line has few lanes, its neighbours fill the banks between its own.
+    # Where a line has few lanes, a warp also holds lanes of its neighbours, which use the banks between.
     block = 1 if not padded else run * r if lanes <= r and step == 1 else max(BANKS, run * r)
     pad = run if padded else 0
     words = n * step + n * step // block * pad
@@ -97,9 +105,11 @@ def shape(
     max_group: int,
     local_mem: int,
 ) -> Shape | None:
-    """Plan lines of length n; None where they are too short or too long, or a radix has no written butterfly.
+    """Return the shape of a transform of lines of length n; None where n is too short or long.
 
-    `pairs`, `whole`: halves of spectra are taken apart before the first stage, or joined after the last.
+    Also None where a radix has no butterfly in the template. `across`, `out_across`: neighbouring lanes read, or
+    write, neighbouring lines. `pairs`: a half spectrum is split before the first stage; `whole`: one is joined after
+    the last (transforms to and from real numbers).
     """
     if n < SHORTEST or len(radices) < 2 or not RADICES.issuperset(radices):
         return None
@@ -132,7 +142,10 @@ def shape(
 
 
 def twiddles(shape: Shape, n: int) -> list[tuple[int, int, int]]:
-    """For each part of the table: how many entries it has, and that of entry p is `p * power * s` of n turns."""
+    """Return (entries, power, s) for each part of the table of twiddle factors.
+
+    Entry p of a part is exp(-2 pi i p * power * s / n).
+    """
     return [
         (n // (st.s * st.r), 1 << k, st.s) for st in shape.stages for k in range(len(st.twiddles))
     ]

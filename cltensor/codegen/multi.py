@@ -1,9 +1,9 @@
 """The multi-tensor family: a chain of formulas over named operands, applied to many tensors in one launch.
 
 OpenCL 1.2 kernels take no arrays of pointers, so a launch binds a bounded number of tensors, every operand of each as an
-argument of its own; a `plan` in device memory says where they start and end. The number of slots comes in few classes, the
-numbers of a formula are arguments, and so a chain is built once for every pattern of dtypes and class. Knows buffers and
-offsets, nothing of shapes or tensors.
+argument of its own; a `plan` in device memory says where they start and end. There are only a few classes of how many
+tensors a kernel takes (its slots), and the numbers in a formula are arguments, so a chain is built once per pattern of
+dtypes and class. Knows buffers and offsets, nothing of shapes or tensors.
 """
 
 from __future__ import annotations
@@ -28,25 +28,27 @@ from .source import include, lane_macros, render
 if TYPE_CHECKING:
     from ..runtime import Backend, Buffer
 
-FLAG = "found"  # the name a chain assigns a mask to, to say whether it holds for any element
+FLAG = "found"  # a chain that assigns a mask to this name sets the flag where the mask holds for any element
 CLASSES = (1, 8, 48)  # numbers of slots worth a kernel of their own, below the device's limit
-MAX_SLOTS, GPU_SLOTS = 48, 128
-_GRAIN = 4096  # elements worth a work-item
-_GROUP, _AT_ONCE = 128, 4  # a GPU's lanes, and elements that each reads before it writes
-_GROUPS = 64  # a GPU's work-groups for a unit, where there is so much
-_PACE = 650  # elements that a CPU's thread is done with in a microsecond
-_AHEAD = 1536  # bytes between asking for a place and using it
-_ROWS_AHEAD = 8  # rows between asking for one and using it
-_MAX_PLANS = 128
+MAX_SLOTS, GPU_SLOTS = 48, 128  # slots of a kernel, at most, on a CPU and on a GPU
+_GRAIN = 4096  # elements that are worth a work-item
+# Lanes of a GPU's work-group, and elements that each reads before it writes
+_GROUP, _AT_ONCE = 128, 4
+_GROUPS = 64  # work-groups per compute unit of a GPU, at most
+_PACE = 650  # elements per microsecond of one CPU thread
+_AHEAD = 1536  # bytes from a prefetch to the access it is for
+_ROWS_AHEAD = 8  # the same in rows, for `apply_rows`
+_MAX_PLANS = 128  # entries of _plans
 _CONSTANTS = ("pi", "inf", "nan")
 
 
 class Chain:
     """Statements `name = formula`, one a line, over operands in memory, one-element operands and numbers.
 
-    reads, writes: the operands, in the order of their arguments; what is assigned to the latter goes to memory at the end.
-    shared: operands of one element that all tensors read. each: numbers that every tensor has one of its own of.
-    A name that is none of these and not assigned before is a number. `loaded`: the operands whose elements are read.
+    writes, reads: the operands, in the order of their arguments; what is assigned to the former is stored at the end.
+    shared: operands of one element that all tensors read. each: numbers of which every tensor has its own. A name
+    that is none of these and not assigned before is a number that all tensors share. `loaded`: the operands whose
+    elements are read.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class Chain:
         return f"<Chain {self.name}: {'; '.join(f'{t} = {f.text}' for t, f in self.steps)}>"
 
 
-# A chain is its text: asking twice gives the same object, which is part of a kernel's key.
+# Chains are interned by their text: equal ones are the same object, which is part of a kernel's key.
 chain = functools.cache(Chain)
 
 
@@ -81,12 +83,13 @@ def names(formula: Formula) -> list[str]:
     return [n.id for n in ast.walk(formula.tree) if isinstance(n, ast.Name) and id(n) not in called]
 
 
-# One tensor of the list: how many elements, buffer and offset of every operand of the chain, and the numbers that are its own.
+# One tensor of the list: its number of elements, buffers and offsets of the chain's operands, and its own numbers
+# (`each`).
 Part = tuple[int, tuple["Buffer", ...], tuple[int, ...], tuple[float, ...]]
 
 
 class Shared(NamedTuple):
-    """A one-element operand."""
+    """A one-element operand that all tensors of a launch read."""
 
     buffer: Buffer
     dtype: dtype
@@ -104,7 +107,7 @@ _plans: dict[tuple, Buffer] = {}
 
 
 def slot_limit(backend: Backend, chain: Chain) -> int:
-    """How many tensors one launch can take."""
+    """Return how many tensors one launch can take, by the device's limit on argument bytes."""
     fixed = 2 + len(chain.numbers) + 2 * len(chain.shared) + chain.flagged
     taken = len(chain.operands) + len(chain.each)
     most = MAX_SLOTS if backend.info.kind == "cpu" else GPU_SLOTS
@@ -120,7 +123,10 @@ def apply(
     shared: Sequence[Shared] = (),
     flag: Buffer | None = None,
 ) -> None:
-    """Run a chain on tensors whose operands have the same (real floating) dtypes; `flag` is one float that it may set to 1."""
+    """Run a chain on tensors, whose operands have `types`, real floating dtypes, in each of `parts`.
+
+    `flag` is a buffer of one float, which a chain that assigns FLAG may set to 1.
+    """
     limit = slot_limit(backend, chain)
     first = 0
     while first < len(parts):
@@ -164,7 +170,7 @@ def _launch(
     if chain.flagged:
         args.append(flag)
     args += itertools.chain.from_iterable(buffers)
-    args += buffers[0] * (slots - len(parts))  # what the plan gives no elements is not read
+    args += buffers[0] * (slots - len(parts))  # unused slots: the plan gives them no elements
     if chain.each:
         args += itertools.chain.from_iterable(own)
         args += own[0] * (slots - len(parts))
@@ -186,9 +192,10 @@ def apply_rows(
     numbers: Mapping[str, float],
     describe: Describe,
 ) -> None:
-    """Run a chain on the rows of a tensor of `shape` that `keys` (dense, int64) name, each at most once.
+    """Run a chain on those rows of tensors of `shape` whose indices are in `keys` (dense, int64, no index twice).
 
-    What is written are such tensors; what is read only has a row for each key.
+    Operands that are written are such tensors; those that are only read have one row for each key. `describe` makes the
+    exception for an index out of range.
     """
     n, (size, width) = keys.shape[0], shape
     built = _kernel(backend, chain, (dt,) * len(buffers), (), 1, rows=True)
@@ -208,7 +215,10 @@ def apply_rows(
 def _plan(
     backend: Backend, sizes: tuple[int, ...], offsets: tuple[tuple[int, ...], ...], slots: int
 ) -> Buffer:
-    """Upload where the parts start in the count of all elements, and the offsets of their operands; kept, for lists recur."""
+    """Return a buffer with where each part starts in the count of all elements, and the offsets of all operands.
+
+    Buffers are cached, as an optimiser passes the same list in every step.
+    """
     key = (backend, slots, sizes, offsets)
     found = _plans.get(key)
     if found is None:
@@ -260,7 +270,7 @@ def source(
     group: int,
     rows: bool = False,
 ) -> tuple[str, str, list]:
-    """Render a chain: (kernel name, text, argument types). `group`: lanes of a GPU's work-group, 0 on a CPU."""
+    """Render a chain; return kernel name, text and argument types. `group`: lanes of a GPU's work-group, 0 on a CPU."""
     compute = dtypes.float64 if dtypes.float64 in types else dtypes.float32
     name = f"{chain.name}_{'_'.join(dict.fromkeys(dt.code for dt in types))}_{'rows' if rows else slots}"
     memories = {dt.code: Memory(dt, lanes) for dt in types}
@@ -287,7 +297,7 @@ def source(
 def _body(
     chain: Chain, types: tuple[dtype, ...], compute: dtype, lanes: int
 ) -> tuple[list[str], list[tuple[int, str, str]], str]:
-    """The statements, the stores (operand, dtype code, value) and the condition of the flag."""
+    """Return a chain's statements, its stores (operand, dtype code, value) and the condition of its flag."""
     register = lanes_of(compute.reg, lanes)
     values = {name: f"n_{name}" for name in (*chain.numbers, *chain.shared, *chain.each)}
     lines, flag = [], ""

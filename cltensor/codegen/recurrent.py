@@ -1,6 +1,6 @@
-"""The recurrent family: all steps of a layer in one direction in one launch, and their gradient in another.
+"""The recurrent family: all time steps of a layer in one direction in one launch, and their gradient in another.
 
-The rows of a batch go through the steps independently, so a work-item (a work-group on a GPU) takes its rows from the first
+The rows of a batch are independent of each other, so a work-item (a work-group on a GPU) takes its rows from the first
 step to the last. Owns the packing of weights, the division of work and the tile of a step. Knows nothing of tensors, of
 the products before and after (the projected input, the gradients of weights), nor of projections of the state.
 """
@@ -23,20 +23,28 @@ if TYPE_CHECKING:
     from ..runtime import Backend
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-KEPT = {"lstm": 4, "gru": 4, "rnn_tanh": 1, "rnn_relu": 1}  # numbers a unit's gradient needs
+KEPT = {
+    "lstm": 4,
+    "gru": 4,
+    "rnn_tanh": 1,
+    "rnn_relu": 1,
+}  # numbers per unit saved for the gradient
 GRAIN = 1 << 17  # multiplications that are worth a work-item
-PACK_GRAIN = 1 << 16  # numbers that are worth a work-item to copy
-LANES = 128  # units that a GPU's work-group takes at a time, at most
-GROUP = 512  # lanes of such a group, where it may have them: what is more than its units shares the terms of their products
-REGISTERS = 1 << 16  # that all lanes of a group have to do with on NVIDIA's devices
-GPU_ROWS = 4  # rows of a work-group at most
-ROWS = (1, 2, 3, 4, 5, 8)  # rows a CPU's step may take at a time
+PACK_GRAIN = 1 << 16  # numbers to copy that are worth a work-item
+LANES = 128  # hidden units that a GPU's work-group takes at a time, at most
+# Lanes of such a work-group, if the device allows: where they are more than the units, several lanes share the terms
+# of a unit's dot product.
+GROUP = 512
+REGISTERS = 1 << 16  # registers for all lanes of a work-group on NVIDIA's devices
+GPU_ROWS = 4  # rows of a work-group, at most
+ROWS = (1, 2, 3, 4, 5, 8)  # rows that a CPU's register tile may have
 
 
 class Steps(NamedTuple):
-    """How data is walked: number of steps, rows of data, batch (rows of the largest step), direction.
+    """The time steps: their number, rows of data in all, batch (rows of the largest step), direction.
 
-    `plan` (int64 pairs: first row of the data, rows) is for steps of several sizes, in the order of the walk.
+    `plan` (int64 pairs: first row of the data, rows), in the order of the walk, is for steps with different numbers
+    of rows.
     """
 
     number: int
@@ -47,7 +55,10 @@ class Steps(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """What a layer computed: rows of output, last states, and what its gradient needs (None without a trace)."""
+    """The results of a layer: rows of output, last states, and what its gradient needs (None without a trace).
+
+    `cells` are the cell states, `kept` the gates, `before` the hidden states before each step.
+    """
 
     out: Operand
     hn: Operand
@@ -58,7 +69,7 @@ class Walk(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """Gradients of what the gates were computed from (of the state's product, of the projected input), and of the first states."""
+    """Gradients of the gates' arguments (the state's product, the projected input) and of the initial states."""
 
     by_h: Operand
     by_x: Operand
@@ -67,7 +78,7 @@ class Slopes(NamedTuple):
 
 
 def plan(backend: Backend, sizes: Sequence[int], reverse: bool) -> Steps:
-    """Lay out a walk over steps of `sizes` rows, which do not grow."""
+    """Return the steps for `sizes` rows each, which do not grow from one step to the next."""
     rows, batch = sum(sizes), sizes[0]
     if sizes[-1] == batch:
         return Steps(len(sizes), rows, batch, reverse, None)
@@ -92,9 +103,10 @@ def forward(
     *,
     schedule: str | None = None,
 ) -> Walk:
-    """Walk the steps: by_x (rows, gates * H) is the projected input, h0 and c0 (batch, H), weights (gates * H, H), all dense.
+    """Run a layer over all steps.
 
-    `schedule` is "cpu" or "gpu"; by default the device decides.
+    by_x (rows, gates * H) is the projected input; h0 and c0 are (batch, H), weights (gates * H, H), all dense. With
+    `trace` what `backward` needs is kept. `schedule` is "cpu" or "gpu"; by default the device decides.
     """
     job = _Job(backend, mode, h0, steps, "forward", schedule)
     dt, width, rows = h0.dtype, h0.shape[1], steps.rows
@@ -127,7 +139,7 @@ def backward(
     *,
     schedule: str | None = None,
 ) -> Slopes:
-    """Walk back: `grads` are those of the rows of output, the last h and (lstm) the last c, all dense."""
+    """Compute the gradients of `forward` from those of the output rows, the last h and (lstm) the last c, all dense."""
     job = _Job(backend, mode, walk.hn, steps, "backward", schedule)
     dt, (batch, width) = walk.hn.dtype, walk.hn.shape
     wide = (steps.rows, GATES[mode] * width)
@@ -151,7 +163,7 @@ def backward(
 
 
 class _Job:
-    """One walk on a device: its schedule, tile and share of rows."""
+    """One walk over the steps on a device: its schedule, register tile, and rows per work-item or work-group."""
 
     def __init__(
         self,
@@ -178,11 +190,14 @@ class _Job:
         self.V, self.U, self.R = _tile(backend, mode, kind, self.dt, self.width, self.share)
 
     def _group(self) -> tuple[int, int]:
-        """Return how many units a GPU's work-group takes at a time, and in how many parts their products' terms; the sums are local."""
+        """Return how many units a GPU's work-group takes at a time, and how many lanes share the terms of each.
+
+        The lanes' partial sums go through local memory.
+        """
         info, lanes = self.backend.info, LANES
         while lanes >= 2 * self.width and lanes > 32:
             lanes //= 2
-        numbers = self.R * self.vectors  # sums of a lane, which are registers
+        numbers = self.R * self.vectors  # sums that a lane keeps in registers
         parts = max(min(GROUP if numbers <= 8 else GROUP // 2, info.max_group) // lanes, 1)
         sums = numbers * lanes * self.dt.itemsize
         while parts > 1 and (parts - 1) * sums > info.local_mem * 3 // 4:
@@ -191,7 +206,7 @@ class _Job:
 
     @property
     def vectors(self) -> int:
-        """Vectors of weights per term."""
+        """Return how many vectors of weights a block has per term of the product."""
         return self.U * (GATES[self.mode] if self.kind == "forward" else 1)
 
     def _variables(self) -> dict[str, Any]:
@@ -240,7 +255,7 @@ class _Job:
         return packed
 
     def walk(self, operands: list[tuple[Operand, bool]], trace: bool) -> None:
-        """Launch the walk over operands (and whether they say where they begin)."""
+        """Launch the walk; `operands` are pairs of an operand and whether the kernel takes its offset."""
         backend, steps = self.backend, self.steps
         planned = steps.plan is not None
         marks = ["planned"] * planned + ["trace"] * trace
@@ -269,7 +284,10 @@ class _Job:
 def _tile(
     backend: Backend, mode: str, kind: str, dt: dtype, width: int, share: int
 ) -> tuple[int, int, int]:
-    """Return lanes, vectors of units and rows of a CPU's step: the fewest cycles per row, of tiles that fit into the registers."""
+    """Return lanes, vectors of units and rows of a CPU's register tile.
+
+    It is the one of least estimated cycles of those whose sums fit in registers.
+    """
     rows, lanes = tile(backend, accumulator(dt))
     most = 20 if rows == 8 else 10  # sums in registers; `rows` tells 32 registers from 16
     while lanes > width:
@@ -278,7 +296,7 @@ def _tile(
     vectors = ceil_div(width, lanes)
 
     def cost(tried: tuple[int, int]) -> float:
-        """Count multiply-adds, no less than their latency takes, and what loads add."""
+        """Estimate cycles: multiply-adds, at least as many as hide their latency, and loads."""
         u, r = tried
         cycles = max(gates * u * r, 7) + (gates * u + r) / 2
         return ceil_div(share, r) * ceil_div(vectors, u) * cycles

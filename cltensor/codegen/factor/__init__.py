@@ -1,4 +1,4 @@
-"""Dense factorizations in batches, in place: blocks of columns by kernels of their own, everything between them by the dense product.
+"""Batched dense factorizations, in place: kernels for blocks of columns, dense products for all updates between.
 
 Knows operands, nothing of tensors.
 """

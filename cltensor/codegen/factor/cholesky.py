@@ -1,4 +1,4 @@
-"""The Cholesky factorization, in place: halves in turns (Gustavson, IBM J. Res. Dev. 41, 1997), blocks by a kernel of their own."""
+"""The Cholesky factorization, in place: recursive by halves (Gustavson, IBM J. Res. Dev. 41, 1997) down to blocks."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from .triangular import solve
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-_STRIPE = 256  # columns of a symmetric product that are computed together, those above the diagonal in vain
+# Columns of a symmetric update per product. Each product covers a stripe's square on the diagonal whole: what is
+# above the diagonal is computed in vain.
+_STRIPE = 256
 
 
 def cholesky(backend: Backend, a: Operand, info: Operand) -> None:
-    """Overwrite the lower triangles of A [count, n, n], by columns, by L with A = L L^H; what lies above is undefined then.
+    """Overwrite the lower triangles of A [count, n, n], column-major, by L with A = L L^H; the upper become undefined.
 
-    `info` [count]: the order of the first leading minor that is not positive, 0 if all are.
+    `info` [count] gets the order of the first leading minor that is not positive, 0 if all are.
     """
     if not a.nbytes:
         return
@@ -68,7 +70,7 @@ def _factor(backend: Backend, a: Operand, info: Operand, before: int, width: int
     top, rest = (0, at), (at, n)
     first, below = part(a, top, top), part(a, rest, top)
     _factor(backend, first, info, before, width)
-    # L21 L11^H = A21, transposed: the rows of A21 are right-hand sides.
+    # Solve L21 L11^H = A21 in transposed form: the rows of A21 are the right-hand sides.
     solve(backend, first, transposed(below), upper=False, conjugate=a.dtype.is_complex)
     for c in range(at, n, _STRIPE):
         columns = (c, min(c + _STRIPE, n))

@@ -1,7 +1,8 @@
-"""Matrices made narrow by reflectors from both sides: Hermitian ones real tridiagonal, others real upper bidiagonal, panel by panel.
+"""Reduction to condensed form by Householder reflectors from both sides, panel by panel.
 
-Where there are enough small matrices, each is one work-group's, and a panel one launch. Elsewhere the products with the whole of a matrix,
-which are half of the work, are launches of their own, one or two for each column.
+Hermitian matrices become real tridiagonal, others real upper bidiagonal. Where there are enough small matrices, a
+work-group takes each, and a panel is one launch. Elsewhere the matrix-vector products with a whole matrix, which are
+half of the work, are launches of their own, one or two per column.
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 _WIDTH = ROWS  # columns of a panel
-_COLUMNS = 64  # of a Hermitian matrix that make a part
-_STRIP = 128  # columns of a Hermitian matrix that are brought up to date together, from the diagonal down
+_COLUMNS = 64  # columns of a Hermitian matrix, about, in one part of its matrix-vector product
+_STRIP = 128  # columns of a Hermitian matrix updated by one product, from the diagonal down
 _LINE = 64  # bytes of a cache line
-_SMALL = 128  # rows of a matrix that one work-group of a GPU takes alone
-# A CPU's thread takes one alone of so many times the memory that it reads before a second one would help: products read a third of that on the mean.
+_SMALL = 128  # rows of a matrix that one work-group of a GPU takes alone, at most
+# A CPU's thread takes a matrix alone up to so many times the bytes that it reads before a second thread would help: the
+# products read a third of the matrix on average.
 _ALONE = 6
 
 
 class Condensed(NamedTuple):
-    """The diagonal [count, n] and what stands beside it [count, n], and reflectors: vectors by columns, and 1 / tau."""
+    """The diagonal [count, n] and off-diagonal [count, n], and reflectors: their vectors, column-major, and 1 / tau."""
 
     diagonal: Operand
     beside: Operand
@@ -39,7 +41,10 @@ class Condensed(NamedTuple):
 
 
 def tridiagonal(backend: Backend, a: Operand) -> Condensed:
-    """Make Hermitian matrices (…, n, n) real and tridiagonal, Q^H A Q; Q's reflectors [count, n - 1, n - 1] begin in row 1."""
+    """Reduce Hermitian matrices (…, n, n) to real tridiagonal form Q^H A Q.
+
+    The vectors of Q's reflectors, [count, n - 1, n - 1], begin in row 1.
+    """
     a = _copied(backend, a)
     count, n, _ = a.shape
     made = _result(backend, a)
@@ -60,9 +65,9 @@ def tridiagonal(backend: Backend, a: Operand) -> Condensed:
 
 
 def bidiagonal(backend: Backend, a: Operand) -> Condensed:
-    """Make matrices (…, m, n), m >= n, real and upper bidiagonal, P^H A Q.
+    """Reduce matrices (…, m, n), m >= n, to real upper bidiagonal form P^H A Q.
 
-    P's reflectors are [count, m, n], Q's [count, n - 1, n - 1] begin in row 1.
+    The vectors of P's reflectors are [count, m, n]; those of Q's, [count, n - 1, n - 1], begin in row 1.
     """
     a = _copied(backend, a)
     count, m, n = a.shape
@@ -97,20 +102,20 @@ def _result(backend: Backend, a: Operand) -> tuple[Operand, Operand]:
 
 
 def _reflectors(backend: Backend, a: Operand, rows: int, k: int) -> tuple[Operand, Operand]:
-    """Make room for k vectors, and for 1 / tau [count, k]."""
+    """Allocate k reflectors: vectors [count, rows, k], column-major, and 1 / tau [count, k]."""
     count, dt = a.shape[0], a.dtype
     v = empty(backend, dt, (count, k, rows))
     return flat(v, k, rows), empty(backend, dt, (count, k))
 
 
 def _step(dt: dtype, rows: int) -> int:
-    """Return how far columns are apart: an odd number of cache lines, so that a row's numbers are not all kept in one place of a cache."""
+    """Return the column stride, an odd number of cache lines: the numbers of a row fall on different cache sets."""
     line = _LINE // dt.itemsize
     return (-(-rows // line) | 1) * line
 
 
 def _copied(backend: Backend, a: Operand) -> Operand:
-    """Copy matrices (…, m, n) to [count, m, n], by columns with zeros behind them."""
+    """Copy matrices (…, m, n) to [count, m, n], column-major, columns padded with zeros."""
     *batch, m, n = a.shape
     step = _step(a.dtype, m)
     made = flat(empty(backend, a.dtype, (*batch, n, step)), n, step)
@@ -122,13 +127,16 @@ def _copied(backend: Backend, a: Operand) -> Operand:
 
 
 def _thin(backend: Backend, a: Operand, rows: int, many: int) -> Operand:
-    """Make so `many` zero matrices of a panel's columns, side by side, [count, rows, many * width] by columns."""
+    """Make `many` zero matrices of a panel's width, side by side: [count, rows, many * width], column-major."""
     step, k = _step(a.dtype, rows), many * _WIDTH
     return part(flat(zeros(backend, a.dtype, (a.shape[0], k, step)), k, step), (0, rows), (0, k))
 
 
 def _pieces(backend: Backend, n: int) -> int:
-    """Return how many parts of a Hermitian matrix are multiplied by themselves on a CPU, each with columns enough to be worth its sums."""
+    """Return into how many parts a CPU divides a Hermitian matrix-vector product.
+
+    Each part has partial sums of its own, which have to be worth its columns.
+    """
     return min(backend.info.compute_units, -(-n // _COLUMNS))
 
 
@@ -139,7 +147,7 @@ def _panel(
     count, m, n = a.shape
     step, short_step = a.strides[2], _step(a.dtype, n)
     units = backend.info.compute_units
-    # Eight sums of vectors, or four and what they are sums of, are in registers.
+    # Kernels keep eight vectors of sums, or four and their operands, in registers: a vector has a register's width.
     vector = 0 if a.dtype.is_complex or is_gpu(backend) else tile(backend, a.dtype.reg)[1]
 
     def phases(begin: int, end: int, which: tuple[int, int], parts: int, nbytes: int) -> None:

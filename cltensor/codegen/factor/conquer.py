@@ -1,7 +1,8 @@
-"""Vectors of tridiagonal and bidiagonal matrices by divide and conquer: from those of two halves to those of the whole.
+"""Eigenvectors of tridiagonal and singular vectors of bidiagonal matrices by divide and conquer.
 
-A merge is the problem of a diagonal matrix and one more row, or product z z^T, whose roots and vectors are independent of each other; most of the operations
-are the product of the halves' vectors with its vectors.
+A merge takes the vectors of two halves to those of the whole. It is the problem of a diagonal matrix with one more
+row, or with a rank-one update z z^T, whose roots and vectors are independent of each other; most of the operations
+are in the product of the halves' vectors with that problem's vectors.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 
     from ...runtime import Backend
 
-LEAF = 32  # rows of a block that is not divided, at least
-MANY = 160  # rows of a matrix from which on it is divided
+LEAF = 32  # rows of an undivided block, at least
+MANY = 160  # rows from which on a matrix is divided
 
 
 def divided(n: int) -> tuple[int, int]:
-    """Return into how many blocks, a power of 2, n rows are divided, and how many rows they have: together n or a few more."""
+    """Return into how many blocks, a power of 2, n rows are divided, and the rows of each; together n or a few more."""
     blocks = 1
     while n >= 2 * LEAF * blocks:
         blocks *= 2
@@ -42,14 +43,16 @@ def merge(
     beside: Operand,
     diagonal: Operand | None = None,
 ) -> tuple[Operand, Operand]:
-    """Merge pairs of blocks: return their values [count, 2 m], in no order, and what multiplies the blocks' vectors, [sides, count, 2 m, 2 m'].
+    """Merge pairs of blocks; return their values [count, 2 m], unsorted, and the matrices to multiply the vectors by.
 
-    values: [2 count, m], which is overwritten. order: the places of their sorted ones, int64. vectors: [2 count, m, m], as columns. beside: what stands beside the
-    diagonals of the whole matrices, [2 count m] or so that a merge is blocks of it. A row of the result is longer than 2 m: of whole vectors, an odd number of cache
-    lines, as others share places in a cache.
+    values: [2 count, m], which is overwritten. order: the indices that sort each block's values, int64. vectors: [2
+    count, m, m], as columns. beside: the off-diagonals of the whole matrices, 2 m numbers for each merge. The
+    matrices returned are [sides, count, 2 m, 2 m'], of one side. Their rows are padded from 2 m to whole vectors and
+    an odd number of cache lines, so that the numbers of a column fall on different cache sets.
 
-    With a `diagonal`, as long, these are singular values of bidiagonal matrices, m - 1 by m, the last value being no value, above all others; `vectors` are the right ones, and sides
-    are two, the right one first; left vectors have m rows, too, of which the last is the row that follows the block.
+    With a `diagonal`, of the length of `beside`, blocks are bidiagonal, m - 1 by m, and values are singular values;
+    the last value of a block is not one, and above all others. `vectors` are then the right ones, and sides are two,
+    the right one first. Left vectors have m rows as well, the last of which is the row that follows the block.
     """
     (blocks, m), dt, gpu = values.shape, values.dtype, is_gpu(backend)
     count, both, squares = blocks // 2, 2 * m, diagonal is not None
@@ -129,9 +132,10 @@ def merge(
 def made_square(
     backend: Backend, diagonal: Operand, beside: Operand
 ) -> tuple[Operand, Operand, Operand]:
-    """Turn upper bidiagonal blocks of m - 1 rows and m columns to lower ones and a column of zeros; diagonal and beside: [blocks, m].
+    """Rotate upper bidiagonal blocks of m - 1 rows and m columns to square lower bidiagonal ones and a column of zeros.
 
-    Returns the lower ones' diagonals, what stands beside these [blocks, m - 1], and the rotations.
+    `diagonal` and `beside` (the off-diagonal) are [blocks, m]. Returns the lower blocks' diagonals and off-diagonals,
+    [blocks, m - 1] each, and the rotations.
     """
     (blocks, m), dt = diagonal.shape, diagonal.dtype
     d, e = (empty(backend, dt, (blocks, m - 1)) for _ in range(2))
@@ -141,7 +145,10 @@ def made_square(
 
 
 def made_wide(backend: Backend, vectors: Operand, numbers: Operand) -> Operand:
-    """Apply the rotations of `made_square` to right vectors, columns [blocks, m, m], of which the last belongs to the column of zeros."""
+    """Return right vectors (columns, [blocks, m, m]) with the rotations of `made_square` applied.
+
+    The last of them belongs to the column of zeros.
+    """
     blocks, m, _ = vectors.shape
     made = empty(backend, vectors.dtype, vectors.shape)
     _between_shapes(backend, [vectors, numbers, made], m, blocks * m, back=True)

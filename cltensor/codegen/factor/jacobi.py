@@ -1,4 +1,7 @@
-"""Eigenvalues of small symmetric matrices by plane rotations, each matrix a lane of vectors. Must not know how large ones are taken apart."""
+"""Eigenvalues of small symmetric matrices by Jacobi's plane rotations on a CPU, each matrix in a lane of a vector.
+
+Must not know how large matrices are reduced.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,17 @@ from . import parts
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-_FEW = 4  # matrices, for which narrow vectors do
-MOST = parts.SMALL  # rows
-_ANY = 8  # rows of however many matrices
-_MANY = 64  # matrices of more rows, so that vectors are full
+_FEW = 4  # up to so many matrices, vectors of as many lanes are used
+MOST = parts.SMALL  # rows, at most
+_ANY = 8  # rows up to which this is done for any number of matrices
+_MANY = 64  # matrices of more rows, at least, so that vectors are full
 
 
 def fits(backend: Backend, dt: dtypes.dtype, count: int, n: int) -> bool:
-    """Whether `count` matrices of n rows are so small that turning the whole of them takes less than reflectors and a band's rotations; on a CPU."""
+    """Return whether `count` matrices of n rows are so small that Jacobi's rotations are the fastest way, on a CPU.
+
+    The other way is reduction by reflectors, then rotations of the tridiagonal matrix.
+    """
     small = n <= MOST and (n <= _ANY or not _FEW < count < _MANY)
     return small and not dt.is_complex and not is_gpu(backend)
 
@@ -28,7 +34,11 @@ def fits(backend: Backend, dt: dtypes.dtype, count: int, n: int) -> bool:
 def eigenvalues(
     backend: Backend, x: Operand, upper: bool, vectors: bool
 ) -> tuple[Operand, Operand, Operand | None]:
-    """Return ascending eigenvalues (…, n), 1 where a matrix of a dense (…, n, n) is not finite (…), and eigenvectors as rows (…, n, n)."""
+    """Return eigenvalues, info and eigenvectors of dense symmetric matrices (…, n, n), of which one triangle is read.
+
+    Eigenvalues (…, n) are ascending, info (…) is 1 for a matrix that is not finite, eigenvectors (…, n, n) are rows, or
+    None without `vectors`.
+    """
     n = x.shape[-1]
     batch, count = x.shape[:-2], numel(x.shape[:-2])
     values = empty(backend, x.dtype, x.shape[:-1])

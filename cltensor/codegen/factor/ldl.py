@@ -1,4 +1,4 @@
-"""The factorization A = P L D L^T P^T of symmetric or Hermitian matrices by Bunch and Kaufman's pivoting, in place, and systems solved with it."""
+"""The factorization A = P L D L^T P^T of symmetric or Hermitian matrices, by Bunch and Kaufman, and its solver."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from .rotations import literal
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-_ALPHA = (1 + math.sqrt(17)) / 8  # keeps the growth of elements smallest
-_COLUMNS = 4  # of right-hand sides that are solved for together
+_ALPHA = (1 + math.sqrt(17)) / 8  # the pivoting threshold of least element growth
+_COLUMNS = 4  # right-hand sides solved together
 
 
 def ldl(backend: Backend, a: Operand, pivots: Operand, info: Operand, hermitian: bool) -> None:
-    """Overwrite A [count, n, n], by columns, by L below the diagonal, D on it and, where a pivot is negative, in 2 x 2 blocks; and zeros.
+    """Overwrite A [count, n, n], column-major, by L below the diagonal, D on it, and zeros above.
 
-    `pivots` [count, n], int32: row i, or the second one of a block, changed places with row |pivots[i]| - 1. `info` [count]: the number
-    of the first block that is zero, 0 if none is. Of A the lower triangle is read.
+    A's lower triangle is read. Where a pivot is negative D has a 2 x 2 block. `pivots` [count, n], int32: row i (of a
+    block the second row) was exchanged with row |pivots[i]| - 1. `info` [count] gets the number, from 1, of the first
+    block that is zero, 0 if none is.
     """
     if not a.nbytes:
         return
@@ -41,7 +42,7 @@ def ldl(backend: Backend, a: Operand, pivots: Operand, info: Operand, hermitian:
 
 
 def ldl_solve(backend: Backend, a: Operand, pivots: Operand, x: Operand, hermitian: bool) -> None:
-    """Overwrite X [count, n, k], by columns, by A^-1 X, given what `ldl` makes of A; a column stride of A, and one of X, is 1."""
+    """Overwrite X [count, n, k] by A^-1 X, given what `ldl` made of A; both are column-major (rows have stride 1)."""
     if not x.nbytes:
         return
     count, n, k = x.shape

@@ -1,4 +1,7 @@
-"""The LU factorization with row exchanges, in place: halves of the columns in turns (Toledo, SIAM J. Matrix Anal. 18, 1997)."""
+"""The LU factorization with row exchanges, in place, recursive by halves of the columns.
+
+After Toledo, SIAM J. Matrix Anal. 18, 1997.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def lu(backend: Backend, a: Operand, pivots: Operand, info: Operand, exchanged: bool) -> None:
-    """Overwrite A [count, m, n], by columns, by its packed factors: A = P L U, L with ones on its diagonal.
+    """Overwrite A [count, m, n], column-major, by its packed factors: A = P L U, L with ones on its diagonal.
 
-    `pivots` [count, min(m, n)], int32: row i changed places with row pivots[i] - 1; themselves unless `exchanged`. `info` [count]: the
-    number of the first pivot that is zero, 0 if none is.
+    `pivots` [count, min(m, n)], int32: row i was exchanged with row pivots[i] - 1, which is row i itself for all unless
+    `exchanged`. `info` [count] gets the number, from 1, of the first pivot that is zero, 0 if none is.
     """
     if not a.nbytes:
         return
@@ -64,7 +67,7 @@ def _factor(
     exchanged: bool,
     width: int,
 ) -> None:
-    """Factorize columns whose rows above `before` are done with."""
+    """Factorize columns whose first `before` rows are final."""
     count, m, n = a.shape
     if n <= width:
         rows = part(a, (before, m), (0, n))
@@ -106,7 +109,7 @@ def exchange(
     *,
     backwards: bool = False,
 ) -> None:
-    """Exchange rows of X [count, m, k] as pivots[begin:end] say, in order or backwards."""
+    """Exchange rows of X [count, m, k] by pivots[begin:end], in order or backwards."""
     count, _, k = x.shape
     if not x.nbytes or begin == end:
         return
@@ -134,7 +137,10 @@ def exchange(
 def determinant(
     backend: Backend, packed: Operand, pivots: Operand, value: Operand, logs: Operand | None
 ) -> None:
-    """Multiply the pivots of dense packed factors [count, n, n]: into `value` [count], or only its sign, its size's logarithm into `logs`."""
+    """Compute determinants from dense packed LU factors [count, n, n] and pivots, into `value` [count].
+
+    With `logs`, `value` gets the sign only and `logs` the logarithm of the absolute value.
+    """
     count, n, _ = packed.shape
     if not count:
         return

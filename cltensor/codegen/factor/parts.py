@@ -1,6 +1,6 @@
-"""What the factorizations share: parts of matrices, the product that is taken off one, and how their kernels are called.
+"""What the factorizations share: views of parts of matrices, the update by a product, and the launch of their kernels.
 
-Matrices are operands [count, rows, columns]; those that are factorized lie by columns (a row stride of 1).
+Matrices are operands [count, rows, columns]; those that are factorized are column-major (rows have stride 1).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from ...runtime import Backend, Buffer
 
-LANES = 64  # of a GPU's work-group
-SMALL = 16  # rows of a matrix that is a lane, at most
-_WIDTH = 32  # columns of a block
-_MANY = 64  # and of a whole matrix, where there are more than one for each compute unit
+LANES = 64  # lanes of a GPU's work-group
+SMALL = 16  # rows of a matrix that is computed in one lane of a vector, at most
+_WIDTH = 32  # columns of a block that one kernel factorizes
+_MANY = 64  # the same where there is more than one matrix per compute unit
 _memory = functools.cache(Memory)  # part of a kernel's key
 
 
 def part(x: Operand, rows: tuple[int, int], columns: tuple[int, int]) -> Operand:
-    """View rows and columns from the first number of a pair to before the second."""
+    """View a range of rows and a range of columns, each (begin, end)."""
     (r, end), (c, stop) = rows, columns
     strides = x.strides
     at = x.offset + r * strides[1] + c * strides[2]
@@ -38,13 +38,13 @@ def part(x: Operand, rows: tuple[int, int], columns: tuple[int, int]) -> Operand
 
 
 def transposed(x: Operand) -> Operand:
-    """View with rows and columns exchanged."""
+    """View the matrices with rows and columns exchanged."""
     (count, m, n), (batch, row, column) = x.shape, x.strides
     return x._replace(shape=(count, n, m), strides=(batch, column, row))
 
 
 def by_columns(backend: Backend, x: Operand) -> Operand:
-    """Copy matrices (…, m, n) to memory of their own, [count, m, n], where the rows of a column lie side by side."""
+    """Copy matrices (…, m, n) to new memory, column-major, as [count, m, n]."""
     *batch, m, n = x.shape
     out = flat(empty(backend, x.dtype, (*batch, n, m)), n, m)
     copy_into(backend, x, out)
@@ -52,7 +52,7 @@ def by_columns(backend: Backend, x: Operand) -> Operand:
 
 
 def copy_into(backend: Backend, x: Operand, out: Operand) -> None:
-    """Copy matrices (…, m, n) to [count, m, n], or a part of such."""
+    """Copy matrices (…, m, n) to an operand [count, m, n], which may be a part of larger matrices."""
     strides, step = [], out.strides[0]
     for size in reversed(x.shape[:-2]):
         strides.append(step)
@@ -64,7 +64,7 @@ def copy_into(backend: Backend, x: Operand, out: Operand) -> None:
 
 
 def flat(out: Operand, n: int, m: int) -> Operand:
-    """View dense operands (…, n, m) as [count, m, n], by columns."""
+    """View dense operands (…, n, m) as column-major [count, m, n]."""
     return out._replace(shape=(numel(out.shape[:-2]), m, n), strides=(n * m, 1, m))
 
 
@@ -80,28 +80,31 @@ def take_off(
 
 
 def lanes_of(backend: Backend, dt: dtypes.dtype) -> int:
-    """Return how many numbers of a dtype a vector has: one where a work-item is a lane."""
+    """Return the lanes of a vector of a dtype; 1 on a GPU, where a work-item is a lane."""
     return 1 if is_gpu(backend) else max(1, backend.info.lanes * 4 // dt.itemsize)
 
 
 def block_width(backend: Backend, count: int) -> int:
-    """Return how many columns of each of `count` matrices a kernel factorizes by itself."""
+    """Return how many columns one kernel factorizes, of each of `count` matrices."""
     return _MANY if count > backend.info.compute_units else _WIDTH
 
 
 def middle(n: int, width: int) -> int:
-    """Return where n > width rows or columns part: half of them, in whole blocks."""
+    """Return where the recursion splits n > width rows or columns: at about half, in whole blocks of `width`."""
     return -(-n // (2 * width)) * width
 
 
 def side_by_side(backend: Backend, x: Operand, n: int) -> bool:
-    """Whether matrices of n rows and columns, one of them perhaps X, are so small and so many that each is better a lane of vectors; on a CPU."""
+    """Return whether the matrices, n by n and as many as X has, are better computed one per lane of vectors.
+
+    They are on a CPU, where they are small and fill at least two vectors.
+    """
     small = n <= SMALL and not x.dtype.is_complex and not is_gpu(backend)
     return small and x.shape[0] >= 2 * lanes_of(backend, x.dtype) > 2
 
 
 def runs(backend: Backend, count: int, work: int) -> int:
-    """Return how many work-items share `count` matrices side by side, for each of which there is so much work."""
+    """Return how many work-items share `count` matrices that are computed one per lane, each of so much work."""
     return min(count, workers(backend, count * work))
 
 
@@ -119,9 +122,9 @@ def launch(
     vector: int = 0,
     **key: Any,
 ) -> None:
-    """Run a kernel over vectors of `operands[0]`'s dtype; `items` work-items of a CPU, work-groups of `lanes` on a GPU.
+    """Run a kernel of templates/factor, for the dtype of `operands[0]`.
 
-    `vector`: how many numbers of a vector, unless `lanes_of` is to say so.
+    `items`: work-items on a CPU, work-groups of `lanes` on a GPU. `vector`: the lanes of a vector, 0 for `lanes_of`.
     """
     dt, gpu = operands[0].dtype, is_gpu(backend)
     width = vector or lanes_of(backend, dt)
@@ -155,7 +158,7 @@ def zeros(backend: Backend, dt: dtypes.dtype, shape: Sequence[int]) -> Operand:
 
 
 def identity(backend: Backend, dt: dtypes.dtype, count: int, m: int, n: int) -> Operand:
-    """Make [count, m, n], by columns, of ones on the diagonals and zeros elsewhere."""
+    """Make column-major [count, m, n] with ones on the diagonals and zeros elsewhere."""
     made = flat(zeros(backend, dt, (count, n, m)), n, m)
     if made.nbytes:
         fill_strided(backend, made._replace(shape=(count, min(m, n)), strides=(m * n, m + 1)), 1)

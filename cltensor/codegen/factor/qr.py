@@ -1,7 +1,7 @@
-"""The QR factorization by Householder reflectors, and products with their product Q.
+"""The QR factorization by Householder reflectors, and products with Q, the product of the reflectors.
 
-Reflectors are applied in blocks, H_1 H_2 ... H_w = I - V U^-1 V^H with upper triangular U: above its diagonal that of V^H V, on it 1 / tau
-(Joffrain et al., "Accumulating Householder transformations, revisited", ACM TOMS 32, 2006).
+Reflectors are applied in blocks, H_1 H_2 ... H_w = I - V U^-1 V^H with U upper triangular: above the diagonal U is
+V^H V, on it 1 / tau (Joffrain et al., "Accumulating Householder transformations, revisited", ACM TOMS 32, 2006).
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
     from ...runtime import Backend
 
-# Reflectors of a block where all are known: a product that sums as many numbers takes less time than two of half as many.
+# Reflectors of a block where all are known beforehand: one product over this K takes less time than two over half of
+# it.
 _WIDE = 2 * ROWS
 
 
 class Block(NamedTuple):
-    """Neighbouring reflectors: the row that the first begins in, their vectors [count, m - first, w], and U [count, w, w]."""
+    """Consecutive reflectors: the first one's first row, their vectors [count, m - first, w], and U [count, w, w]."""
 
     first: int
     vectors: Operand
@@ -33,9 +34,10 @@ class Block(NamedTuple):
 
 
 def qr(backend: Backend, a: Operand, v: Operand, tau: Operand) -> list[Block]:
-    """Overwrite A [count, m, n], by columns, by R and, below the diagonal, the vectors of the reflectors whose product is Q.
+    """Overwrite A [count, m, n], column-major, by R and, below the diagonal, the vectors of Q's reflectors.
 
-    `tau` [count, min(m, n)] gets their factors and `v` [count, m, min(m, n)], by columns, their vectors from the diagonal on. Returns them in blocks.
+    `tau` [count, min(m, n)] gets the reflectors' factors, and `v` [count, m, min(m, n)], column-major, their vectors
+    with the ones on the diagonal. The reflectors are returned in blocks.
     """
     (count, m, n), k = a.shape, tau.shape[1]
     inverse = empty(backend, a.dtype, (count, k))
@@ -90,7 +92,7 @@ def _block(backend: Backend, v: Operand, inverse: Operand, first: int, end: int)
 
 
 def reflect(backend: Backend, block: Block, x: Operand, *, adjoint: bool) -> None:
-    """Overwrite X [count, m, k] by its product with a block's reflectors, or with the adjoint of that, from the left."""
+    """Overwrite X [count, m, k] by B X, or B^H X with `adjoint`, B the product of a block's reflectors."""
     first, v, u = block
     (count, m, k), w = x.shape, u.shape[1]
     below = part(x, (first, m), (0, k))
@@ -110,14 +112,14 @@ def reflect(backend: Backend, block: Block, x: Operand, *, adjoint: bool) -> Non
 
 
 def multiply(backend: Backend, blocks: list[Block], x: Operand, *, adjoint: bool) -> None:
-    """Overwrite X [count, m, k] by Q X, or Q^H X, Q the product of all reflectors."""
+    """Overwrite X [count, m, k] by Q X, or Q^H X with `adjoint`, Q the product of all reflectors."""
     for block in blocks if adjoint else reversed(blocks):
         reflect(backend, block, x, adjoint=adjoint)
 
 
 def first_columns(backend: Backend, blocks: list[Block], x: Operand) -> None:
-    """Overwrite X [count, m, k], the first columns of the identity, by those of Q."""
+    """Overwrite X [count, m, k], which holds the first columns of the identity, by those of Q."""
     for block in reversed(blocks):
-        # The columns before are zero from the block's first row on.
+        # Columns left of the block are still zero from the block's first row on: reflectors would not change them.
         at = min(block.first, x.shape[2])
         reflect(backend, block, part(x, (0, x.shape[1]), (at, x.shape[2])), adjoint=False)

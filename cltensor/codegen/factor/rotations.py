@@ -1,6 +1,7 @@
-"""Eigenvalues of tridiagonal and singular values of bidiagonal matrices by plane rotations, and what these make of the identity.
+"""Eigenvalues of tridiagonal and singular values of bidiagonal matrices by plane rotations, and their vectors.
 
-One work-item finds the rotations of a matrix, which depend on each other; vectors of rows are then taken through all of them.
+One work-item finds and lists the rotations of a matrix, which depend on each other; all of them are then applied to
+rows of the identity, by vectors.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
 
     from ...runtime import Backend, Buffer
 
-_NUMBERS = 1 << 24  # that are listed for all matrices before they are applied, at most
-_VECTORS = 4  # of rows that a CPU's work-item takes through the rotations
+_NUMBERS = 1 << 24  # cosines and sines listed for all matrices before they are applied, at most
+_VECTORS = 4  # vectors of rows to which a CPU's work-item applies the rotations, at most
 
 
 class Lists(NamedTuple):
-    """What the steps leave: [count, 3] as the kernels say, and rotations: two columns each [count, room, 2], cosines and sines [count, room, 2 or 4]."""
+    """The state of the iteration, and the rotations it lists.
+
+    `states` is [count, 3] (see the templates). `places` [count, room, 2] holds the two columns of each rotation,
+    `numbers` [count, room, 2 or 4] cosines and sines.
+    """
 
     states: Operand
     places: Operand | None
@@ -36,16 +41,18 @@ class Lists(NamedTuple):
 def begin(
     backend: Backend, kind: str, diagonal: Operand, vectors: bool
 ) -> tuple[Lists, Operand | None]:
-    """Make room for the rotations of real matrices [count, n], and identities to apply them to, by rows of whole vectors.
+    """Allocate lists for the rotations of real matrices with diagonals [count, n], and identities to apply these to.
 
-    Of "eigenvalues" these are [count, n, n'], of "singular_values" [2 count, n, n']: for the right vectors, then for the left ones.
+    The identities are [count, n, n'] for "eigenvalues", and [2 count, n, n'] for "singular_values": for the right
+    vectors, then for the left ones. Rows are padded to whole vectors.
     """
     (count, n), dt = diagonal.shape, diagonal.dtype
     sides = _sides(kind)
     states = zeros(backend, dtypes.int32, (count, 3))
     if not vectors:
         return Lists(states, None, None), None
-    room = max(n, min(n * n + 64 * n, _NUMBERS // (2 * sides * count)))  # mostly for all
+    # Room for n^2 + 64 n rotations is mostly enough for all of a matrix.
+    room = max(n, min(n * n + 64 * n, _NUMBERS // (2 * sides * count)))
     places = empty(backend, dtypes.int32, (count, room, 2))
     numbers = empty(backend, dt, (count, room, 2 * sides))
     return Lists(states, places, numbers), _identity(backend, dt, sides * count, n)
@@ -60,9 +67,10 @@ def go_on(
     products: Operand | None,
     lower: bool = False,
 ) -> None:
-    """Go on with the "eigenvalues" of tridiagonal or "singular_values" of bidiagonal matrices until all is found or there is no room.
+    """Continue the iteration until all values are found or the lists are full, then apply the rotations to `products`.
 
-    What is listed is applied to the products of the rotations before. `lower`: bidiagonal matrices are, at first.
+    `kind` is "eigenvalues" (of tridiagonal matrices) or "singular_values" (of bidiagonal ones). `products` holds the
+    product of all earlier rotations. `lower` says that the bidiagonal matrices are lower ones, in the first call.
     """
     (count, n), dt = diagonal.shape, diagonal.dtype
     room: list[int] = []
@@ -95,12 +103,15 @@ def _sides(kind: str) -> int:
 
 
 def literal(dt: dtypes.dtype, value: SupportsFloat) -> str:
-    """Write a number as a kernel has it."""
+    """Return a number as an OpenCL literal of a dtype."""
     return f"{float(value)!r}{'f' if dt.itemsize == 4 else ''}"
 
 
 def _identity(backend: Backend, dt: dtypes.dtype, count: int, n: int) -> Operand:
-    """Make identities [count, n, n'] by rows that are whole vectors, an odd number of a work-item's parts: others share places in a cache."""
+    """Make identities [count, n, n'] whose rows are padded to an odd number of what a work-item takes.
+
+    The numbers of a column then fall on different cache sets.
+    """
     lanes = lanes_of(backend, dt)
     group = lanes * _vectors(n, lanes)
     step = (-(-n // group) | 1) * group

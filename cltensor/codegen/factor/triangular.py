@@ -1,4 +1,4 @@
-"""Triangular systems and inverses: halves of the matrix in turns, the product between them, and blocks by substitution."""
+"""Triangular systems and inverses: recursive by halves of the matrix, products between, substitution in blocks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .parts import LANES, SMALL, launch, middle, part, runs, side_by_side, take_
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-ROWS = 32  # of a block
-_BLOCKS = 4  # of right-hand sides that a CPU's work-item takes at least
+ROWS = 32  # rows of a block solved by substitution, at most
+_BLOCKS = 4  # cache lines of right-hand sides that a CPU's work-item takes, at least
 
 
 def solve(
@@ -26,8 +26,8 @@ def solve(
 ) -> None:
     """Overwrite X [count, n, k] by A^-1 X for triangular A [count, n, n], of which one triangle is read.
 
-    `unit`: the diagonal is ones, and not read. `conjugate`: conj(A) is meant. Of X one stride is 1. A zero on the diagonal gives
-    infinities and nans.
+    `unit`: the diagonal is taken to be ones, and not read. `conjugate`: solve with conj(A). X is row- or
+    column-major. A zero on the diagonal gives infinities and nans.
     """
     n = a.shape[1]
     if not x.nbytes:
@@ -50,9 +50,9 @@ def solve(
 def invert(
     backend: Backend, a: Operand, x: Operand, *, unit: bool = False, conjugate: bool = False
 ) -> None:
-    """Overwrite identities X [count, n, n] by A^-1 for lower triangular A: half of what `solve` computes, the other half is zeros.
+    """Overwrite identities X [count, n, n] by A^-1 for lower triangular A, in half the work of `solve`.
 
-    `unit`, `conjugate` and strides as `solve` has them.
+    The half of X that stays zero is not computed. `unit`, `conjugate` and strides are as for `solve`.
     """
     n = a.shape[1]
     if not x.nbytes:
@@ -96,7 +96,7 @@ def _block(
 ) -> None:
     (count, n, k), dt = x.shape, x.dtype
     by_rows = x.strides[2] == 1
-    lanes = LANES if dt.itemsize < 16 else LANES // 2  # whose rows fit into local memory
+    lanes = LANES if dt.itemsize < 16 else LANES // 2  # so many lanes' rows fit in local memory
     if is_gpu(backend):
         items = count * -(-k // lanes)
     else:
