@@ -15,7 +15,7 @@ from .source import include, lane_macros
 if TYPE_CHECKING:
     from ..runtime import Backend
 
-# Rows of the second matrix that are transposed together on a CPU, so that a vector holds rows
+# Rows of the second matrix that are transposed together on a CPU, so that the lanes of a vector are rows.
 _COLUMNS = 64
 _DEPTH = 32  # numbers of each of those rows that are transposed at a time
 _MOST_ROWS = 64  # rows of the first matrix per work-item, at most

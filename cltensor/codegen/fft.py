@@ -145,7 +145,7 @@ def _steps(backend: Backend, dt: dtype, n: int, count: int, lanes: int) -> Buffe
 
 @functools.lru_cache(maxsize=64)
 def _twists(backend: Backend, dt: dtype, n: int, columns: int, lanes: int) -> Buffer:
-    """Return exp(-2 pi i c k / n), c a lane's column, real and imaginary parts as vectors for each k below n / columns."""
+    """Return exp(-2 pi i c k / n) for k < n / columns, real and imaginary parts as vectors; c is a lane's column."""
     k = np.arange(n // columns, dtype=np.int64)[:, None]
     roots = unit_roots(k * (np.arange(lanes, dtype=np.int64) % columns) % n, n)
     return _upload(backend, dt, np.stack([roots.real, roots.imag], 1).reshape(-1).view(complex))
@@ -442,7 +442,7 @@ def _by_block(
     order: Order,
     turned: bool,
 ) -> bool:
-    """Launch a pass that keeps numbers in registers (fft_block.mako); False, with nothing done, where n does not fit."""
+    """Launch a pass that keeps numbers in registers (fft_block.mako); False, with nothing done, where n is unfit."""
     backend, dt = job.backend, job.dtype
     # Whether neighbouring lanes read, and write, across lines rather than along them.
     across = (cols > 1 and read.column == 1) or abs(src.step) > 1

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 RADICES = frozenset((2, 3, 4, 5, 7, 8))  # those with a butterfly in the template
-SHORTEST = 16  # length of a line
+SHORTEST = 16  # shortest line
 GROUP = 128  # lanes of a work-group, about, where lines are short
 WIDEST_GROUP = 512  # lanes of a work-group, at most: room for several neighbouring lines
-# Neighbouring lines that a work-group takes together where memory is contiguous across lines, if they fit
+# Neighbouring lines that a work-group takes together where memory is contiguous across lines, if they fit.
 COLUMNS = 8
 LOCAL_BYTES = 40960  # local memory of a work-group, at most
 # Numbers of a line that a lane holds: at least, at most, and at most where the device's work-groups are small.

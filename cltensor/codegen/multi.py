@@ -32,7 +32,7 @@ FLAG = "found"  # a chain that assigns a mask to this name sets the flag where t
 CLASSES = (1, 8, 48)  # numbers of slots worth a kernel of their own, below the device's limit
 MAX_SLOTS, GPU_SLOTS = 48, 128  # slots of a kernel, at most, on a CPU and on a GPU
 _GRAIN = 4096  # elements that are worth a work-item
-# Lanes of a GPU's work-group, and elements that each reads before it writes
+# Lanes of a GPU's work-group, and elements that each reads before it writes the first.
 _GROUP, _AT_ONCE = 128, 4
 _GROUPS = 64  # work-groups per compute unit of a GPU, at most
 _PACE = 650  # elements per microsecond of one CPU thread
@@ -83,8 +83,7 @@ def names(formula: Formula) -> list[str]:
     return [n.id for n in ast.walk(formula.tree) if isinstance(n, ast.Name) and id(n) not in called]
 
 
-# One tensor of the list: its number of elements, buffers and offsets of the chain's operands, and its own numbers
-# (`each`).
+# One tensor of a list: number of elements, buffers and offsets of the chain's operands, and its own numbers (`each`).
 Part = tuple[int, tuple["Buffer", ...], tuple[int, ...], tuple[float, ...]]
 
 

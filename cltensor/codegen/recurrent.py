@@ -23,12 +23,7 @@ if TYPE_CHECKING:
     from ..runtime import Backend
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-KEPT = {
-    "lstm": 4,
-    "gru": 4,
-    "rnn_tanh": 1,
-    "rnn_relu": 1,
-}  # numbers per unit saved for the gradient
+KEPT = {"lstm": 4, "gru": 4, "rnn_tanh": 1, "rnn_relu": 1}  # numbers per unit kept for backward
 GRAIN = 1 << 17  # multiplications that are worth a work-item
 PACK_GRAIN = 1 << 16  # numbers to copy that are worth a work-item
 LANES = 128  # hidden units that a GPU's work-group takes at a time, at most

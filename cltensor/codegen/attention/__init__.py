@@ -87,9 +87,9 @@ def backward(
 ) -> tuple[Operand, Operand, Operand]:
     """Compute the gradients of q, k and v from `g`, the gradient of `out`, in the accumulator's dtype.
 
-    They have q's batch dims, which broadcast operands share. `lse` is what `forward` returned, `delta` [..., L] the
-    sum of out * g along each row. The results for what is not wanted (`want_q`: q; `want_k`: k and v) are left
-    uninitialised.
+    The results have the joint batch dims, also those of operands that are broadcast. `lse` is what `forward`
+    returned, `delta` [..., L] the sum of out * g along each row. The results for what is not wanted (`want_q`: q;
+    `want_k`: k and v) are left uninitialised.
     """
     by_threads = backend.info.kind == "cpu" if schedule is None else schedule == "cpu"
     wide = WIDE[accumulator(q.dtype)]

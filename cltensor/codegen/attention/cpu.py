@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CHUNK_TILES = 8  # register tiles in a block of query rows
 CHUNKS = 8  # blocks of query rows per task, at most
 GRAIN = 1 << 17  # multiply-adds that are worth a work-item and its slice of scratch
-# Padding between rows in scratch, so that a column of a tile does not fall on few cache sets
+# Padding between rows in scratch, so that a column of a tile does not fall on few cache sets.
 PAD = 16
 
 
@@ -36,7 +36,8 @@ class _Blocks:
             self.queries, self.keys = min(128, up(length, 32)), min(256, up(keys, 32))
             return
         self.queries = min(self.MR * CHUNK_TILES, up(length, self.MR))
-        # Padded keys have to be whole register tiles both as rows and as columns, or fit in less than one block.
+        # Keys of a tile: a multiple of the register tile's rows and columns (128 or 96), or at least all keys, padded
+        # to whole register tiles along rows and along columns.
         needed = max(up(keys, self.MR), up(keys, 2 * self.V))
         self.keys = min(128 if self.MR == 8 else 96, up(needed, self.V))
 
@@ -51,7 +52,7 @@ def _scratch(
     """Allocate a slice of scratch for each work-item; return buffer, a slice's length and the number of work-items."""
     slot = up(numbers, 16)
     items = min(tasks, backend.info.compute_units * 4, ceil_div(work, GRAIN))
-    # A multiply-add here takes twice as long as in a product
+    # PACE is a product's: a multiply-add takes twice as long here.
     if work < PACE // 2 * backend.info.wake_us:
         items = 1
     return backend.alloc(items * slot * itemsize), slot, items
@@ -110,7 +111,7 @@ def forward(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> No
     tasks = batches * parts
     le, lv, ls = blocks.width(width), blocks.width(depth), blocks.keys + PAD
     numbers = rows * (le + lv + blocks.V) + up(rows, blocks.V) + 2 * up(blocks.queries, blocks.V)
-    # Keys, values, probabilities and queries are stored as bfloat16, two to a number of scratch
+    # Keys, values, probabilities and queries are stored as bfloat16, two to a number of scratch.
     if tiles:
         numbers += blocks.queries * (ls + blocks.keys // 2 + PAD)
         numbers += (up(width, 32) + up(depth, 32)) * blocks.keys // 2

@@ -24,7 +24,7 @@ BLOCK = 64  # rows of a work-group, and of a tile
 ITEMS = 128  # lanes of a work-group
 WIDEST = 128  # the widest head of which two tiles fit in 48 KiB of local memory
 GROUPS = 1 << 20  # work-groups of a launch, at most
-# Heads whose rows are taken together: the keys of more would not fit in the second-level cache
+# Heads whose rows are taken together: the keys of more would not fit in the second-level cache.
 BAND = 64
 # Registers per work-item, at most, by kernel and room for a head's width: three work-groups then run at once on a unit.
 REGISTERS = {("forward", 64): 168}

@@ -33,7 +33,7 @@ UNFOLDED = 1 << 22  # numbers copied at a time where patches overlap
 IMAGE = 1 << 20  # numbers (of 4 bytes) copied for one image, at most
 FEW = 64  # output places per image below which the images of a batch share register tiles
 SMALL = 256  # output places per image below which the boxes of cpu.py have much junk
-# Numbers of a transposed correlation's product that are summed over taps at a time
+# Numbers of a transposed correlation's product that are summed over taps at a time.
 FOLDED = 1 << 20
 # A transposed correlation as a product pays where each tap sums over at least SPREAD channels, if images have at
 # least SPREAD_PLACES places and no more taps than the stride has remainders. More taps or fewer places take a
@@ -120,7 +120,7 @@ def weigh(
         else:
             gemm.matmul(backend, _seen(slopes, _TURNED), rows, sums)
         done += slopes.shape[1]
-    # Images were merged into one dim, so there are fewer partial sums than images
+    # Images were merged into one dim, so there are fewer partial sums than images.
     if done < out.shape[0]:
         out = out._replace(shape=(done, *shape))
     return out

@@ -236,7 +236,7 @@ def _gpu(
     count = counter(places, f.shape[1], reach(x, window), reach(f, window))
     kernel = _gpu_kernel(backend, x.dtype, y.dtype, group, width, count)
     tile = width * group
-    # No taps: the same as one tap of no channels, which the kernel can do
+    # Without taps the result is that of one tap over no channels, which the kernel can compute.
     if not numel(f.shape[3:]):
         f = f._replace(shape=(*f.shape[:2], 0, 1, 1, 1))
         x = x._replace(shape=(*x.shape[:2], 0, *x.shape[3:]))

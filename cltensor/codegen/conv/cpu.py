@@ -42,8 +42,7 @@ WEIGHT_BYTES = 128 * 1024  # bytes of weights that stay in cache while a box is 
 ROWS = 48  # output channels from which on the copy of a box is cheap
 STEPS = 256  # multiply-adds per number of a register tile, at least, before it is stored
 
-# Arguments of the transposed correlation: its result's sizes, and how many outputs along each dim a position stands
-# for.
+# Arguments of the transposed correlation: its result's sizes, and the outputs per position along each dim.
 _SPREAD = ("z0", "z1", "z2", "u0", "u1", "u2")
 # Arguments for its filters: the distance between two taps of one remainder of the stride, and the first place read.
 _REMAINDERS = ("m0", "m1", "m2", "low0", "low1", "low2")
@@ -222,8 +221,7 @@ def _correlate_plan(backend: Backend, acc: str, s: Shape) -> Plan | None:
         box = cutting.grown(lambda t: part * t.plane + t.tail <= room and t.positions <= positions)
         return box, cutting.taken(box)
 
-    # A box with few positions reads all weights for little work: rather take fewer channels at a time, and a larger
-    # box.
+    # A box with few positions reads all weights for little work: a larger box with fewer channels at a time is better.
     part = max(s.channels, 1)
     while True:
         box, taken = grown(part, POSITIONS)

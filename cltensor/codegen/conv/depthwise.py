@@ -28,7 +28,7 @@ ROOM = 1 << 14  # numbers of a band (some rows of a plane) in local memory, at m
 SLACK = 128  # numbers that vectors may access past the band
 BAND = 6144  # numbers of a band that stay in the first-level cache
 TASK_WORK = 1 << 16  # multiply-adds that make a work-item worth its start
-# Filters per core, at least, for weight gradients: only filters are divided among work-items there
+# Filters per core, at least, for weight gradients: only filters are divided among work-items there.
 PLANES = 2
 ROWS = 4  # output rows computed at a time
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from .window import Window
 
 FEW = 16  # output channels of a group, at most
-# Pairs of an output and an input channel in a weight gradient, at most: each pair reads both images
+# Pairs of an output and an input channel in a weight gradient, at most: each pair reads both images.
 PAIRS = 1024
-# Lanes per compute unit that hide memory latency, for short sums and for long ones. With fewer, each computes fewer
+# Lanes per compute unit that hide memory latency, for short and for long sums. To have them, each computes fewer
 # results.
 LANES = 512, 128
 LONG_SUM = 64  # terms from which on a sum is long: it reads more from caches than from memory
-# Input channels from which on, where there are few places, several lanes share a place's channels
+# Input channels from which on, where there are few places, several lanes share a place's channels.
 SLICED = 16
 SLICE = 32  # neighbouring places for which a slice of lanes sums its share of the channels
 GROUPS = 4  # work-groups per compute unit among which a weight gradient's places are divided

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Channels in and out (for weight gradients), and pairs of them: with fewer the transforms cost more than is saved.
 CHANNELS, WEIGHT_CHANNELS, PAIRS = 8, 16, 256
-# Tiles of 2 x 2 outputs: with fewer the transform of the filters costs more than is saved
+# Tiles of 2 x 2 outputs: with fewer the transform of the filters costs more than is saved.
 TILES = 8
 WORK = 1 << 22  # multiply-adds of the plain schedule from which on this one is tried
 LOCAL_BYTES = 1 << 19  # bytes of local memory, at least

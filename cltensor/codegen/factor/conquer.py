@@ -47,12 +47,12 @@ def merge(
 
     values: [2 count, m], which is overwritten. order: the indices that sort each block's values, int64. vectors: [2
     count, m, m], as columns. beside: the off-diagonals of the whole matrices, 2 m numbers for each merge. The
-    matrices returned are [sides, count, 2 m, 2 m'], of one side. Their rows are padded from 2 m to whole vectors and
-    an odd number of cache lines, so that the numbers of a column fall on different cache sets.
+    matrices returned are [sides, count, 2 m, 2 m'], where sides is 1; their rows are padded from 2 m to whole vectors
+    and an odd number of cache lines, so that the numbers of a column fall on different cache sets.
 
     With a `diagonal`, of the length of `beside`, blocks are bidiagonal, m - 1 by m, and values are singular values;
-    the last value of a block is not one, and above all others. `vectors` are then the right ones, and sides are two,
-    the right one first. Left vectors have m rows as well, the last of which is the row that follows the block.
+    the last value of a block is only a placeholder, above all others. `vectors` are then the right ones, and sides is
+    2, the right one first. Left vectors have m rows as well, the last of which is the row that follows the block.
     """
     (blocks, m), dt, gpu = values.shape, values.dtype, is_gpu(backend)
     count, both, squares = blocks // 2, 2 * m, diagonal is not None

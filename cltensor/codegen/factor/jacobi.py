@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _FEW = 4  # up to so many matrices, vectors of as many lanes are used
 MOST = parts.SMALL  # rows, at most
 _ANY = 8  # rows up to which this is done for any number of matrices
-_MANY = 64  # matrices of more rows, at least, so that vectors are full
+# Matrices of more rows, at least, so that vectors are full, unless there are at most _FEW.
+_MANY = 64
 
 
 def fits(backend: Backend, dt: dtypes.dtype, count: int, n: int) -> bool:

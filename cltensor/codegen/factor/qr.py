@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from ...runtime import Backend
 
-# Reflectors of a block where all are known beforehand: one product over this K takes less time than two over half of
-# it.
+# Reflectors of a block where all are known beforehand: one product over this K is faster than two over half of it.
 _WIDE = 2 * ROWS
 
 

@@ -105,9 +105,7 @@ class _Plan(NamedTuple):
     transposed: bool
     copied: bool  # A is packed to contiguous rows by a launch of its own first
     grid: tuple[int, int, int]
-    blocks: tuple[
-        int, int, int, int, int
-    ]  # BM, BN, GN, KC of the template, and matrices of the batch per work-item
+    blocks: tuple[int, int, int, int, int]  # the template's BM, BN, GN, KC; matrices per work-item
     piece: int  # not 0: split-K, over pieces of K of this length
 
 

@@ -67,8 +67,7 @@ class Tile(NamedTuple):
 
 
 # Large tiles read each operand fewer times, but there have to be enough of them to fill the device. Small tiles take
-# long steps of K, so that they meet fewer barriers; where a unit has a single tile, twice as many warps share the
-# steps.
+# long steps of K, for fewer barriers; where a unit has a single tile, twice as many warps share the steps.
 TILES = (Tile(128, 128, 64, 32, 3), Tile(64, 64, 32, 32, 3, 64), Tile(64, 64, 32, 32, 3, 64, 2))
 DOUBLE_TILES = (
     Tile(128, 64, 32, 32, 2, 16),

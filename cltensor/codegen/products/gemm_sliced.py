@@ -58,9 +58,7 @@ def chosen(backend: Backend, dt: dtype, p: Product) -> Plan | None:
     q = p if p.m >= p.n else p.transposed()
     units, batches = backend.info.compute_units, p.outer * p.inner
     lanes, size = lane_group(backend), SCALARS[accumulator(dt)]().itemsize
-    while (
-        lanes * 16 * size > backend.info.local_mem // 2
-    ):  # bytes of the sums; a slab takes half as much on top
+    while lanes * 16 * size > backend.info.local_mem // 2:  # sums; a slab takes half as much again
         lanes //= 2
     if lanes < 64:
         return None

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from .epilogue import Epilogue
 
 PACE = 50_000  # multiply-adds per microsecond of one CPU thread, at most
-# A GPU's work-items compute 8 x 8 results each from so many bytes of local memory, and work-groups per compute unit,
-# on.
+# Bytes of local memory, and work-groups per compute unit, from which on a GPU's work-items compute 8 x 8 results each.
 WIDE_LOCAL = 48 << 10
 WIDE_GROUPS = 1.5
 NARROW = 64  # rows or columns up to which half of such a work-group's tile would be empty
