@@ -17,7 +17,7 @@ WIDEST_GROUP = 512  # lanes of a work-group, at most: room for several neighbour
 # Neighbouring lines that a work-group takes together where memory is contiguous across lines, if they fit.
 COLUMNS = 8
 LOCAL_BYTES = 40960  # local memory of a work-group, at most
-# Numbers of a line that a lane holds: at least, at most, and at most where the device's work-groups are small.
+# Numbers of a line that a lane holds: at least, at most, and at most where a work-group's size limits the lanes.
 NUMBERS = (6, 10, 16)
 BANKS = WARP = 32  # banks of local memory, lanes of a warp
 

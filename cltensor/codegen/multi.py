@@ -122,7 +122,7 @@ def apply(
     shared: Sequence[Shared] = (),
     flag: Buffer | None = None,
 ) -> None:
-    """Run a chain on tensors, whose operands have `types`, real floating dtypes, in each of `parts`.
+    """Run a chain on the tensors `parts`; each one's operands have the dtypes `types`, which are real floating ones.
 
     `flag` is a buffer of one float, which a chain that assigns FLAG may set to 1.
     """

@@ -1,4 +1,4 @@
-"""What the schedules of attention share: the record of a call, kernel parameters for operands, allocation of results."""
+"""What the schedules of attention share: the record of a call, kernel parameters of operands, allocating results."""
 
 from __future__ import annotations
 

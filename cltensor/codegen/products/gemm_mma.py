@@ -44,7 +44,7 @@ FILLED = 3  # a tile size is taken only if there are tiles for this many quarter
 
 
 class Tile(NamedTuple):
-    """The tile of a work-group and of each of its warps, and how both go through K.
+    """The tiles of results of a work-group and of each of its warps, and how these go through K.
 
     `stages` steps of `step` numbers of K lie in local memory at a time; `parts` sets of warps share each step.
     """
