@@ -42,7 +42,6 @@
 CLT_ALL_LANES(CLT_HALF_LOG)
 #ifdef CLT_DOUBLE
 #define CLT_MORE_DOUBLE_BUILTINS(F, W, PART)                   \
-  static inline F log1p_##F(F x) { return log1p((W)(x))PART; } \
   static inline F asinh_##F(F x) { return asinh((W)(x))PART; }
 #define CLT_HALF_LOG_DOUBLE(F, I)                                                                                                     \
   static inline F clt_half_log_##F(I near, F d, F u, F more) {                                                                        \

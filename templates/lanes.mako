@@ -46,10 +46,7 @@ ${pairs(code, mem, L, needed)}\
 <%
 masked, number, mask = MASKED.get((mem.dt.itemsize, L), ("", "", ""))
 bits = f'clt_bits_{code}'
-def of_bits(v):
-    if code == 'bf16': return f'as_float{L}(convert_uint{L}(as_ushort{L}({v})) << 16)'
-    return f'clt_of_f16_float{L}(as_ushort{L}({v}))' if code == 'f16' else f'as_{mem.reg}({v})'
-to_bits = f'clt_to_{code}_float{L}(v)' if code in ('f16', 'bf16') else 'v'
+of_bits, to_bits = mem.of_bits, mem.to_bits('v')
 lanes_of_m = f'({mask})((1u << m) - 1)'
 word = WORDS[mem.dt.itemsize]
 %>\

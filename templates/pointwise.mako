@@ -64,16 +64,16 @@ def narrow_load(k, dt, cls, t):
     if cls == 'c': return mem.spread(mem.scalar_load(f'p{k} + o{k}'))
     if cls == 's': return f'row{k}{swizzled(t)}'
     if cls in 'VG': return f'still{k}_{t}'
-    return f'({mem.reg})(' + ', '.join(mem.scalar_load(f'b{k} + (q + {row}) * s{k}_{last} + {col}' + (f' * s{k}_{i}' if cls == 'g' else '')) for row, col in places(t)) + ')'
+    return mem.gathered([f'b{k} + (q + {row}) * s{k}_{last} + {col}' + (f' * s{k}_{i}' if cls == 'g' else '') for row, col in places(t)])
 def still_load(k, dt, cls, t):
     mem, i = memories[dt.code], last + 1
-    return f'({mem.reg})(' + ', '.join(mem.scalar_load(f'b{k} + {col}' + (f' * s{k}_{i}' if cls == 'G' else '')) for _, col in places(t)) + ')'
+    return mem.gathered([f'b{k} + {col}' + (f' * s{k}_{i}' if cls == 'G' else '') for _, col in places(t)])
 def narrow_store(k, dt, cls, value, t):
     mem, i = memories[dt.code], last + 1
     if cls == 'd': return f'{"stream" if streams(dt, cls) else "store"}_{dt.code}(q{k} + f{k} + i, {value}, m)'
     if cls == 'D': return f'store_{dt.code}(c{k} + q * {W} + {t * L}, {value}, m)'
     at = [f'c{k} + (q + {row}) * z{k}_{last} + {col}' + (f' * z{k}_{i}' if cls == 'g' else '') for row, col in places(t)]
-    return f'const {mem.reg} w{k} = {value}; ' + '; '.join(mem.scalar_store(p, f'w{k}.s{lane:x}') for lane, p in enumerate(at))
+    return mem.scattered(at, f'w{k}', value)
 def place(k, cls, pos):
     return {'d': f'q{k} + f{k} + {pos[0]}', 'v': f'c{k} + {pos[1]}', 'g': f'c{k} + {pos[1]} * z{k}_{program.rank - 1}', 'c': f'q{k} + f{k}', 's': f'c{k}'}[plain(cls)]
 def store(k, dt, cls, value, pos, aligned=True):

@@ -1,5 +1,5 @@
-/* log(1 + x) of float lanes: the logarithm of the rounded sum u, what the rounding lost being added to its f. Wrong by less
-   than 1.03 ulp. */
+/* log(1 + x): the logarithm of the rounded sum u, what the rounding lost being added to its f. Wrong by less
+   than 1.03 ulp. Of double lanes what was lost, divided by u, is added to the lower half of the logarithm: wrong by less than 0.7 ulp. */
 #include "elementary/log.cl"
 #define CLT_LOG1P(F, I)                                                                              \
   static inline F log1p_##F(F x) {                                                                   \
@@ -15,3 +15,13 @@
     return x == (F)(0.0f) ? x : clt_log_ends_##F(u, y);                                              \
   }
 CLT_ALL_LANES(CLT_LOG1P)
+#define CLT_LOG1P_DOUBLE(F, I)                                                                       \
+  static inline F log1p_##F(F x) {                                                                   \
+    _Pragma("OPENCL FP_CONTRACT ON")                                                                 \
+    const F u = x + (F)(1.0), lost = (x - (u - (F)(1.0))) / u;                                       \
+    F e, low;                                                                                        \
+    const F p = clt_log_parts_##F(u, &e, &low), a = e * (F)(0.693147180559663), t = a + p;           \
+    const F y = t + (((a - t) + p) + (e * (F)(2.8235290563031577e-13) + (low + lost)));              \
+    return x == (F)(0.0) ? x : clt_log_ends_##F(u, y);                                               \
+  }
+CLT_DOUBLE_LANES(CLT_LOG1P_DOUBLE)

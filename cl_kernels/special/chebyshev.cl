@@ -11,9 +11,9 @@
 #define CLT_log_float(V) log_##V
 #define CLT_sin_float(V) sin_##V
 #define CLT_cos_float(V) cos_##V
-#define CLT_log_double(V) log
-#define CLT_sin_double(V) sin
-#define CLT_cos_double(V) cos
+#define CLT_log_double(V) log_##V
+#define CLT_sin_double(V) sin_##V
+#define CLT_cos_double(V) cos_##V
 #define CLT_SIZE(V, T, I, x) CLT_SIZE_##T(V, I, x)
 #define CLT_SIZE_float(V, I, x) CLT_ABS(V, I, x)
 #define CLT_SIZE_double(V, I, x) fabs(x)

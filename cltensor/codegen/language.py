@@ -105,7 +105,7 @@ library(
 )
 library("elementary/log", "log log2 log10", vector=True, cost=6)
 library("elementary/rounding", "rint floor ceil trunc", single=True, cost=1)
-library("elementary/log1p", "log1p", single=True)
+library("elementary/log1p", "log1p", vector=True, cost=6)
 # log(1 + exp(x)) of what is not positive.
 library("elementary/log1p_exp", "log1p_exp", single=True, double="log1p(exp(x))", cost=12)
 library("elementary/asinh", "asinh acosh atanh", single=True)

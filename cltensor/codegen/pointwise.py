@@ -320,6 +320,37 @@ class Memory:
             return f"vstore_half2_rte({value}, 0, (__global half *)({pointer}))"
         return f"*({pointer}) = {value}"
 
+    def of_bits(self, bits: str) -> str:
+        """Make a vector of numbers of their bits in memory, unsigned integers where the numbers are floats of 16 bits."""
+        n = self.lanes
+        if self.code == "bf16":
+            return f"as_float{n}(convert_uint{n}(as_ushort{n}({bits})) << 16)"
+        return (
+            f"clt_of_f16_float{n}(as_ushort{n}({bits}))"
+            if self.code == "f16"
+            else f"as_{self.reg}({bits})"
+        )
+
+    def to_bits(self, vector: str) -> str:
+        """The other way round; of other numbers the vector as it is."""
+        short = self.code in ("f16", "bf16")
+        return f"clt_to_{self.code}_float{self.lanes}({vector})" if short else vector
+
+    def gathered(self, places: Sequence[str]) -> str:
+        """Make a vector of the numbers at places; those of 16 bits are widened together."""
+        if self.code in ("f16", "bf16"):
+            bits = ", ".join([f"*(__global const ushort *)({place})" for place in places])
+            return self.of_bits(f"(ushort{self.lanes})({bits})")
+        return f"({self.reg})({', '.join(map(self.scalar_load, places))})"
+
+    def scattered(self, places: Sequence[str], name: str, value: str) -> str:
+        """Write a vector to places, by a variable of that name."""
+        kind, cast = self.reg, ""
+        if self.code in ("f16", "bf16"):
+            kind, value, cast = f"ushort{self.lanes}", self.to_bits(value), "(__global ushort *)"
+        writes = [f"*{cast}({place}) = {name}.s{k:x}" for k, place in enumerate(places)]
+        return "; ".join([f"const {kind} {name} = {value}", *writes])
+
     def vector_load(self, pointer: str) -> str:
         n = self.lanes
         if self.dt.is_complex:
@@ -423,8 +454,7 @@ def narrowed(
     """
     if lanes < 8 or len(sizes) < 2 or sizes[-1] > NARROW or sizes[-2] < SEVERAL_ROWS:
         return 0
-    # Of 16-bit floats each lane would be converted by a call of its own.
-    if any(dt.is_complex or dt.reg != dt.cl for dt in stored):
+    if any(dt.is_complex for dt in stored):
         return 0
     if any(n.compute.is_complex or n.op.formula.scalar_only for n in nodes):
         return 0

@@ -2,7 +2,7 @@
 Scans along one dim of rows, on a CPU: ${kind}. Pieces are rows, or `chunks` equal parts of each; `totals` writes only the state at the
 end of a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
 Rows: a work-item walks whole pieces. Columns (the dim is not the last): a work-item carries ${block} neighbouring rows at once, so
-memory is read in order; float32 and 16-bit floats without gaps by vectors (`wide`).
+memory is read in order; float32 and 16-bit floats without gaps by vectors (`wide`), ${lanes} lanes each, and so are logcumsumexp's float64.
 `pair`: float32 sums carry a second float with what rounding lost; 64 elements are summed between two of its steps. ${R}: of products of float32 and
 complex64 and sums of complex64 it is of doubles, as torch has it; where a device has none, a second float is carried, save of complex products.
 `back`: rows are walked from where they end in memory; vectors stay in the order of memory, so that the last lane comes first. `same`: the
@@ -17,20 +17,22 @@ summed = kind == 'cumsum' and R == 'float' # by vectors along rows
 names = ['s', 'd'] + (['x'] if ranked else [])
 def place(i, step='sl'): return ('-' * back + i) if dense else f'{i} * {step}'
 sign = '-' if back else '+'
-def vector(p, i): return f'{p} {sign} {i}' + ' - 15' * back # the elements from i on, of a row without gaps
-def nth(k): return 15 - k if back else k # the lane of element k
+L, stored = lanes, 'double' if dt.reg == 'double' else 'float'
+F, W = f'{stored}{L}', 'long8' if dt.reg == 'double' else 'int16' # of numbers, of what a comparison says
+def vector(p, i): return f'{p} {sign} {i}' + f' - {L - 1}' * back # the elements from i on, of a row without gaps
+def nth(k): return L - 1 - k if back else k # the lane of element k
 short = src_dt.code if src_dt.code in ('f16', 'bf16') else ''
-def load16(p): return f'clt_load_{short}_float16({p})' if short else f'*(__global const u16 *)({p})'
-def store16(p, v): return f'clt_store_{dt.code}_float16({v}, {p})' if dt.itemsize == 2 else f'*(__global u16 *)({p}) = {v}'
+def load16(p): return f'clt_load_{short}_float16({p})' if short else f'*(__global const clt_many *)({p})'
+def store16(p, v): return f'clt_store_{dt.code}_float16({v}, {p})' if dt.itemsize == 2 else f'*(__global clt_many *)({p}) = {v}'
 %>\
 ${headers}
 ${state.memory(R)}
 ${state.functions(R, 'I', '', pair)}\
 % if wide:
-${state.functions(R + '16', 'int16', '16', pair)}\
+${state.functions(f'{R}{L}', W, L, pair)}\
 % endif
 % if wide or unit or filled:
-typedef float16 u16 __attribute__((aligned(4)));
+typedef ${F} clt_many __attribute__((aligned(${4 if stored == 'float' else 8})));
 % endif
 % if wide and ranked:
 ${state.widen()}\
@@ -119,17 +121,17 @@ __kernel void ${fn}(${state.params(columns, rank)}) {
         const I to = od + p_d_at + begin * ds${", xo = ox + p_x_at + begin * xs" if ranked else ""};
         I aside = 0;
 % if wide:
-        S16 v[${block // 16}];
+        S${L} v[${block // L}];
         for (I i = 0; i < length; ++i)
-            for (I j = 0; j + 16 <= count; j += 16) {
-                const S16 x = clt_lift16(${load16('from + i * sl + j') if R == 'float' else f"convert_{R}16({load16('from + i * sl + j')})"}, (int16)((int)i));
-                v[j / 16] = i ? clt_join16(v[j / 16], x) : x;
-                ${store16('dst + to + i * dl + j', 'clt_value16(v[j / 16])' if R == 'float' else 'convert_float16(clt_value16(v[j / 16]))')};
+            for (I j = 0; j + ${L} <= count; j += ${L}) {
+                const S${L} x = clt_lift${L}(${load16('from + i * sl + j') if R == stored else f"convert_{R}16({load16('from + i * sl + j')})"}, (${W})((int)i));
+                v[j / ${L}] = i ? clt_join${L}(v[j / ${L}], x) : x;
+                ${store16('dst + to + i * dl + j', f'clt_value{L}(v[j / {L}])' if R == stored else 'convert_float16(clt_value16(v[j / 16]))')};
 % if ranked:
                 clt_widen(indices + xo + i * xl + j, v[j / 16].at);
 % endif
             }
-        aside = count / 16 * 16;
+        aside = count / ${L} * ${L};
 % endif
         S s[${block}];
         for (I j = aside; j < count; ++j) {
@@ -147,36 +149,36 @@ __kernel void ${fn}(${state.params(columns, rank)}) {
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0), n = rows * chunks;
     const I first = n / parts * part + min(part, (I)(n % parts)), last = first + n / parts + (part < n % parts);
 % if beside:
-    // Sixteen rows side by side: a step of one waits for the step before, and not for the other rows.
+    // ${L} rows side by side: a step of one waits for the step before, and not for the other rows.
     I piece = first;
-    for (; piece + 16 <= last; piece += 16) {
-        __global const ${src_dt.cl} *from[16];
-        __global ${dt.cl} *to[16];
-        for (int k = 0; k < 16; ++k) {
+    for (; piece + ${L} <= last; piece += ${L}) {
+        __global const ${src_dt.cl} *from[${L}];
+        __global ${dt.cl} *to[${L}];
+        for (int k = 0; k < ${L}; ++k) {
             ${w.decode('p', rank, names, 'piece + k')}
             from[k] = src + os + p_s_at;
             to[k] = dst + od + p_d_at;
         }
-        S16 state = clt_lift16((float16)(0), (int16)(0));
+        S${L} state = clt_lift${L}((${F})(0), (${W})(0));
         I i = 0;
-        for (; i + 16 <= length; i += 16) {
-% for k in range(16):
-            const float16 r${k} = ${load16(vector(f'from[{k}]', 'i'))};
+        for (; i + ${L} <= length; i += ${L}) {
+% for k in range(L):
+            const ${F} r${k} = ${load16(vector(f'from[{k}]', 'i'))};
 % endfor
-${square.turned('float16', 16, 'r', 'c')}\
-% for k in range(16):
-<% lifted = f"clt_lift16(c{nth(k)}, (int16)(0))" %>\
-            state = ${f'i ? clt_join16(state, {lifted}) : {lifted}' if k == 0 else f'clt_join16(state, {lifted})'};
-            const float16 e${nth(k)} = clt_value16(state);
+${square.turned(F, L, 'r', 'c')}\
+% for k in range(L):
+<% lifted = f"clt_lift{L}(c{nth(k)}, ({W})(0))" %>\
+            state = ${f'i ? clt_join{L}(state, {lifted}) : {lifted}' if k == 0 else f'clt_join{L}(state, {lifted})'};
+            const ${F} e${nth(k)} = clt_value${L}(state);
 % endfor
-${square.turned('float16', 16, 'e', 't')}\
-% for k in range(16):
+${square.turned(F, L, 'e', 't')}\
+% for k in range(L):
             ${store16(vector(f'to[{k}]', 'i'), f't{k}')};
 % endfor
         }
-        float reached[16];
-        vstore16(state.v, 0, reached);
-        for (int k = 0; k < 16; ++k) {
+        ${stored} reached[${L}];
+        vstore${L}(state.v, 0, reached);
+        for (int k = 0; k < ${L}; ++k) {
             S carry = clt_lift(reached[k], 0);
             for (I j = i; j < length; ++j) {
                 const S x = clt_lift(clt_read(from[k] ${sign} j), 0);

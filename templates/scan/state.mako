@@ -34,7 +34,7 @@ static inline R clt_cexp(const R z) {
 <%
 ranked = kind in ('cummax', 'cummin')
 better = '>=' if kind == 'cummax' else '<='
-own = f"_{R}" if R.startswith('float') else ''
+own = f"_{R}" if R.startswith(('float', 'double')) else ''
 %>\
 typedef struct { ${R} v;${f" {R} lo;" if pair else f" {I} at;" if ranked else ""} } S${n};
 static inline S${n} clt_lift${n}(const ${R} v, const ${I} i) {

@@ -222,6 +222,7 @@ OF_DOUBLES: dict[str, tuple[Callable, float, tuple[float, float]]] = {
     "log": (np.log, 0.65, (0.3, 3)),
     "log2": (np.log2, 0.65, (0.3, 3)),
     "log10": (np.log10, 0.65, (0.3, 3)),
+    "log1p": (np.log1p, 0.7, (-0.9, 3)),
     "expm1": (np.expm1, 0.95, (-4, 4)),
     "sinh": (np.sinh, 1.2, (-4, 4)),
     "cosh": (np.cosh, 1.2, (-4, 4)),

@@ -85,9 +85,9 @@ def laid_out(array: np.ndarray, how: str) -> Any:
 
 
 @pytest.mark.parametrize("how", ["dense", "beside", "every second", "turned"])
-@pytest.mark.parametrize("dtype", ["float32", "int16", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "int16", "float16", "float64"])
 def test_narrow_rows_are_taken_many_at_a_time(dtype: str, how: str) -> None:
-    if dtype != "float32" and how in ("beside", "turned"):
+    if dtype not in ("float32", "float16") and how in ("beside", "turned"):
         return
     for rows, width in ((64, 2), (1003, 3), (70, 12), (65, 40)):
         a = data(3, rows, width, dtype=dtype)
@@ -106,6 +106,27 @@ def test_narrow_rows_are_taken_many_at_a_time(dtype: str, how: str) -> None:
         assert not y.numpy(force=True)[..., 1 + width :].any()
 
 
+def test_narrow_rows_of_16_bits_come_from_anywhere() -> None:
+    """Numbers that bfloat16 holds exactly: at every second place, written so, and copies of a number."""
+    r = np.random.default_rng(0)
+    for dtype in (ct.bfloat16, ct.float16):
+        for rows, width in ((70, 3), (301, 6), (64, 20)):
+            a, row, column = (
+                r.integers(-8, 9, shape).astype(np.float32)
+                for shape in ((rows, 2 * width), (width,), (rows, 1))
+            )
+            x, once, each = (ct.tensor(v).to(dtype) for v in (a, row, column))
+            for v in (x, once, each):
+                v.sum()  # which is in memory after it
+            made = x[:, ::2] * once + each
+            assert np.array_equal(made.float().numpy(force=True), a[:, ::2] * row + column)
+            x[:, 1::2] = x[:, ::2] * each
+            a[:, 1::2] = a[:, ::2] * column
+            assert np.array_equal(x.float().numpy(force=True), a)
+            several = each.reshape(rows).repeat_interleave(width).reshape(rows, width)
+            assert np.array_equal(several.float().numpy(force=True), column.repeat(width, 1))
+
+
 def test_rows_that_are_left_over_are_stored_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     store_past_cache(monkeypatch)
     for width, rows, dtype in ((20, 203, "float32"), (18, 519, "float32"), (10, 203, "float64")):
@@ -120,7 +141,7 @@ def test_which_rows_are_narrow() -> None:
         assert pointwise.narrowed(sizes, [], stored, lanes) == found
     assert pointwise.narrowed((900, 16), [], stored, lanes) == 0
     assert pointwise.narrowed((900, 3), [], stored, 1) == 0
-    assert pointwise.narrowed((900, 3), [], [ct.float16], lanes) == 0
+    assert pointwise.narrowed((900, 3), [], [ct.float16], lanes) == 3
     assert pointwise.narrowed((900, 3), [], [ct.complex64], lanes) == 0
     classes = [("v", (3,)), ("v", (0,)), ("v", (7,)), ("g", (0, 2)), ("g", (6, 2)), ("s", (1,))]
     assert [pointwise.narrow_class(*c, 3) for c in classes] == ["D", "V", "v", "G", "g", "s"]

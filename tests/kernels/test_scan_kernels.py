@@ -28,6 +28,7 @@ SCANS = [
 ]  # fmt: skip
 COMPARED = [
     *((kind, dim, "float32") for dim in (0, 1) for kind in sc.KINDS),
+    *(("logcumsumexp", dim, "float64") for dim in (0, 1)),
     *((kind, dim, "float16") for dim, kind in enumerate(("cumsum", "logcumsumexp"))),
     *((kind, dim, "float16") for dim, kind in enumerate(("cumprod", "cummin"))),
     *((kind, dim, "bfloat16") for dim, kind in enumerate(("cummax", "cumsum"))),
@@ -172,7 +173,8 @@ def test_scan_is_the_same_every_time_and_converts_first(be: Any) -> None:
     ("kind", "dtype"),
     [
         *(("cumprod", dtype) for dtype in ("float32", "bfloat16", "complex64")),
-        ("logcumsumexp", "float32"), ("cumsum", "complex64"), ("cumsum", "float64"),
+        *(("logcumsumexp", dtype) for dtype in ("float32", "float64")),
+        *(("cumsum", dtype) for dtype in ("complex64", "float64")),
     ],
 )  # fmt: skip
 def test_rows_side_by_side_give_what_each_gives_alone(
@@ -180,15 +182,15 @@ def test_rows_side_by_side_give_what_each_gives_alone(
 ) -> None:
     kt.skip_untried(be, dtype, GPU_SCANNED)
     poison(be, monkeypatch)
-    for rows, length in ((16, 16), (33, 67), (130, 40), (5, 7)):
+    for rows, length in ((16, 16), (33, 67), (130, 40), (5, 7), (12, 8), (9, 35)):
         x = kt.sample((rows, length), getattr(torch, dtype), rows, 1.5)
         x[rows // 2, length // 3], x[0, 2] = float("nan"), float("-inf")
         every = kt.get(be, sc.scan(be, kt.put(be, x), 1, kind))
         for i in (0, 1, rows // 2, rows - 1):
             alone = kt.get(be, sc.scan(be, kt.put(be, x[i : i + 1].clone()), 1, kind))
             kt.same(every[i : i + 1], alone)
-        if dtype == "float32":
-            kt.same(every, getattr(x, kind)(1), 1e-4)
+        if dtype in ("float32", "float64"):
+            kt.same(every, getattr(x, kind)(1), 1e-4 if dtype == "float32" else 1e-13)
 
 
 @pytest.mark.parametrize("kind", ["cumsum", "cumprod"])
@@ -217,13 +219,16 @@ def test_parts_of_a_long_row_are_walked_together(
     assert not found[0, 21_000:].isfinite().any()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("rows", "length"), [(1, 2048), (3, 2101), (2, 70_007)])
 def test_long_rows_of_exponentials_are_taken_in_parts(
-    be: Any, rows: int, length: int, monkeypatch: pytest.MonkeyPatch
+    be: Any, rows: int, length: int, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _tried(be, dtype, GPU_SCANNED)
     poison(be, monkeypatch)
+    kind, allowed = getattr(torch, dtype), 1e-5 if dtype == "float32" else 1e-12
     inf = float("inf")
-    wide = kt.sample((2 * rows, length), torch.float32, rows, 9.0)
+    wide = kt.sample((2 * rows, length), kind, rows, 9.0)
     for value, place in (
         (0.0, length // 2),
         (-inf, length // 3),
@@ -234,7 +239,7 @@ def test_long_rows_of_exponentials_are_taken_in_parts(
         wide[2 * rows - 2, :33] = -inf  # nothing so far
         x = wide[::2]
         found = kt.get(be, sc.scan(be, kt.put(be, x), 1, "logcumsumexp"))
-        kt.same(found, x.double().logcumsumexp(1).float(), 1e-5)
+        kt.same(found, x.double().logcumsumexp(1).to(kind), allowed)
 
 
 def test_infinite_complex_exponents() -> None:

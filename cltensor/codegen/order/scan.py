@@ -34,7 +34,7 @@ KINDS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
 _BLOCK = 64  # neighbouring rows a CPU work-item carries together
 # Rows, or parts of them, that are walked together: a step waits for the one before, and not for other rows.
 _ABREAST = 4
-_BESIDE = 16  # rows whose steps a CPU work-item takes together
+_BESIDE = 16  # rows whose steps a CPU work-item takes together; half as many of doubles
 # Parts of a long row that are taken together as rows are, where a step of one waits long for the step before: of very long ones more.
 _PIECES, _MANY, _LONG = 64, 256, 1 << 16
 _LANES = 128  # of a GPU work-group
@@ -103,12 +103,18 @@ def _turned(x: Operand, dim: int) -> Operand:
 def _headers(kind: str, dt: dtypes.dtype, wide: bool, unit: bool) -> str:
     """Return the device functions a kernel needs."""
     if kind == "logcumsumexp":
-        names = ["elementary/exp", "elementary/log1p"] if dt.reg == "float" else []
+        names = ["elementary/exp", "elementary/log1p"] if not dt.is_complex else []
     else:
         names = ["all_lanes"] * (wide and kind in ("cummax", "cummin"))
     if dt.itemsize == 2 and (wide or unit):
         names = ["half", *names]
-    return lane_macros(16 if wide or unit else 1) + include(*names) if names else ""
+    lanes = _lanes(dt) if wide or unit else 1
+    return lane_macros(lanes, dt.reg == "double") + include(*names) if names else ""
+
+
+def _lanes(dt: dtypes.dtype) -> int:
+    """Return how many numbers a CPU's vector holds, and how many rows are taken beside each other."""
+    return _BESIDE // 2 if dt.reg == "double" else _BESIDE
 
 
 class _Schedule(NamedTuple):
@@ -116,11 +122,11 @@ class _Schedule(NamedTuple):
 
     columns: bool  # neighbouring rows together, step by step
     chunks: int
-    unit: bool  # a float of 32 or 16 bits without gaps along the rows
+    unit: bool  # what vectors hold, without gaps along the rows
     same: bool  # an operand that is one number along a row
     filled: bool  # a result that is as `unit` says
     dense: bool  # any dtype without gaps
-    beside: bool  # sixteen rows at a time, a step of each in one vector
+    beside: bool  # as many rows at a time as a vector has lanes, a step of each in one vector
     wide: bool  # by vectors
     apart: bool  # as `wide` but for how the operand lies: a copy costs less than to take it number by number
     abreast: int  # rows or parts that are walked together, number by number; 0: one after the other
@@ -160,7 +166,8 @@ def _schedule(
     elif not columns and dims.n < units:
         several = _ABREAST if waits else 1
         chunks = max(1, min(-(-4 * units * several // dims.n), length * several // GRAIN))
-    single = src.dtype is dst.dtype and dst.dtype.reg == "float" and not gpu
+    single = src.dtype is dst.dtype and not gpu
+    single &= dst.dtype.reg == "float" or (kind == "logcumsumexp" and dst.dtype.reg == "double")
     near = [s[-1] for s in dims.strides] if columns else steps  # of what a vector holds
     wide = (
         single and length < 1 << 31 and (columns or ranked) and all(step == 1 for step in near[1:])
@@ -168,7 +175,7 @@ def _schedule(
     apart, wide = columns and wide and near[0] != 1, wide and near[0] == 1
     dense = not gpu and steps[0] == steps[1] and abs(steps[1]) == 1
     beside = dense and single and not (columns or ranked or kind == "cumsum") and chunks == 1
-    beside = beside and dims.n >= _BESIDE and length >= _BESIDE
+    beside = beside and min(dims.n, length) >= _lanes(dst.dtype)
     # Of vectors of products more time goes into turning them than a step of a few rows takes.
     beside = beside and (kind == "logcumsumexp" or dst.dtype.itemsize == 2)
     abreast = waits and not (gpu or columns or beside)
@@ -238,7 +245,7 @@ def _scan(
         key |= {"block": _BLOCK, "unit": plan.unit, "same": plan.same, "dense": plan.dense}
         key |= {"filled": plan.filled}
         key |= {"beside": plan.beside, "wide": wide, "back": back}
-        key["abreast"] = plan.abreast
+        key |= {"abreast": plan.abreast, "lanes": _lanes(dst.dtype)}
     template = "scan/lanes" if gpu else "scan/rows"
     tail: list[int] = []
     states = dims.n * chunks
@@ -257,7 +264,9 @@ def _scan(
         work = (min(rows * chunks, 1 << 16) * _LANES, _LANES)
     else:
         pieces = rows * chunks // (plan.abreast if plan.abreast and chunks > 1 else 1)
-        work = min(workers(backend, total), rows // _BESIDE if plan.beside else max(1, pieces))
+        work = min(
+            workers(backend, total), rows // _lanes(dst.dtype) if plan.beside else max(1, pieces)
+        )
     scratch = backend.alloc(states * _STATE_BYTES if chunks > 1 else _STATE_BYTES)
     offsets = [src.offset, dst.offset, steps[0], steps[1]]
     if indices is not None:
@@ -329,10 +338,12 @@ def _short(backend: Backend, kind: str, lifted: list[Operand], back: bool) -> No
     register = _short_register(kind, dst.dtype)
     operands = [src, *lifted[1:]]
     first = total - 1 if back else 0
-    headers = lane_macros(_LINE)
+    exponents = kind == "logcumsumexp"
+    lanes = _lanes(dst.dtype) if exponents else _LINE
+    headers = lane_macros(lanes, exponents and register == "double")
     if dst.dtype.itemsize == 2:
         headers += include("half")
-    if kind == "logcumsumexp" and register == "float":
+    if exponents:
         headers += include("elementary/exp", "elementary/log1p")
     run(
         backend,
@@ -342,24 +353,26 @@ def _short(backend: Backend, kind: str, lifted: list[Operand], back: bool) -> No
         [length, total // length, *(x.offset + first for x in operands)],
         min(workers(backend, total), total // length),
         sum(total * x.dtype.itemsize for x in operands),
-        kind=kind, src_dt=src.dtype, dt=dst.dtype, R=register, I="long", lanes=_LINE, back=back, headers=headers,
+        kind=kind, src_dt=src.dtype, dt=dst.dtype, R=register, I="long", lanes=lanes, back=back, headers=headers,
     )  # fmt: skip
 
 
 def _splits(backend: Backend, lifted: list[Operand]) -> bool:
     """Whether rows are so few and long that parts of each are better taken side by side than one element after the other."""
     src, dst = lifted
-    if is_gpu(backend) or not src.dtype is dst.dtype is dtypes.float32:
+    if is_gpu(backend) or src.dtype is not dst.dtype or dst.dtype.cl not in ("float", "double"):
         return False
     unit = src.strides[-1] == dst.strides[-1] and abs(dst.strides[-1]) == 1
-    return unit and src.shape[-1] >= 2 * _PIECES * _BESIDE and math.prod(src.shape[:-1]) < _BESIDE
+    lanes = _lanes(dst.dtype)
+    return unit and src.shape[-1] >= 2 * _PIECES * lanes and math.prod(src.shape[:-1]) < lanes
 
 
 def _in_pieces(backend: Backend, src: Operand, dst: Operand) -> None:
     """Scan parts of rows as rows of their own, and then give each what came before it."""
     kind, kept, length = "logcumsumexp", src.shape[:-1], src.shape[-1]
     pieces = _MANY if length >= _LONG else _PIECES
-    piece = length // pieces // _BESIDE * _BESIDE
+    lanes = _lanes(dst.dtype)
+    piece = length // pieces // lanes * lanes
     whole, last, step = piece * pieces, len(kept), dst.strides[-1]
 
     def parts(x: Operand) -> Operand:
@@ -387,10 +400,10 @@ def _in_pieces(backend: Backend, src: Operand, dst: Operand) -> None:
     run(
         backend,
         "scan/after",
-        f"{kind}_f32_after_r{dims.rank}{'_back' if step < 0 else ''}",
+        f"{kind}_{dst.dtype.code}_after_r{dims.rank}{'_back' if step < 0 else ''}",
         [before.buffer, dst.buffer],
         [dims.n, pieces, piece, length, before.offset, dst.offset, *dims.args()],
         min(workers(backend, dims.n * length), dims.n * pieces),
         2 * dims.n * length * dst.dtype.itemsize,
-        kind=kind, src_dt=dst.dtype, dt=dst.dtype, rank=dims.rank, back=step < 0, I="long", headers=_headers(kind, dst.dtype, True, True),
+        kind=kind, src_dt=dst.dtype, dt=dst.dtype, rank=dims.rank, lanes=lanes, back=step < 0, I="long", headers=_headers(kind, dst.dtype, True, True),
     )  # fmt: skip
