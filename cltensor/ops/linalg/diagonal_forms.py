@@ -1,7 +1,7 @@
-"""Eigenvalues of Hermitian matrices and singular values by kernels: from tensors to `codegen.factor`, and back from narrow matrices.
+"""Eigenvalues of Hermitian matrices and singular values, by the kernels of `codegen.factor`.
 
-A matrix is made tridiagonal or bidiagonal by reflectors, that diagonal (diagonal_values.py), and the reflectors are applied to the vectors
-found there. Knows no gradient.
+Reflectors make a matrix tridiagonal or bidiagonal, diagonal_values.py finds that form's values and vectors, and the reflectors are applied to
+the vectors. Nothing here records gradients.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from . import factors
 from .diagonal_values import diagonalized, eigenvectors, singular_vectors
 from .matrices import diag, diagonal
 
-# The smallest ratio of sides from which on LAPACK, too, factorizes A = Q R first, and goes on with R.
+# From this ratio of the sides on, A = Q R is factorized first, and R's singular values are found, as in LAPACK.
 _LONG = 11 / 6
 
 
 @Replayed.of_memory
 def _condensed(xs: Sequence[Tensor], hermitian: bool) -> list[Tensor]:
-    """Return diagonals and what stands beside them, (…, n) each, then for each side the reflectors' vectors, as rows, and 1 / tau."""
+    """Reduce matrices to real tridiagonal (`hermitian`) or bidiagonal form.
+
+    Returns diagonals and off-diagonals, (…, n) each, then for each side the reflectors' vectors, as rows, and 1 / tau.
+    """
     (x,) = xs
     backend = get_backend(x.device)
     batch = x.shape[:-2]
@@ -46,7 +49,7 @@ def _condensed(xs: Sequence[Tensor], hermitian: bool) -> list[Tensor]:
 
 @Replayed.of_memory
 def _reflected(xs: Sequence[Tensor], first: int, columns: int) -> list[Tensor]:
-    """Multiply reflectors that begin in row `first` by (X 0; 0 I), of which so many columns are made; matrices come and go as rows.
+    """Apply reflectors that begin in row `first` to the first `columns` columns of [[X, 0], [0, I]]; returns the transpose.
 
     Operands: the reflectors' vectors (…, k, m - first) and 1 / tau (…, k), X^T (…, n, n).
     """
@@ -70,7 +73,7 @@ def _reflected(xs: Sequence[Tensor], first: int, columns: int) -> list[Tensor]:
 
 
 def _scaled(A: Tensor) -> tuple[Tensor, Tensor]:
-    """Divide matrices by powers of 2 (…, 1), returned, too, so that none has squares that overflow or vanish."""
+    """Divide matrices by powers of 2, so that squares of their elements neither overflow nor vanish; also return these powers (…, 1)."""
     largest = A.abs().amax((-2, -1))
     bound = 100 if largest.dtype.itemsize == 4 else 1000
     exponent = FUNCTIONS["frexp"](largest)[1].clamp(-bound, bound)
@@ -80,7 +83,7 @@ def _scaled(A: Tensor) -> tuple[Tensor, Tensor]:
 
 @at_once
 def _hermitian(xs: Sequence[Tensor], upper: bool) -> list[Tensor]:
-    """Return powers of 2, and what `_condensed` does of matrices divided by them."""
+    """Return the powers of 2 of `_scaled`, and what `_condensed` returns for the matrices divided by them."""
     (A,) = xs
     low = (A.mH if upper else A).tril(-1)
     narrow, scale = _scaled(low + low.mH + diag(diagonal(A).real))
@@ -89,7 +92,7 @@ def _hermitian(xs: Sequence[Tensor], upper: bool) -> list[Tensor]:
 
 @Replayed.of_memory
 def _small(xs: Sequence[Tensor], upper: bool, vectors: bool) -> list[Tensor]:
-    """Return eigenvalues of small symmetric matrices, which were not finite, and the vectors as rows."""
+    """Return eigenvalues of small symmetric matrices, a flag for each matrix that is not finite and, if `vectors`, the eigenvectors as rows."""
     (x,) = xs
     backend = get_backend(x.device)
     with backend.lock:
@@ -104,7 +107,10 @@ def _general(xs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _in_order(rows: Tensor, order: Tensor, signs: Tensor | None, dtype: dtypes.dtype) -> Tensor:
-    """Take vectors by rows, as `rotations.begin` has them, as (sides, …, n, n) in an order (…, n), after the first side's were given signs."""
+    """Return vectors (sides, …, n, n), as rows, in the given order (…, n), the first side's multiplied by `signs`.
+
+    The operand has rows laid out as by `rotations.begin`: padded.
+    """
     *batch, n = order.shape
     rows = rows.narrow(-1, 0, n).reshape(-1, *batch, rows.shape[-2], n)
     if signs is not None:
@@ -115,7 +121,7 @@ def _in_order(rows: Tensor, order: Tensor, signs: Tensor | None, dtype: dtypes.d
 
 @at_once
 def _sizes_in_order(xs: Sequence[Tensor], descending: bool) -> list[Tensor]:
-    """Return eigenvalues, or the sizes of singular values where they are to be `descending`. Operands: values, powers of 2."""
+    """Return sorted eigenvalues or, if `descending`, singular values, whose signs are dropped. Operands: values, powers of 2."""
     values, scale = xs
     values = values.abs() if descending else values
     return [values.sort(-1, descending=descending)[0] * scale]
@@ -123,7 +129,10 @@ def _sizes_in_order(xs: Sequence[Tensor], descending: bool) -> list[Tensor]:
 
 @at_once
 def _eigenvectors(xs: Sequence[Tensor], n: int, dtype: dtypes.dtype) -> list[Tensor]:
-    """Return sorted eigenvalues (…, n), and the eigenvectors as rows. Operands: values, n or more, powers of 2, vectors as rows, reflectors."""
+    """Return sorted eigenvalues (…, n), and the eigenvectors as rows.
+
+    Operands: values (…, n or more, padding being the greatest), powers of 2, vectors as rows, reflectors.
+    """
     values, scale, rows, *reflectors = xs
     values, order = (x.narrow(-1, 0, n) for x in values.sort(-1))
     x = _in_order(rows, order, None, dtype)[0]
@@ -138,8 +147,9 @@ def _singular_vectors(
 ) -> list[Tensor]:
     """Return sorted singular values (…, n), the left vectors as rows, and the right ones as columns, conjugated.
 
-    So many `columns` are made of the longer ones, which are the left ones, or the right ones where the matrix was `turned`. Operands: values
-    with signs, or without and n or more, powers of 2, right and left vectors as rows, the longer reflectors and the shorter ones.
+    `turned`: the factorized matrix was A^H. The vectors of A's longer side (the right ones if `turned`, else the left ones) are completed
+    to `columns` vectors. Operands: values, n with signs or (by divide and conquer) more than n without, powers of 2, right and left
+    vectors as rows, the reflectors of the longer side, those of the shorter.
     """
     values, scale, rows, v, v_inverse, u, u_inverse = xs
     more = values.shape[-1] - n
@@ -167,7 +177,7 @@ def eigh(A: Tensor, upper: bool, vectors: bool, function: str) -> tuple[Tensor, 
         n = A.shape[-1]
         if jacobi.fits(get_backend(A.device), A.dtype, A.numel() // (n * n), n):
             values, infinite, *rows = _small([A.contiguous()], upper, vectors)
-            # What is not finite is refused below, where reflectors meet it.
+            # Matrices that are not finite take the general way below, which raises the error.
             if A.is_meta or not infinite._host().any():
                 return values, factors.by_columns(rows[0]) if vectors else None
         scale, values, beside, *reflectors = _hermitian([A], upper)
@@ -186,7 +196,7 @@ def svd(
 ) -> tuple[Tensor | None, Tensor, Tensor | None]:
     """Factorize A (…, m, n) = U diag(S) V^H, k = min(m, n): U (…, m, k), S (…, k), descending, and V^H (…, k, n); `full`: square U and V.
 
-    LinAlgError names `function`. Without `vectors` there are but the singular values.
+    LinAlgError names `function`. Without `vectors`, U and V^H are None.
     """
     (*batch, m, n), turned = A.shape, A.shape[-2] < A.shape[-1]
     long, short = max(m, n), min(m, n)
@@ -217,7 +227,7 @@ def svd(
 def _of_long(
     tall: Tensor, full: bool, vectors: bool, function: str, turned: bool
 ) -> tuple[Tensor | None, Tensor, Tensor | None]:
-    """Factorize A = Q R by the triangle, or, where A was turned to be `tall`, R^H Q^H."""
+    """Factorize `tall` = Q R by the singular values of R. If `turned`, `tall` is A^H, and the factors are those of A = R^H Q^H."""
     n = tall.shape[-1]
     q, r = factors.qr(tall, ("complete" if full else "reduced") if vectors else "r")
     square = r.narrow(-2, 0, n)

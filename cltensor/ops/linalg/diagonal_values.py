@@ -1,4 +1,7 @@
-"""From tridiagonal and bidiagonal matrices to their values and vectors: by plane rotations, or, of large ones, by divide and conquer. Knows no gradient."""
+"""Eigenvalues and singular values, with vectors, of tridiagonal and bidiagonal matrices: by plane rotations or, for large matrices, by divide and conquer.
+
+Here `beside` stands for the off-diagonals. Nothing here records gradients.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,10 @@ def _flat(x: Tensor) -> Operand:
 
 @Replayed.of_memory
 def _rotated(xs: Sequence[Tensor], kind: str, vectors: bool, lower: bool) -> list[Tensor | None]:
-    """Make matrices, their diagonals and what stands beside them (…, n), diagonal, as far as there is room for rotations.
+    """Diagonalise matrices, given as diagonals and off-diagonals (…, n), in place, until all are done or the room for rotations is full.
 
-    `lower`: bidiagonal ones are lower triangles. Returns the lists of rotations, and their products as `rotations.begin` has them.
+    `lower`: bidiagonal matrices are lower triangles. Returns the three lists of `rotations.Lists`, and the products of the rotations laid
+    out as `rotations.begin` does.
     """
     d, e = map(_flat, xs)
     backend, dev = get_backend(xs[0].device), xs[0].device
@@ -46,9 +50,9 @@ def diagonalized(
     lower: bool = False,
     whole: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
-    """Overwrite diagonals (…, n) by the values; return the vectors as `rotations.begin` has them. Waits for the device.
+    """Overwrite diagonals (…, n) by the values; return the vectors laid out as by `rotations.begin`. Waits for the device.
 
-    `whole`: the diagonals that these are blocks of.
+    `whole`: diagonals and off-diagonals of the whole matrices, where `values` and `beside` are blocks of them. An error names these.
     """
     found = _rotated([values, beside], kind, vectors, lower)
     states, products = found[0], found[3]
@@ -91,7 +95,10 @@ def _failed(kind: str, values: Tensor, beside: Tensor, where: int, function: str
 
 
 def _padded(d: Tensor, e: Tensor, blocks: int, m: int) -> tuple[Tensor, Tensor]:
-    """Divide diagonals and what stands beside them (…, n) into blocks (…, blocks, m). What fills the last block is coupled to nothing; its value is beyond all others."""
+    """Divide diagonals and off-diagonals (…, n) into blocks (…, blocks, m).
+
+    Padding rows at the end of the last block are decoupled, and their value is greater than all others, so that they sort last.
+    """
     *batch, n = d.shape
     beside = e.narrow(-1, 0, n - 1)
     edge = d.new_zeros((*batch, blocks * m - n + 1))
@@ -103,7 +110,9 @@ def _padded(d: Tensor, e: Tensor, blocks: int, m: int) -> tuple[Tensor, Tensor]:
 
 @at_once
 def _apart(xs: Sequence[Tensor], blocks: int, m: int) -> list[Tensor]:
-    """Divide tridiagonal matrices (…, n): return the blocks' diagonals, less what couples them, what stands beside these, and what stood there before, each (…, blocks, m)."""
+    """Tear tridiagonal matrices (…, n) into blocks: return the blocks' diagonals with the couplings subtracted, the blocks' off-diagonals (0 at
+    each end), and the off-diagonals as they were, couplings included; each (…, blocks, m).
+    """
     d, e = xs
     d, beside = _padded(d, e, blocks, m)
     cut = beside.narrow(-1, m - 1, 1)
@@ -115,7 +124,7 @@ def _apart(xs: Sequence[Tensor], blocks: int, m: int) -> list[Tensor]:
 
 @Replayed.of_memory
 def _merged(xs: Sequence[Tensor]) -> list[Tensor]:
-    """Do as `conquer.merge`, which says what the operands are."""
+    """Run `conquer.merge` on tensors; its docstring describes the operands."""
     backend, dev = get_backend(xs[0].device), xs[0].device
     with backend.lock:
         found = conquer.merge(backend, *map(core.kernel_operand, xs))
@@ -123,7 +132,11 @@ def _merged(xs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _conquered(values: Tensor, vectors: Tensor, *beside: Tensor) -> tuple[Tensor, Tensor]:
-    """Merge blocks with values [blocks, m] and vectors [sides, blocks, m, m], as columns, until matrices with what stands `beside` their diagonals (…, blocks, m) are whole."""
+    """Merge pairs of blocks until the matrices are whole: return their values (…, n') and vectors [sides, count, n', n'] as rows.
+
+    Operands: the blocks' values [blocks, m], vectors [sides, blocks, m, m] as columns, and the whole matrices' off-diagonals (for
+    singular values also the diagonals) (…, blocks, m).
+    """
     *batch, blocks, m = beside[0].shape
     sides = len(vectors)
     diagonals = [x.view(-1) for x in beside]
@@ -137,7 +150,10 @@ def _conquered(values: Tensor, vectors: Tensor, *beside: Tensor) -> tuple[Tensor
 
 
 def eigenvectors(values: Tensor, beside: Tensor, function: str) -> tuple[Tensor, Tensor]:
-    """Return the eigenvalues (…, n') of tridiagonal matrices (…, n), of which those after the n least are none, and the vectors [1, count, n', n'] as rows."""
+    """Return the eigenvalues (…, n') of tridiagonal matrices (…, n), and the vectors [1, count, n', n'] as rows.
+
+    n' >= n; all but the n smallest eigenvalues belong to padding.
+    """
     blocks, m = conquer.divided(values.shape[-1])
     d, e, coupled = _apart([values, beside], blocks, m)
     rows = diagonalized("eigenvalues", d, e, True, function, whole=(values, beside))
@@ -147,8 +163,9 @@ def eigenvectors(values: Tensor, beside: Tensor, function: str) -> tuple[Tensor,
 
 @at_once
 def _square_blocks(xs: Sequence[Tensor], blocks: int, m: int) -> list[Tensor]:
-    """Divide upper bidiagonal matrices (…, n): return diagonals and what stands beside them (…, blocks, m), and what `conquer.made_square` makes of them, the last row of each being
-    the one between two blocks.
+    """Divide upper bidiagonal matrices (…, n): return diagonals and off-diagonals (…, blocks, m), and what `conquer.made_square` makes of these.
+
+    The last row of each block couples it to the next one.
     """
     d, e = xs
     d, e = _padded(d, e, blocks, m)
@@ -175,7 +192,11 @@ def _made_wide(xs: Sequence[Tensor]) -> list[Tensor]:
 
 @at_once
 def _bordered(xs: Sequence[Tensor], m: int) -> list[Tensor]:
-    """Return the sizes of values [blocks, m - 1] and no value, vectors [2, blocks, m, m], as columns, of which the last are of the identity; from those of square blocks, as rows."""
+    """Take square blocks back to wide ones: return the values' magnitudes [blocks, m], padded with inf, and vectors [2, blocks, m, m] as columns.
+
+    Operands: values [blocks, m - 1], their vectors as rows, and the rotations of `conquer.made_square`. The last row and column of the
+    vectors are the identity's before those rotations are applied.
+    """
     values, rows, numbers = xs
     pad = FUNCTIONS["constant_pad_nd"]
     rows = rows.narrow(-1, 0, m - 1).reshape(2, *values.shape, m - 1)
@@ -188,7 +209,10 @@ def _bordered(xs: Sequence[Tensor], m: int) -> list[Tensor]:
 
 
 def singular_vectors(values: Tensor, beside: Tensor, function: str) -> tuple[Tensor, Tensor]:
-    """Return the singular values (…, n') of upper bidiagonal matrices (…, n), of which those after the n least are none, and the vectors [2, count, n', n'] as rows, the right ones first."""
+    """Return the singular values (…, n') of upper bidiagonal matrices (…, n), and the vectors [2, count, n', n'] as rows, the right ones first.
+
+    n' > n; all but the n smallest values belong to padding.
+    """
     blocks, m = conquer.divided(values.shape[-1] + 1)
     diagonal, coupled, d, e, numbers = _square_blocks([values, beside], blocks, m)
     rows = diagonalized("singular_values", d, e, True, function, True, (values, beside))

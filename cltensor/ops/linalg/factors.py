@@ -1,6 +1,6 @@
-"""Factorizations and substitution by kernels: from tensors to `codegen.factor`, and what is taken out of packed results.
+"""Factorizations and triangular solves by the kernels of `codegen.factor`, on tensors; and the parts of packed results.
 
-Matrices come back column by column in memory, as torch has them from LAPACK. Knows no gradient, and checks nothing.
+Results are column-major, as torch's are from LAPACK. Nothing here records gradients or checks arguments.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ from .matrices import diagonal
 
 
 def by_columns(stored: Tensor) -> Tensor:
-    """View fresh matrices (…, n, m) as (…, m, n); unlike a view they are independent of `stored` for in-place writes."""
+    """Return fresh matrices (…, n, m) transposed, as column-major (…, m, n), on the same storage.
+
+    Autograd does not regard the result as a view of `stored`: it has a version counter of its own.
+    """
     *batch, n, m = stored.shape
     *outer, row, column = contiguous_strides(tuple(stored.shape))
     return core.make(
@@ -39,13 +42,13 @@ def by_columns(stored: Tensor) -> Tensor:
 
 
 def as_stored(x: Operand, batch: Sequence[int], backend: Backend) -> Tensor:
-    """Wrap what `parts.by_columns` made, as it lies in memory."""
+    """Wrap column-major matrices [count, m, n] from `parts.by_columns` as they are stored: their transposes (…, n, m), row-major."""
     _, m, n = x.shape
     return core.result(x._replace(shape=(*batch, n, m)), backend.device)
 
 
 def flattened(backend: Backend, x: Operand) -> Operand:
-    """View matrices (…, m, n) as [count, m, n]; a copy where their batch dims cannot be one."""
+    """View matrices (…, m, n) as [count, m, n]; a copy where strides do not let the batch dims merge into one."""
     *batch, m, n = x.shape
     sizes, (strides,) = layouts.merge(tuple(batch), (x.strides[:-2],))
     if len(sizes) > 1:
@@ -82,7 +85,7 @@ def _lu(xs: Sequence[Tensor], exchanged: bool) -> list[Tensor]:
 def _factorized(
     backend: Backend, x: Operand, exchanged: bool = True
 ) -> tuple[Operand, Operand, Operand]:
-    """Factorize a copy [count, m, n], by columns; pivots [count, min(m, n)] and info [count] beside it."""
+    """Return the packed factors [count, m, n] of a column-major copy of x, pivots [count, min(m, n)] and info [count]."""
     a = parts.by_columns(backend, x)
     count, m, n = a.shape
     pivots = empty(backend, dtypes.int32, (count, min(m, n)))
@@ -94,7 +97,7 @@ def _factorized(
 def lu(A: Tensor, exchanged: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """Factorize (…, m, n): the packed factors, LAPACK's pivots (…, min(m, n)), counted from 1, and info (…): the first zero pivot.
 
-    Without `exchanged` no rows change places.
+    Unless `exchanged`, there is no pivoting: no rows are exchanged.
     """
     packed, pivots, info = _lu([A], exchanged)
     return by_columns(packed), pivots, info
@@ -115,22 +118,22 @@ def _cholesky(xs: Sequence[Tensor]) -> list[Tensor]:
 def _cholesky_factor(xs: Sequence[Tensor], upper: bool) -> list[Tensor]:
     (A,) = xs
     stored, info = _cholesky([A.mH if upper else A])
-    # Of L, by columns, U by columns is the conjugate by rows.
+    # `stored` is L^T. The result is stored transposed, too: L as L^T, and U = L^H as U^T, the conjugate transpose of `stored`.
     return [FUNCTIONS["tril"](stored.mH) if upper else FUNCTIONS["triu"](stored), info]
 
 
 def cholesky(A: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
-    """Factorize by the triangle that `upper` says: L of A = L L^H or U of A = U^H U, and info (…): the first bad leading minor."""
+    """Return L of A = L L^H or, if `upper`, U of A = U^H U, read from that triangle, and info (…): the first leading minor that is not positive."""
     factor, info = _cholesky_factor([A], upper)
     return by_columns(factor), info
 
 
-# How a matrix, or its transpose, is solved with: whether it is transposed, conjugated, upper as it lies, with ones on its diagonal.
+# One triangular solve: whether the matrix is transposed, conjugated, upper triangular (before transposing), unit triangular.
 Step = tuple[bool, bool, bool, bool]
 
 
 def _go_through(backend: Backend, a: Operand, x: Operand, steps: Sequence[Step]) -> None:
-    """Overwrite X by what solving with A once for each step makes of it."""
+    """Solve with triangles of A once for each step, in order, overwriting X."""
     for turned, conjugate, upper, unit in steps:
         matrix = parts.transposed(a) if turned else a
         solve(backend, matrix, x, upper=upper != turned, unit=unit, conjugate=conjugate)
@@ -143,10 +146,10 @@ def _substituted(
     exchanged: str,
     right: bool,
 ) -> list[Tensor]:
-    """Copy B and solve with A once for each of `steps`.
+    """Copy B and solve with A once for each of `steps`; return the solutions as they are stored.
 
-    `right`: it is B^T that is solved for, without being moved. Operands: A, B, and the pivots by which rows are `exchanged`: "before"
-    these steps, "after" them, backwards, or not at all.
+    `right`: the right-hand side is B^T, read in place. Operands: A, B, and, unless `exchanged` is "", the pivots by which rows are
+    exchanged: "before" the steps, or "after" them in reverse order.
     """
     backend, (a, b, *pivots) = _operands(xs)
     batch = b.shape[:-2]
@@ -171,7 +174,7 @@ def _solved(
     exchanged: str = "",
     right: bool = False,
 ) -> Tensor:
-    """Return the solutions as they are stored: the transposes of what is by columns."""
+    """Return the solutions as they are stored: column-major matrices as their row-major transposes. Batch dims broadcast."""
     given, n = alike(A, B), A.shape[-1]
     if pivots is not None:
         with unrecorded():
@@ -180,7 +183,7 @@ def _solved(
 
 
 def alike(A: Tensor, B: Tensor) -> list[Tensor]:
-    """Expand matrices to the same leading dims, for what reads memory."""
+    """Return both with the same batch dims, expanded (and detached) where these differ, for kernels that read memory."""
     if A.shape[:-2] == B.shape[:-2]:
         return [A, B]
     batch = layouts.broadcast_shapes(A.shape[:-2], B.shape[:-2])
@@ -193,8 +196,11 @@ def triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unit: bool) -> Ten
     return by_columns(_solved(A, B, ((not left, False, upper, unit),), right=not left))
 
 
-_LOW, _UP = (False, False, False, True), (False, False, True, False)  # of packed factors
-_LOWER = (False, False, False, False)  # of a lower triangle
+_LOW, _UP = (
+    (False, False, False, True),
+    (False, False, True, False),
+)  # with L and U of packed LU factors
+_LOWER = (False, False, False, False)  # with a lower triangle
 
 
 def lu_solve(
@@ -220,14 +226,17 @@ def cholesky_solve(factor: Tensor, B: Tensor, upper: bool) -> Tensor:
 
 
 def _halves(factor: Tensor, upper: bool) -> tuple[Step, Step]:
-    """Return the steps that solve with Cholesky's factor: the first is with a lower triangle."""
+    """Return the two steps that solve with a Cholesky factor; the first is with a lower triangle, as `_inverted` wants."""
     plain, adjoint = (False, False, upper, False), (True, factor.dtype.is_complex, upper, False)
     return (adjoint, plain) if upper else (plain, adjoint)
 
 
 @Replayed.of_memory
 def _inverted(xs: Sequence[Tensor], steps: tuple[Step, ...]) -> list[Tensor]:
-    """Invert by what `_substituted` takes, of which the first step is with a lower triangle; pivots are of a matrix's rows, so of its inverse's columns."""
+    """Invert by steps as `_substituted` takes them, the first of which must be with a lower triangle; return the inverses as they are stored.
+
+    Operands: the factors and, after LU, the pivots. These exchange rows of the matrix, hence columns of its inverse.
+    """
     backend, (a, *pivots) = _operands(xs)
     *batch, n, _ = a.shape
     with backend.lock:
@@ -249,7 +258,7 @@ def _inverse(xs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def inverse(A: Tensor) -> tuple[Tensor, Tensor]:
-    """Invert (…, n, n); also the number (…) of the first zero pivot, 0 if none is."""
+    """Invert (…, n, n); also return the number (…) of the first zero pivot, 0 where there is none."""
     value, info = _inverse([A])
     return by_columns(value), info
 
@@ -263,7 +272,7 @@ def _solution(xs: Sequence[Tensor], left: bool, vector: bool) -> list[Tensor]:
 
 
 def solution(A: Tensor, B: Tensor, left: bool, vector: bool) -> tuple[Tensor, Tensor]:
-    """Solve AX = B (XA = B unless `left`), B (…, n) where it is a `vector`; also the number (…) of A's first zero pivot, 0 if none is."""
+    """Solve AX = B (XA = B unless `left`), with B (…, n) if `vector`; also return the number (…) of A's first zero pivot, 0 where there is none."""
     value, info = _solution([A, B], left, vector)
     return value, info
 
@@ -277,7 +286,7 @@ def _cholesky_inverse(xs: Sequence[Tensor], upper: bool) -> list[Tensor]:
 
 
 def cholesky_inverse(factor: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
-    """Invert A = L L^H (U^H U where `upper`); also the number (…) of the first zero on the diagonal, 0 where there is none."""
+    """Invert A = L L^H (U^H U where `upper`), given the factor; also return the number (…) of its first zero diagonal element, 0 where there is none."""
     value, zero = _cholesky_inverse([factor], upper)
     return by_columns(value), zero
 
@@ -326,7 +335,7 @@ def log_determinant(A: Tensor) -> tuple[Tensor, Tensor]:
 
 @Replayed.of_memory
 def _qr(xs: Sequence[Tensor], columns: int | None) -> list[Tensor]:
-    """Return packed factors and tau, and, unless that is None, so many columns of Q: None stands for the smaller side."""
+    """Return the packed factors and tau and, unless `columns` is None, that many columns of Q, as they are stored."""
     backend, (x,) = _operands(xs)
     *batch, m, n = x.shape
     k = min(m, n)
@@ -348,14 +357,14 @@ def _qr(xs: Sequence[Tensor], columns: int | None) -> list[Tensor]:
 
 
 def geqrf(A: Tensor) -> tuple[Tensor, Tensor]:
-    """Factorize (…, m, n): R with the vectors of the reflectors below it, and their factors (…, min(m, n))."""
+    """Factorize (…, m, n): R with the vectors of the reflectors below it, and the reflectors' factors tau (…, min(m, n))."""
     packed, tau = _qr([A], None)
     return by_columns(packed), tau
 
 
 @at_once
 def _qr_apart(xs: Sequence[Tensor], mode: str) -> list[Tensor]:
-    """Return R, and Q unless the mode is without."""
+    """Return R, and Q unless the mode is "r", as they are stored."""
     m, n = xs[0].shape[-2:]
     k = m if mode == "complete" else min(m, n)
     packed, _, *q = _qr(xs, None if mode == "r" else k)
@@ -370,7 +379,10 @@ def qr(A: Tensor, mode: str) -> tuple[Tensor | None, Tensor]:
 
 @Replayed.of_memory
 def _reflected(xs: Sequence[Tensor], adjoint: bool, columns: int) -> list[Tensor]:
-    """Multiply Q, or its adjoint, by X. Operands: the reflectors' vectors (…, m, k), 1 / tau (…, k), X, or none for so many columns of Q."""
+    """Multiply Q, or its `adjoint`, by X; without X return the first `columns` columns of Q.
+
+    Operands: the reflectors' vectors (…, m, k), 1 / tau (…, k), and maybe X.
+    """
     backend, (v, inverse, *given) = _operands(xs)
     *batch, m, _ = v.shape
     with backend.lock:
@@ -390,7 +402,7 @@ def _reflected(xs: Sequence[Tensor], adjoint: bool, columns: int) -> list[Tensor
 
 @at_once
 def _by_reflectors(xs: Sequence[Tensor], adjoint: bool) -> list[Tensor]:
-    """Do as `reflected`."""
+    """Compute `reflected`, as it is stored, in one replayed call."""
     A, tau, *given = xs
     k = tau.shape[-1]
     low = A.narrow(-1, 0, k).tril(-1)
@@ -402,7 +414,7 @@ def _by_reflectors(xs: Sequence[Tensor], adjoint: bool) -> list[Tensor]:
 def reflected(A: Tensor, tau: Tensor, X: Tensor | None = None, adjoint: bool = False) -> Tensor:
     """Multiply the product Q of the reflectors that `geqrf` leaves in A (…, m, n), or its adjoint, by X (…, m, k).
 
-    Without X these are the first n columns of Q.
+    Without X, return the first n columns of Q.
     """
     given = [A, tau] if X is None else [A, tau, X]
     return by_columns(_by_reflectors(given, adjoint)[0])
@@ -410,9 +422,9 @@ def reflected(A: Tensor, tau: Tensor, X: Tensor | None = None, adjoint: bool = F
 
 @Replayed.of_memory
 def _least_squares(xs: Sequence[Tensor], wide: bool) -> list[Tensor]:
-    """Solve by A = Q R, A (…, m, n) no wider than long, for B; `wide`: A^H X = B, the shortest X. Returns X and the packed factors.
+    """Minimise |A X - B| by A = Q R, for A (…, m, n) with m >= n; if `wide`, find the X of least norm with A^H X = B instead.
 
-    Below its n rows X keeps what of Q^H B no solution reaches.
+    Returns X and the packed factors, as they are stored. Unless `wide`, rows of X after the nth hold the rest of Q^H B: the residual.
     """
     backend, (x, b) = _operands(xs)
     *batch, m, n = x.shape
@@ -445,9 +457,9 @@ def _minimised(xs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def least_squares(A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
-    """Minimise |A X - B|, and |X| where A (…, m, n) is wide, by QR, which takes A to be of full rank.
+    """Minimise |A X - B|, and |X| where A (…, m, n) is wide, by QR, assuming A of full rank.
 
-    Returns X (…, n, k), and the sums (…, k) of squares that are left, 0 where A is not longer than wide.
+    Returns X (…, n, k), and the residual sums of squares (…, k), 0 where m <= n.
     """
     x, left = _minimised(alike(A, B))
     return by_columns(x), left
@@ -460,7 +472,7 @@ def _minimised_if_certain(xs: Sequence[Tensor], rcond: float | None) -> list[Ten
     stored, packed = _least_squares([a.mH if m < n else a, b], m < n)
     low = packed.narrow(-1, 0, min(m, n)).tril()
     size, of_inverse = map(_size, (low, _inverted([low], (_LOWER,))[0]))
-    # No ratio of singular values is beyond the product of both norms.
+    # The ratio of the largest singular value to the smallest is at most |L| |L^-1|.
     certain = (size * of_inverse * least_ratio(a, rcond) < 1).all()
     ranks = FUNCTIONS["full"](b.shape[:-2], min(m, n), dtype=dtypes.int64, device=a.device)
     return [stored.narrow(-1, 0, n).contiguous(), ranks, certain, low, size, of_inverse]
@@ -468,7 +480,7 @@ def _minimised_if_certain(xs: Sequence[Tensor], rcond: float | None) -> list[Ten
 
 @at_once
 def _certain(xs: Sequence[Tensor], bound: float) -> list[Tensor]:
-    """Look again: the fourth root of |(L^H L)^2| is less than |L|, and the largest singular value still not more."""
+    """Repeat the test with a closer bound of the largest singular value than |L|: the fourth root of |(L^H L)^2|."""
     low, size, of_inverse = xs
     low = low / size[..., None, None]
     gram = matmul(low.mH, low)
@@ -476,19 +488,19 @@ def _certain(xs: Sequence[Tensor], bound: float) -> list[Tensor]:
 
 
 def _size(x: Tensor) -> Tensor:
-    """Frobenius' norm."""
+    """Return the Frobenius norm."""
     return x.abs().square().sum((-2, -1)).sqrt()
 
 
 def least_ratio(A: Tensor, rcond: float | None) -> float:
-    """Return up to which ratio to the largest one singular values count as zero, by a matrix's longer side where that is not given."""
+    """Return `rcond` or its default, eps times A's longer side: singular values up to this fraction of the largest count as zero."""
     return dtypes.finfo(A.dtype).eps * max(A.shape[-2:]) if rcond is None else rcond
 
 
 def least_squares_if_certain(
     A: Tensor, B: Tensor, rcond: float | None
 ) -> tuple[Tensor, Tensor] | None:
-    """Return X as `least_squares` and the ranks (…) where beyond doubt no ratio of singular values is as small as `rcond`; else None."""
+    """Return X as `least_squares` does, and the ranks (…), if certainly no singular value counts as zero at `rcond` (`least_ratio`); else None."""
     x, ranks, certain, *sizes = _minimised_if_certain(alike(A, B), rcond)
     if certain.is_meta or not (certain or _certain(sizes, least_ratio(A, rcond))[0]):
         return None
@@ -496,7 +508,7 @@ def least_squares_if_certain(
 
 
 def first_bad(info: Tensor) -> tuple[str, int] | None:
-    """Find the first matrix with an error code: how torch names it in a batch, and the code. On "meta" there is none."""
+    """Return how torch's errors name the first matrix with a nonzero info code, and the code; None if there is none, or on "meta"."""
     if info.is_meta:
         return None
     codes: Any = info._host().reshape(-1)

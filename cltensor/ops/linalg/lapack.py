@@ -1,6 +1,6 @@
-"""What still runs on the host, in numpy's LAPACK, batch by batch, counted as `host_ops`: eigenvalues of matrices that are not Hermitian.
+"""Transfers for the one computation that runs on the host, in numpy's LAPACK: eigenvalues of non-Hermitian matrices.
 
-Owns moving matrices there and back. They come back column by column in memory, as LAPACK leaves them.
+Each is counted in `STATS.host_ops`. Results come back column-major, as LAPACK leaves them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ..core import Tensor
 
 
 def host(*tensors: Tensor) -> Any:
-    """Return the tensors as numpy sees them, counting one host op; not to be written to."""
+    """Return the tensors' values as numpy arrays, which must not be written to; counts one host op."""
     STATS.host_ops += 1
     arrays = [t._host() for t in tensors]
     return arrays[0] if len(arrays) == 1 else arrays
 
 
 def device(array: Any, like: Tensor, *, columns: bool = True) -> Tensor:
-    """Copy a result to the device of `like`; matrices keep LAPACK's order, column after column."""
+    """Copy a result to the device of `like`; matrices become column-major, as from LAPACK, unless not `columns`."""
     array = np.asarray(array)
     dt, shape = from_numpy(array.dtype), Size(array.shape)
     backend = get_backend(like.device)

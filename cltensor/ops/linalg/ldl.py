@@ -1,7 +1,7 @@
-"""Factorizations P L D L^T P^T of symmetric or Hermitian matrices by Bunch and Kaufman's pivoting, and systems solved with them.
+"""Factorizations P L D L^T P^T of symmetric or Hermitian matrices with Bunch-Kaufman pivoting, and systems solved with them.
 
-They are laid out as LAPACK's sytrf and hetrf do: L below the diagonal, D on it and, where a pivot is negative, in 2 x 2 blocks. As in
-torch there is no gradient.
+Factors are packed as by LAPACK's sytrf and hetrf: L below the diagonal, D on the diagonal and, where a pivot is negative, in a
+2 x 2 block. As in torch there is no gradient.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LdlFactorEx = named("linalg_ldl_factor_ex", "LD", "pivots", "info")
 
 @Replayed.of_memory
 def _factorized(xs: Sequence[Tensor], hermitian: bool) -> list[Tensor]:
-    """Return the packed factors as they are stored, pivots (…, n) and info (…)."""
+    """Return the packed factors as they are stored (`factors.as_stored`), pivots (…, n) and info (…)."""
     (A,) = xs
     backend, batch, n = get_backend(A.device), A.shape[:-2], A.shape[-1]
     with backend.lock:
@@ -48,7 +48,7 @@ def _factorized(xs: Sequence[Tensor], hermitian: bool) -> list[Tensor]:
 
 @Replayed.of_memory
 def _solved(xs: Sequence[Tensor], hermitian: bool) -> list[Tensor]:
-    """Return X as it is stored. Operands: the packed factors (…, n, n), B (…, n, k), pivots (…, n)."""
+    """Return X as it is stored (`factors.as_stored`). Operands: the packed factors (…, n, n), B (…, n, k), pivots (…, n)."""
     B = xs[1]
     backend = get_backend(B.device)
     with backend.lock:
@@ -66,7 +66,7 @@ def _none(ctx: Any, *gs: Any) -> Any:
 
 
 def _worst(info: Tensor) -> int:
-    """Return the largest code, on "meta" none."""
+    """Return the largest info code; 0 for a tensor on "meta"."""
     return 0 if info.is_meta else int(info._host().max(initial=0))
 
 

@@ -1,4 +1,4 @@
-"""What follows from singular values: pseudo-inverse, rank, least squares."""
+"""Functions built on singular values: pseudo-inverse, rank, least squares."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def _refuse_complex(function: str, **tolerances: Any) -> None:
 
 
 def _tolerance(longer: int, s: Tensor, atol: Any, rtol: Any) -> Tensor:
-    """The bounds (…, 1) up to which singular values (…, k) count as zero: max(atol, rtol * largest); rtol is by a matrix's longer side."""
+    """Return the bounds (…, 1) up to which singular values s (…, k) count as zero: max(atol, rtol * largest).
+
+    rtol defaults to eps * `longer`, the matrix's longer side, or to 0 where atol is positive.
+    """
     if rtol is None:
         rtol = dtypes.finfo(s.dtype).eps * longer
         if is_tensor(atol):
@@ -43,7 +46,7 @@ def _tolerance(longer: int, s: Tensor, atol: Any, rtol: Any) -> Tensor:
 
 
 def _singular(A: Tensor, hermitian: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Factorize A = L diag(s) R^H: by its lower triangle if it is `hermitian`; there s has signs."""
+    """Factorize A = L diag(s) R^H. If `hermitian`, by the eigendecomposition of its lower triangle: s then has signs."""
     if hermitian:
         s, u = diagonal_forms.eigh(A, False, True, "linalg.eigh")
         assert u is not None
@@ -55,7 +58,7 @@ def _singular(A: Tensor, hermitian: bool) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _inverse(xs: Sequence[Tensor], longer: int, atol: Any, rtol: Any) -> list[Tensor]:
-    """Return R diag(1 / s) L^H, without what counts as zero. Operands: L, s, R."""
+    """Return R diag(1 / s) L^H, leaving out singular values that count as zero. Operands: L, s, R."""
     left, s, right = xs
     size = s.abs()
     kept = size > _tolerance(longer, size, atol, rtol)
@@ -161,7 +164,7 @@ def lstsq(
     driver: str | None = None,
     out: Any = None,
 ) -> Any:
-    """Minimise |A X - B|: the solution, and residuals, ranks and singular values as far as the driver gives them."""
+    """Minimise |A X - B|: return the solution, and residuals, ranks and singular values, empty where the driver computes none."""
     if A.ndim < 2:
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
     if B.ndim < 1:
@@ -202,7 +205,10 @@ def lstsq(
 
 
 def _by_qr(A: Tensor, B: Tensor, driver: str, rcond: float | None) -> tuple[Tensor, ...] | None:
-    """Solve where singular values are not asked for and none is beyond doubt small enough to be left out; else None."""
+    """Solve by QR if the driver allows it: "gels" assumes full rank; for "gelsy" no singular value may be small enough to be left out.
+
+    None where that is not certain, or where the driver is another.
+    """
     if driver not in ("gels", "gelsy"):
         return None
     real = A.dtype.to_real()
@@ -233,7 +239,7 @@ def _by_svd(A: Tensor, B: Tensor, driver: str, rcond: float | None) -> tuple[Ten
         if rcond is not None and (rcond < 0 or (driver == "gelsd" and not 0 < rcond < 1)):
             rcond = (
                 dtypes.finfo(A.dtype.to_real()).eps / 2
-            )  # LAPACK's drivers take its precision then
+            )  # LAPACK's drivers then use the machine precision
         left, s, right = _singular(A, False)
         stored, rank, residuals, whole = _of_singular([A, B, left, s, right], rcond)
         if driver == "gelsy" or m <= n or not (rank.is_meta or whole):
@@ -244,7 +250,10 @@ def _by_svd(A: Tensor, B: Tensor, driver: str, rcond: float | None) -> tuple[Ten
 
 @at_once
 def _of_singular(xs: Sequence[Tensor], rcond: float | None) -> list[Tensor]:
-    """Solve A X = B for A = L diag(s) R^H without what counts as zero: X as it is stored, ranks, residuals, and whether all ranks are A's width."""
+    """Solve A X = B for A = L diag(s) R^H, leaving out singular values that count as zero.
+
+    Returns X as it is stored (transposed), ranks, residuals, and whether every rank equals A's number of columns.
+    """
     a, b, left, s, right = xs
     kept = s > _tolerance(max(a.shape[-2:]), s, None, rcond)
     inverse = FUNCTIONS["where"](kept, s.reciprocal(), 0.0)
@@ -262,7 +271,7 @@ def _lstsq_back(ctx: Any, gx: Tensor, gr: Tensor, *_: Any) -> tuple:
     ga = pinv_gradient(gx @ adjoint(b), p, a) if ctx.needs[0] else None
     gb = adjoint(p) @ gx if ctx.needs[1] else None
     if gr.numel():
-        # At the minimum the residual changes with A and B only directly.
+        # The residual's derivative by X is 0 at the minimum, so A and B contribute only directly.
         off = (a @ x - b) * (gr.unsqueeze(-2) * 2)
         ga = None if ga is None else ga + off @ adjoint(x)
         gb = None if gb is None else gb - off

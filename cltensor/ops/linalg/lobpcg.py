@@ -19,7 +19,7 @@ _ROUNDS = 1000
 
 
 def _orthonormal(S: Tensor, B: Tensor | None) -> Tensor:
-    """Return columns with the same span whose inner products over B are the identity; nearly dependent ones are left out."""
+    """Return B-orthonormal columns Q (Q^T B Q = I; without B, Q^T Q = I) with the span of S; nearly dependent directions are dropped."""
     eps = dtypes.finfo(S.dtype).eps
     for _ in range(2):
         gram = S.mT @ (S if B is None else B @ S)
@@ -32,7 +32,7 @@ def _orthonormal(S: Tensor, B: Tensor | None) -> Tensor:
 
 
 def _best(A: Tensor, S: Tensor, n: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """The n extreme eigenpairs of A within the span of orthonormal columns S, the extreme ones first."""
+    """Return the n extreme eigenpairs of A within the span of orthonormal columns S (Rayleigh-Ritz), the most extreme first."""
     values, vectors = LINALG["eigh"](S.mT @ (A @ S))
     if largest:
         values, vectors = values.flip(0), vectors.flip(1)
@@ -69,12 +69,12 @@ def _iterate(
 
 
 def _dense(A: Tensor, B: Tensor | None, k: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """All eigenpairs, of which the extreme ones are returned: differentiable."""
+    """Return the k extreme eigenpairs by a full eigendecomposition, which is differentiable."""
     back = None
     if B is not None:
         back = LINALG["inv"](LINALG["cholesky"](B))
         A = back @ A @ back.mT
-    # eigh reads one triangle; products, which this stands for, read both.
+    # `eigh` reads one triangle of A. The iteration, which this replaces, multiplies by all of A, so the gradient belongs to both.
     values, vectors = LINALG["eigh"]((A + A.mT) / 2)
     if back is not None:
         vectors = back.mT @ vectors
@@ -84,7 +84,7 @@ def _dense(A: Tensor, B: Tensor | None, k: int, largest: bool) -> tuple[Tensor, 
 
 
 def _each(x: Any, batch: tuple[int, ...]) -> list[Any]:
-    """The matrices of a batch one by one; None for each where there is none."""
+    """List the matrices of a batch; where x is None, a None for each matrix."""
     if x is None:
         return [None] * numel(batch)
     return list(x.expand(*batch, *x.shape[-2:]).reshape(-1, *x.shape[-2:]).unbind(0))
@@ -96,9 +96,10 @@ def lobpcg(
     niter: int | None = None, tol: float | None = None, largest: bool | None = None, method: str | None = None, tracker: None = None,
     ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the k largest (or smallest) eigenvalues of symmetric A (…, m, m), over B if given, and their vectors (…, m, k).
+    """Return the k largest (or smallest) eigenvalues of symmetric A (…, m, m), and their vectors (…, m, k).
 
-    X (…, m, n) is where to begin, iK an approximate inverse of A, niter the number of steps at most, tol the error at which to stop.
+    With B, those of A x = λ B x. X (…, m, n) is the initial guess, iK an approximate inverse of A, niter the maximum number of steps,
+    tol the relative error at which to stop.
     Where a gradient is wanted, all eigenpairs are computed instead. ValueError unless m >= 3 n.
     """
     m = A.shape[-1]

@@ -8,12 +8,12 @@ from .table import LINALG
 
 
 def _apply(A: Tensor, M: Tensor | None, X: Tensor) -> Tensor:
-    """Return (A - M) X for a sparse A, which stays sparse; M may be one row for all."""
+    """Return (A - M) X without forming A - M, so that a sparse A stays sparse; M may be a single row that broadcasts."""
     return A @ X if M is None else A @ X - M @ X
 
 
 def _apply_adjoint(A: Tensor, M: Tensor | None, X: Tensor) -> Tensor:
-    """Return (A - M)^H X for a sparse A."""
+    """Return (A - M)^H X without forming A - M, so that a sparse A stays sparse."""
     if M is None:
         return A.mH @ X
     return A.mH @ X - M.mH @ (X if M.shape[-2] == A.shape[-2] else X.sum(-2, keepdim=True))
@@ -31,7 +31,7 @@ def svd_lowrank(
         A, M = A - M, None
     tall = A.shape[-2] >= A.shape[-1]
     along, back = (_apply, _apply_adjoint) if tall else (_apply_adjoint, _apply)
-    # Orthonormal columns that span nearly what the columns of the tall matrix span (the paper's algorithm 4.4).
+    # Q: orthonormal columns whose span approximates that of the tall matrix's columns (the paper's algorithm 4.4).
     start = FUNCTIONS["randn"](min(A.shape[-2:]), q, dtype=A.dtype, device=A.device)
     Q = LINALG["qr"](along(A, M, start))[0]
     for _ in range(niter):
@@ -45,7 +45,7 @@ def svd_lowrank(
 def pca_lowrank(
     A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return (U, S, V) of the principal components of observations (rows), about the first q of them."""
+    """Return (U, S, V) of the first q principal components, approximately; observations are rows of A."""
     m, n = A.shape[-2:]
     if q is None:
         q = min(6, m, n)

@@ -30,7 +30,7 @@ LinalgLu = named("linalg_lu", "P", "L", "U")
 
 
 def _split(lu: Tensor) -> tuple[Tensor, Tensor]:
-    """The factors of a packed LU, differentiable: L [..., M, K] with ones on its diagonal, U [..., K, N]."""
+    """Return the factors in a packed LU, differentiable: L (…, m, k) with ones on its diagonal, U (…, k, n), k = min(m, n)."""
     m, n = lu.shape[-2:]
     k = min(m, n)
     low = tril(lu.narrow(-1, 0, k), -1)
@@ -56,10 +56,10 @@ def _factor(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _lu_gradient(P: Tensor, low: Tensor, up: Tensor, gl: Tensor, gu: Tensor) -> Tensor:
-    """The gradient of A = P L U.
+    """Return the gradient of A = P L U, given those of L and U.
 
-    With L1 and U1 the square parts of L and U, L2 the rows below and U2 the columns beside them, the square part is
-    P L1^-H [tril(L1^H gL1 - gU2 U2^H, -1) + triu(gU1 U1^H - L2^H gL2)] U1^-H; what is below it gL2 U1^-H, beside it L1^-H gU2.
+    With L1 and U1 the square parts of L and U, L2 the rows below L1 and U2 the columns beside U1, the gradient of the square part of A is
+    P L1^-H [tril(L1^H gL1 - gU2 U2^H, -1) + triu(gU1 U1^H - L2^H gL2)] U1^-H, of the rows below P gL2 U1^-H, of the columns beside P L1^-H gU2.
     """
     m, n, k = low.shape[-2], up.shape[-1], up.shape[-2]
     low1, up1 = low[..., :k, :], up[..., :k]
@@ -172,7 +172,7 @@ def lu_unpack(
     *,
     out: Any = None,
 ) -> Any:
-    """Take the matrices P, L and U out of packed factors and pivots; what is not asked for is empty."""
+    """Return the matrices P, L and U of packed factors and pivots; those not asked for are empty."""
     m = LU_data.shape[-2]
     empty = LU_data.new_empty(0)
     if unpack_pivots:
@@ -249,7 +249,7 @@ def _check_given(LU: Tensor, pivots: Tensor) -> None:
 
 @at_once
 def _outside(xs: Sequence[Tensor], sizes: Sizes) -> list[Tensor]:
-    """Whether any pivot is less than 1 or beyond the one size."""
+    """Return whether any pivot is less than 1 or greater than `sizes[0]`."""
     return [((xs[0] < 1) | (xs[0] > sizes[0])).any()]
 
 

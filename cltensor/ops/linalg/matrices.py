@@ -1,4 +1,4 @@
-"""What functions of matrices share: their checks and errors, named results, parts of matrices."""
+"""Helpers shared by the functions of matrices: checks and errors, named results, parts of matrices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LinAlgError.__name__ = "_LinAlgError"
 
 
 def named(name: str, *fields: str) -> Any:
-    """Make a named tuple among the return types."""
+    """Make a named tuple class and register it in `return_types`."""
     made = return_types._class(name, fields)
     setattr(return_types, name, made)
     return made
@@ -40,7 +40,7 @@ def check_matrix(x: Any, function: str, name: str = "A") -> None:
 
 
 def check_float(x: Tensor, function: str) -> None:
-    """Raise torch's errors unless the dtype is one LAPACK has."""
+    """Raise torch's errors unless the dtype is one of LAPACK's four: 32- or 64-bit floats, real or complex."""
     if x.dtype.category < 2:
         raise RuntimeError(
             f"{function}: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}"
@@ -95,7 +95,7 @@ def eye_like(x: Tensor) -> Tensor:
 
 
 def absent(g: Tensor) -> bool:
-    """Tell whether an output's gradient is only zeros, as where nobody used that output."""
+    """Tell whether an output's gradient is all zeros, as for an output nothing was computed from. May wait for the device."""
     if g._node is not None or g._requires:
         return False
     value = g._storage.value

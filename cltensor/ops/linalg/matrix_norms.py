@@ -70,7 +70,7 @@ def matrix_norm(
 
 
 def _extreme(x: Tensor, dim: int, keepdim: bool, largest: bool) -> Tensor:
-    """The largest or smallest of norms; the largest of none is 0."""
+    """Return the largest or smallest norm along a dim; the largest along an empty dim is 0."""
     if largest:
         return x.amax(dim, keepdim) if x.shape[dim] else x.sum(dim, keepdim)
     return x.amin(dim, keepdim)
@@ -85,7 +85,7 @@ def linalg_norm(
     out: Tensor | None = None,
     dtype: Any = None,
 ) -> Tensor:
-    """Return a vector or matrix norm, by the number of dims given (or that the tensor has)."""
+    """Return a vector norm over one dim or a matrix norm over two; by default over all of the tensor's dims."""
     dims = (dim,) if hasattr(dim, "__index__") else dim
     if dims is not None and len(dims) not in (1, 2):
         raise RuntimeError(

@@ -39,7 +39,7 @@ def _qr(A: Tensor, mode: Any) -> tuple[Tensor, Tensor]:
 
 
 def _copy_up(x: Tensor) -> Tensor:
-    """X + X^H of an upper triangle, its diagonal real and not doubled."""
+    """Return X + X^H for an upper triangle X, with the diagonal real and not doubled."""
     d = diagonal(x)
     strict = triu(x, 1)
     return strict + adjoint(strict) + diag(d.real if d.dtype.is_complex else d)
@@ -110,7 +110,7 @@ def _geqrf_back(ctx: Any, *_: Any) -> None:
 def _recorded(
     value: Tensor, node: str, fn: Callable[..., Tensor], inputs: tuple[Tensor, ...]
 ) -> Tensor:
-    """Record a value as one node; its gradient is that of a chain of ops `fn`, which then runs."""
+    """Record a value as one node, whose backward computes the value again by `fn`, a chain of differentiable ops, and differentiates that."""
     if graph.needs_grad(*inputs):
         saved = {f"input{i}": x for i, x in enumerate(inputs)}
 
@@ -119,7 +119,7 @@ def _recorded(
             xs = [dual.again(getattr(ctx, name)) for name in saved]
             with enable_grad():
                 result = fn(*xs)
-            if not result.requires_grad:  # of no reflector at all
+            if not result.requires_grad:  # without a reflector, the result depends on no input
                 return (None,) * len(xs)
             return grad(result, xs, g, create_graph=again, allow_unused=True)
 
@@ -177,13 +177,13 @@ def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) ->
 def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the first n columns (…, m, n) of a product of k Householder reflectors.
 
-    They are as `geqrf` gives them: vectors (…, m, n) and factors (…, k), m >= n >= k.
+    The reflectors are as `geqrf` returns them: vectors (…, m, n) and factors (…, k), m >= n >= k.
     """
     return householder_product(input, input2, out=out)
 
 
 def _check_reflectors(input: Tensor, tau: Tensor, other: Tensor, side: int) -> None:
-    """Raise torch's errors for operands of `ormqr` that do not fit, in its order."""
+    """Raise torch's errors for operands of `ormqr` that do not fit, in the order torch checks."""
     for name, x in (("input", input), ("other", other)):
         if x.ndim < 2:
             raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")

@@ -95,7 +95,7 @@ def _det_back(ctx: Any, g: Tensor) -> Tensor:
     wide = (g * result.conj())[..., None, None] if not bool((result == 0).any()) else None
     if wide is not None:
         return wide * adjoint(inv_ex(a)[0])
-    # A singular matrix still has cofactors: det'(A) = det(U Vh) * U diag(products of the other singular values) Vh.
+    # A singular matrix has no inverse, but cofactors: det'(A) = det(U Vh) * U diag(products of the other singular values) Vh.
     with unrecorded():
         u, s, vh = diagonal_forms.svd(a, False, True, "linalg.svd")
         assert u is not None
@@ -156,7 +156,7 @@ SolveEx = named("linalg_solve_ex", "result", "info")
 
 
 def check_pair(A: Tensor, B: Tensor, function: str, name: str = "A") -> None:
-    """Raise torch's error for two dtypes."""
+    """Raise torch's error unless A and B have the same dtype."""
     if A.dtype is not B.dtype:
         raise RuntimeError(
             f"{function}: Expected {name} and B to have the same dtype, but found {name} of type {A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead"
@@ -164,7 +164,7 @@ def check_pair(A: Tensor, B: Tensor, function: str, name: str = "A") -> None:
 
 
 def check_sides(A: Tensor, b: tuple[int, ...], left: bool, function: str) -> None:
-    """Raise torch's error for sizes that do not fit."""
+    """Raise torch's error unless a B of shape `b` fits AX = B, or XA = B where not `left`."""
     if A.shape[-2 if left else -1] != b[-2 if left else -1]:
         eq = "AX = B" if left else "XA = B"
         raise RuntimeError(
@@ -398,7 +398,7 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
 def cholesky_solve(
     input: Tensor, L: Tensor, upper: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
-    """Solve A X = input (…, n, k), given the Cholesky factor (…, n, n) of A, the lower one unless `upper`."""
+    """Solve A X = input (…, n, k), given the Cholesky factor L (…, n, n) of A, lower triangular unless `upper`."""
     check_tensors("cholesky_solve", ("input", "input2"), input, L)
     for name, x in (("b", input), ("u", L)):
         if x.ndim < 2:

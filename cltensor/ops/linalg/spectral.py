@@ -1,6 +1,6 @@
 """Singular values and eigenvalues.
 
-Those of matrices that are not Hermitian are found on the host (see lapack.py), all else by kernels (diagonal_forms.py). Gradients are formulas
+Eigenvalues of non-Hermitian matrices are computed on the host (lapack.py), all else by kernels (diagonal_forms.py). Gradients are formulas
 over tensors, so they are differentiable again.
 """
 
@@ -37,7 +37,7 @@ LinalgSvd = named("linalg_svd", "U", "S", "Vh")
 
 
 def _off_diagonal_quotient(x: Tensor, e: Tensor) -> Tensor:
-    """x / e off the diagonal, x on it, where e is 0."""
+    """Return x / e off the diagonal, and x itself on the diagonal, where e is 0."""
     return x / (e + eye_like(e))
 
 
@@ -70,7 +70,7 @@ def _svd(A: Tensor, full: bool, vectors: bool) -> tuple[Any, Tensor, Any]:
 def _svd_back(ctx: Any, gu: Tensor, gs: Tensor, gvh: Tensor) -> Tensor:
     u, s, vh = ctx.U, ctx.S, ctx.Vh
     m, n, k = u.shape[-2], vh.shape[-1], s.shape[-1]
-    # Only the leading vectors have a gradient; what a square completion adds is not unique.
+    # Only the leading k vectors have a gradient: those that complete a square U or V (full_matrices) are not unique.
     u = u.narrow(-1, 0, k)
     gu = gu.narrow(-1, 0, k)
     vh = vh.narrow(-2, 0, k)

@@ -42,7 +42,7 @@ from .spectral import eig, eigh, eigvals, eigvalsh, linalg_svd, svdvals  # fmt: 
 
 # ------------------------------------------------------------------------------------------- the exponential
 
-# Degree of the Taylor polynomial of a matrix scaled to norm 1, and the power it is cut at: terms beyond are below rounding.
+# Degree of the Taylor polynomial for matrices scaled to norm 1 (later terms are below rounding), and terms in a block of Horner's rule.
 _DEGREE = {"float32": (12, 4), "float64": (18, 6), "complex64": (12, 4), "complex128": (18, 6)}
 
 
@@ -79,7 +79,7 @@ def _norm(xs: Sequence[Tensor]) -> list[Tensor]:
 
 @at_once
 def _squared(xs: Sequence[Tensor], squarings: int) -> list[Tensor]:
-    """The exponential of what becomes of norm 1 by so many halvings."""
+    """Return the exponential of matrices that `squarings` halvings bring to norm 1: the halved one's, squared as often."""
     (a,) = xs
     degree, cut = _DEGREE[a.dtype.name]
     a = a * 2.0**-squarings
@@ -110,7 +110,7 @@ def _flat(x: Tensor) -> Tensor:
 
 
 def _exp_back(ctx: Any, g: Tensor) -> Tensor:
-    """Read the derivative out of the exponential of [[A^H, G], [0, A^H]]."""
+    """Return the gradient: the upper right block of the exponential of [[A^H, G], [0, A^H]]."""
     a = adjoint(ctx.self)
     n = a.shape[-1]
     cat = FUNCTIONS["cat"]
@@ -122,7 +122,7 @@ def _exp_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
-    """Invert for `tensordot`: dims before `ind` against the rest."""
+    """Return the inverse for `tensordot`: A's first `ind` dims are taken as the rows of a square matrix, the rest as its columns."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
     rows, cols = tuple(A.shape[:ind]), tuple(A.shape[ind:])
