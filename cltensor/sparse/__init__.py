@@ -1,7 +1,7 @@
 """Sparse tensors: coordinates (COO) and matrices compressed by rows or columns (CSR, CSC), under torch's names.
 
-`pattern` knows where entries are, `tensor` is the object and its gradients, `table` and `dispatch` are how calls find the
-functions of the other files. The dense path knows nothing of any of it.
+`pattern` knows where entries are, `tensor` has the object and its gradients, and `table` and `dispatch` route calls to the
+functions of the other files. Dense operations do not depend on this package.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ globals().update(TYPES)
 def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
     """Multiply matrices of which at least one is sparse; gradients flow to both.
 
-    reduce: what a CSR matrix's row makes of its entries times rows of a dense matrix, "sum", "mean", "amax" or "amin".
+    reduce: how the products of a CSR matrix's row, its entries times rows of the dense `mat2`, become one row: "sum", "mean", "amax" or "amin".
     """
     return F["mm"](mat1, mat2) if reduce is None else products.reduced(mat1, mat2, reduce)
 
@@ -119,7 +119,7 @@ for _name in (*_WORDS, *_DENSE.split()):
 
 
 def _embedded(rows: Any, indices: Any, size: Any) -> SparseTensor:
-    """A gradient of a table: rows to be added at numbers of rows."""
+    """Return an embedding table's sparse gradient, of size `size`: `rows` to be added at the row numbers `indices`."""
     made = pattern.Pattern(size[:1], indices.reshape(1, -1), checked=True)
     return objects.pack(made, rows, size)
 

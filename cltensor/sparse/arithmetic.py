@@ -1,4 +1,4 @@
-"""Sums, products and functions of elements: what keeps zeros zero works on the values alone."""
+"""Sums, products and elementwise functions of sparse tensors. Functions that map zero to zero work on the values alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Tensor = Any
 
 
 def into(made: Any, out: Any, name: str) -> Any:
-    """Write a result into an `out=` tensor of its kind."""
+    """Write a result into an `out=` tensor; NotImplemented if one of the two is sparse and the other dense."""
     if isinstance(made, SparseTensor) is not isinstance(out, SparseTensor):
         return NotImplemented
     if not isinstance(made, SparseTensor):
@@ -42,7 +42,7 @@ HANDLERS["into"] = into
 
 
 def is_number(x: Any) -> bool:
-    """Tell whether something is a number, or a dense tensor of no dims."""
+    """Tell whether something is a number or a 0-dim dense tensor."""
     return x.__class__ in NUMBERS or (not isinstance(x, SparseTensor) and not x.shape)
 
 
@@ -62,7 +62,7 @@ def _same_sizes(a: Tensor, b: Tensor) -> None:
 
 
 def _joined(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
-    """a + alpha * b: values added over one pattern, else all entries one after the other."""
+    """Return a + alpha * b: the values added where both share a pattern, else the entries of both concatenated."""
     _same_sizes(a, b)
     dt = core.result_type((a, b))
     kind = a.layout
@@ -125,7 +125,7 @@ def sub(input: Any, other: Any, alpha: Any = 1, **_: Any) -> Any:
 
 
 def _renamed(made: Any) -> Any:
-    """The result of a difference, made as a sum."""
+    """Give a difference, which was computed as a sum, a node of torch's name."""
     if isinstance(made, SparseTensor) and made._node is not None:
         return like(made, values_of(made), "SubBackward0")
     return made
@@ -163,7 +163,7 @@ def add_(self: Any, other: Any, alpha: Any = 1) -> Any:
 
 
 def _add_rows(dense: Tensor, p: Pattern, values: Tensor) -> None:
-    """Add values to rows in place; rows that are named once need no sorting."""
+    """Add values to rows in place. A coalesced pattern names each row once, so that its rows need no sorting."""
     if p.coalesced and not graph.needs_grad(dense, values):
         dense.index_copy_(0, p.keys, dense.index_select(0, p.keys) + values)
     else:
@@ -181,7 +181,7 @@ def sub_(self: Any, other: Any, alpha: Any = 1) -> Any:
 
 
 def _fits(sizes: Any, whole: Any) -> bool:
-    """Whether sizes broadcast to as many others."""
+    """Return whether sizes broadcast to `whole`, which has as many dims."""
     return all(n in (1, m) for n, m in zip(sizes, whole, strict=True))
 
 
@@ -245,7 +245,7 @@ def _intersection(a: SparseTensor, b: SparseTensor) -> SparseTensor:
 
 
 def _repeated(s: SparseTensor, sizes: tuple[int, ...]) -> SparseTensor:
-    """A tensor of coordinates once for each place of the sizes before its own."""
+    """Return a COO tensor repeated along new leading dims of the given sizes."""
     p, values, count = s._pattern, values_of(s), prod(sizes)
     with unrecorded():
         which = F["arange"](count, device=p.indices.device)
@@ -279,7 +279,7 @@ def mul_(self: Any, other: Any) -> Any:
     if not isinstance(self, SparseTensor):
         return self.mul_(other.to_dense())
     if not is_number(other) and other.ndim > self.ndim:
-        gathered(other, self)  # refuses it
+        gathered(other, self)  # raises torch's error
     return self._become(mul(self, other))
 
 
@@ -313,7 +313,7 @@ def floor_divide(input: Any, other: Any, **_: Any) -> Any:
 @op("div_", "divide_", "true_divide_")
 def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """Divide by a number in place."""
-    made = div(self, other, rounding_mode=rounding_mode)  # refuses a dense tensor
+    made = div(self, other, rounding_mode=rounding_mode)  # raises for a dense `self` or `other`
     return self._become(made)
 
 
@@ -343,7 +343,7 @@ def square(input: Any, **_: Any) -> Any:
 
 # ------------------------------------------------------------------------------------------- functions of elements
 
-# Those that leave zero zero, and that torch has for sparse tensors.
+# Functions that map zero to zero and that torch has for sparse tensors.
 UNARY = (
     "abs absolute asin arcsin asinh arcsinh atan arctan atanh arctanh ceil conj conj_physical deg2rad erf erfinv expm1 floor frac "
     "fix isinf isnan isneginf isposinf log1p nan_to_num neg negative positive rad2deg relu round sgn sign signbit sin sinh "

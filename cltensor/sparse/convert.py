@@ -1,4 +1,4 @@
-"""Between sparse and dense, between layouts, dtypes and devices; copies."""
+"""Conversions between sparse and dense, layouts, dtypes and devices; copies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ Tensor = Any
 
 @op("to_dense", function=False)
 def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    """Return the dense tensor with the same elements; its gradient is wanted at the entries, or everywhere."""
+    """Return the dense tensor with the same elements.
+
+    The gradient has the entries of the tensor or, with `masked_grad` False, one wherever the incoming gradient is not zero.
+    """
     if masked_grad is False and graph.needs_grad(self):
         with unrecorded():
             out = to_dense(self, dtype)
@@ -65,7 +68,7 @@ def _dense_layout(function: str, layout: Any) -> None:
 
 
 def _from_dense(x: Tensor, dims: int) -> SparseTensor:
-    """The elements, or slices of the dims after the first `dims`, that are not zero."""
+    """Return a COO tensor of the elements, or slices of the dims after the first `dims`, that are not zero."""
     with unrecorded():
         there = x != 0
         if dims < x.ndim:
@@ -90,7 +93,7 @@ def to_sparse(
     blocksize: Any = None,
     dense_dim: Any = None,
 ) -> SparseTensor:
-    """Return the elements that are not zero as a sparse tensor; with `sparse_dim`, slices of the dims after the first ones."""
+    """Return the elements that are not zero as a sparse tensor; with `sparse_dim`, slices of the dims after that many."""
     if isinstance(sparse_dim, Layout):
         sparse_dim, layout = None, sparse_dim
     if layout is not None and layout is not sparse_coo:
@@ -142,19 +145,19 @@ def _compressed_from_dense(x: Tensor, kind: Layout, dense_dim: Any) -> SparseTen
 
 @public(function=False)
 def to_sparse_csr(self: Tensor, dense_dim: Any = None) -> SparseTensor:
-    """Return the elements of a matrix that are not zero, by rows; with `dense_dim`, slices of so many last dims."""
+    """Return the elements of a matrix that are not zero, by rows; with `dense_dim`, slices of that many last dims."""
     return _compressed_from_dense(self, sparse_csr, dense_dim)
 
 
 @public(function=False)
 def to_sparse_csc(self: Tensor, dense_dim: Any = None) -> SparseTensor:
-    """Return the elements of a matrix that are not zero, by columns; with `dense_dim`, slices of so many last dims."""
+    """Return the elements of a matrix that are not zero, by columns; with `dense_dim`, slices of that many last dims."""
     return _compressed_from_dense(self, sparse_csc, dense_dim)
 
 
 @public(function=False)
 def sparse_mask(self: Tensor, mask: Any) -> SparseTensor:
-    """Return what the tensor has where `mask`, a sparse tensor, has entries."""
+    """Return a sparse tensor of the tensor's elements where `mask`, a sparse tensor, has entries."""
     if not isinstance(mask, SparseTensor):
         raise RuntimeError(f"sparse_mask(): sparse mask expected but got {mask.layout} mask")
     if self.shape != mask.shape:
@@ -175,7 +178,7 @@ def _sparse_mask(self: Any, mask: Any) -> SparseTensor:
 
 
 def compress(s: SparseTensor, along: int) -> SparseTensor:
-    """A matrix of coordinates by rows or columns."""
+    """Return a COO matrix as CSR (`along` 0) or CSC (1)."""
     s = coalesced(s)
     pattern, order = s._pattern.compress(along)
     values = values_of(s)
@@ -186,11 +189,11 @@ def compress(s: SparseTensor, along: int) -> SparseTensor:
 
 
 def to_coo(s: SparseTensor) -> SparseTensor:
-    """The same entries as coordinates, coalesced if they were compressed."""
+    """Return the same entries in COO layout, coalesced if they were compressed."""
     if s.layout is sparse_coo:
         return s
     p, values = s._pattern, values_of(s)
-    if s.layout is sparse_csr:  # in order
+    if s.layout is sparse_csr:  # its entries are in order
         made = Pattern(p.sizes, p.indices, coalesced=True, checked=True)
         return pack(made, values, s.shape, sparse_coo, "ToSparseBackward1")
     merge = p.merge
@@ -200,7 +203,7 @@ def to_coo(s: SparseTensor) -> SparseTensor:
 
 
 def relaid(s: SparseTensor, kind: Layout, dense_dim: Any = None) -> SparseTensor:
-    """A matrix in another layout. Which dims are dense it says itself."""
+    """Return the tensor in another sparse layout. As in torch, RuntimeError for a `dense_dim`: it is for dense tensors."""
     if dense_dim is not None:
         source, title = LAYOUT_NAMES[s.layout], LAYOUT_NAMES.get(kind, str(kind))
         function = f"{'coo' if s.layout is sparse_coo else 'sparse_compressed'}_to_{str(kind)[6:]}"
@@ -253,7 +256,7 @@ def _to_sparse_csc(self: Any, dense_dim: Any = None) -> SparseTensor:
 
 @op("coalesce", function=False)
 def coalesce(self: Any) -> SparseTensor:
-    """Add up entries in one place and put them in order."""
+    """Sum entries in the same place, and sort them by place."""
     self._need("coalesce", sparse_coo)
     return coalesced(self)
 
@@ -319,7 +322,7 @@ _cast("byte", dtypes.uint8)
 
 @op("contiguous", function=False)
 def contiguous(self: Any, memory_format: Any = None) -> Any:
-    """RuntimeError, as in torch; a compressed matrix is as it should be."""
+    """Return a compressed matrix itself; RuntimeError for a COO tensor, as in torch."""
     if self.layout is not sparse_coo:
         return self
     raise RuntimeError("unsupported memory format option Contiguous")
@@ -372,7 +375,7 @@ def new_zeros(
     requires_grad: bool = False,
     **_: Any,
 ) -> Any:
-    """Make a sparse tensor of other sizes without entries, alike in dtype and place."""
+    """Make a sparse tensor of given sizes without entries, by default with self's dtype and device."""
     shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
     dt, dev = dtype or self.dtype, device or self.device
     if layout is strided:
@@ -404,19 +407,19 @@ def resize_as_(self: Any, the_template: Any, **_: Any) -> SparseTensor:
 
 @op("zero_")
 def zero_(self: Any) -> SparseTensor:
-    """Let go of all entries."""
+    """Drop all entries, in place."""
     return self._become(zeros_like(self))
 
 
 @op("resize_", function=False)
 def resize_(self: Any, *size: Any, **_: Any) -> SparseTensor:
-    """Take nothing but the sizes it has."""
+    """NotImplemented, so that the call raises torch's error; see `sparse_resize_`."""
     return NotImplemented
 
 
 @op("is_same_size")
 def is_same_size(input: Any, other: Any) -> bool:
-    """Tell whether sizes, and sparse dims, agree."""
+    """Tell whether both are sparse, with the same sizes and numbers of sparse dims."""
     return (
         isinstance(input, SparseTensor)
         and isinstance(other, SparseTensor)
@@ -435,7 +438,7 @@ You could try the following options:
 
 @op("sparse_resize_", function=False)
 def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> SparseTensor:
-    """Take larger sizes, with the entries; sizes alone may shrink where there are none."""
+    """Grow to larger sizes, keeping the entries; a tensor without entries may take any sizes."""
     if sparse_dim + dense_dim != len(size):
         raise RuntimeError(
             f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
@@ -459,7 +462,9 @@ def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Spa
                 f"shrinking the size of {kind} dimensions (from {list(old)} to {list(new)}) on a non-empty sparse tensor is not supported.{_INSTEAD}"
             )
     values = self._v
-    if tuple(after[1]) != before[1]:  # numbers keep their order in memory, not their places
+    if (
+        tuple(after[1]) != before[1]
+    ):  # values keep their order in memory, not their place in the dense dims
         values = values.new_zeros((p.count, *after[1]))
         values.view(-1)[: self._v.numel()].copy_(self._v.reshape(-1))
     pattern = Pattern(after[0], p.indices, coalesced=p.coalesced, checked=p._checked)
@@ -468,7 +473,7 @@ def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Spa
 
 @op("sparse_resize_and_clear_", function=False)
 def resize_and_clear_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> SparseTensor:
-    """Take sizes and numbers of sparse and dense dims, without entries."""
+    """Take new sizes and numbers of sparse and dense dims, dropping all entries."""
     if sparse_dim + dense_dim != len(size):
         raise RuntimeError(
             f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
@@ -490,7 +495,7 @@ _refused("expand_as", "expand is unsupported for Sparse tensors")
 
 
 def _refused_here(name: str) -> None:
-    """The functions that make more of a tensor than its entries, which the dense form would make without asking its memory."""
+    """Refuse a function whose result is not sparse. Its dense form would not fail by itself: it reads no storage, only shape and dtype."""
 
     @op(name)
     def refuse(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How sparse tensors are made of indices and values, and the checks that may be asked for."""
+"""Functions that make sparse tensors of indices and values, and the optional checks of these."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Tensor = Any
 
 
 class check_sparse_tensor_invariants:
-    """Whether makers of sparse tensors look at what they are given: a context, a decorator, and a switch for all.
+    """Switch checks of the indices given for sparse tensors: a context manager, a decorator, and a global switch.
 
-    Without an opinion of its own a maker looks at indices only where no size is given; what lies outside of the sizes is then
-    found by the first operation that has to know.
+    With checks off (the default), indices are looked at only where no size is given. Indices outside the sizes are then found by the
+    first operation that depends on it.
     """
 
     _enabled = False
@@ -107,7 +107,7 @@ def _asked(t: SparseTensor, requires_grad: bool) -> SparseTensor:
 
 
 def _countable(size: Sequence[int]) -> None:
-    """RuntimeError if places in a tensor cannot be numbered."""
+    """RuntimeError if the number of elements does not fit int64, so that places cannot be numbered."""
     if prod(size) >= 1 << 63:
         raise RuntimeError("numel: integer multiplication overflow")
 
@@ -213,7 +213,7 @@ def sparse_coo_tensor(
 def empty(
     size: Sequence[int], dtype: Any = None, device: Any = None, sparse: int | None = None
 ) -> SparseTensor:
-    """A sparse tensor without entries; of its dims the first `sparse` are sparse, else all."""
+    """Make a sparse tensor without entries; the first `sparse` of its dims are sparse, by default all."""
     shape = Size(size)
     _countable(shape)
     where = place(device)
@@ -238,7 +238,7 @@ def compressed_of(
     kind: Layout,
     check: bool | None = None,
 ) -> SparseTensor:
-    """Make a matrix compressed by rows or columns of tensors; dims of `values` after the first are dense ones."""
+    """Make a CSR or CSC matrix of its index tensors and values; dims of `values` after the first are dense ones."""
     first, second, along = _PARTS[kind]
     for name, part in ((first, pointer), (second, plain)):
         if part.ndim < 1:

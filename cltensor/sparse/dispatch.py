@@ -1,7 +1,7 @@
-"""How dense functions learn of sparse tensors: when the first one is made, those that take sparse tensors get code that looks for them.
+"""How dense functions learn of sparse tensors: when the first one is made, the functions that take sparse tensors get code that looks for them.
 
-Before that, and for rows (which find out by failing, see ops/elsewhere.py) for ever, sparse tensors cost the others nothing. The
-functions stay the same objects.
+Until then they cost dense calls nothing. Rows never get such code: they learn of a sparse operand by failing to find its storage (ops/elsewhere.py).
+The function objects stay the same ones.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .tensor import SparseTensor
 
 
 class _State:
-    """Whether there has been a sparse tensor: what asks costs nothing before."""
+    """`made`: whether a sparse tensor was ever made. Before that, nothing looks for sparse arguments."""
 
     made = False
 
 
 STATE = _State()
-# What dense tensors answer for themselves, for `torch.Tensor.to_dense(s)`.
+# Methods that dense tensors have as well: called on the class, as `torch.Tensor.to_dense(s)`, they must reach the sparse ones.
 _ANSWERS = [
     "to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "sparse_dim", "dense_dim", "_nnz", "coalesce",
     "is_coalesced", "indices", "_indices", "_values", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices",
@@ -36,7 +36,7 @@ _ANSWERS = [
 
 
 def install() -> None:
-    """Have the functions in the table ask, and give sparse tensors their methods, once."""
+    """Give SparseTensor its methods, and make the dense functions of the table look for sparse arguments; once."""
     if STATE.made:
         return
     STATE.made = True
@@ -63,7 +63,7 @@ def install() -> None:
 
 
 def _named(name: str, fn: Callable) -> Callable:
-    """The method of a sparse tensor: refused by name where the function gives up."""
+    """Make a method of `fn` that raises torch's error for `name` where `fn` returns NotImplemented."""
 
     @functools.wraps(fn)
     def method(*args: Any, **kwargs: Any) -> Any:
@@ -79,7 +79,8 @@ def _named(name: str, fn: Callable) -> Callable:
 def _have_ask(name: str, dense: Any, sparse: Callable) -> None:
     """Give a function the code that looks for sparse arguments first, once (Note [Interception] in interception.py).
 
-    Where autocast or numpy's names stand before it, the function itself: other functions call that.
+    Wrappers of autocast and of numpy's argument names are left alone: the code goes to the function beneath, which other functions
+    of the library call.
     """
     dense = getattr(dense, "__uncast__", dense)
     while hasattr(dense, "_numpy_names"):

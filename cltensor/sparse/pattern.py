@@ -1,7 +1,7 @@
 """Where the entries of a sparse tensor are: coordinates, and what follows from them alone.
 
 A `Pattern` is shared by all tensors with entries in the same places (a tensor, its gradient, twice the tensor), so that sorting
-is done once for all of them. What is worked out is kept until somebody writes into the indices. Knows no values.
+is done once for all of them. What is derived from the indices is kept until they are written to. Knows no values.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Tensor = Any
 
 
 class Merge:
-    """The pattern with each place once, in order, and how the entries come there.
+    """A pattern coalesced, each place once and in order, and how its entries map there.
 
-    `order` sorts the entries by place, `starts` says where each place begins among the sorted ones; both are None where nothing
-    moves.
+    `order` sorts the entries by place, `starts` says where each place begins among the sorted ones; both are None where every entry
+    stays as it is.
     """
 
     def __init__(self, pattern: Pattern, order: Tensor, starts: Tensor) -> None:
@@ -31,7 +31,7 @@ class Merge:
 
     @property
     def first(self) -> Tensor | None:
-        """For each place one of its entries; None where nothing moves."""
+        """The number of one entry of each place; None where every entry stays as it is."""
         if self.order is None:
             return None
         with unrecorded():
@@ -39,7 +39,7 @@ class Merge:
 
     @property
     def group(self) -> Tensor | None:
-        """The number of each entry's place; None where nothing moves."""
+        """The number of each entry's place; None where every entry stays as it is."""
         if self._group is None and self.order is not None:
             with unrecorded():
                 places = creation.arange(self.pattern.count, device=self.order.device)
@@ -51,7 +51,10 @@ class Merge:
 
 
 class Lines(NamedTuple):
-    """A matrix by rows or columns: where each begins among its entries, where along it each entry is, and their order if not the pattern's."""
+    """A matrix's entries by rows: where each row begins among them (`pointer`), and the column of each (`other`); or the reverse, by columns.
+
+    `order`: the entries' numbers in the pattern, None if they are in the pattern's order.
+    """
 
     pointer: Tensor
     other: Tensor
@@ -59,9 +62,10 @@ class Lines(NamedTuple):
 
 
 class Pattern:
-    """Coordinates (sparse dims, entries) within sizes; of a compressed matrix (`pointer`, `plain`) instead, by dim `along`.
+    """Coordinates `indices` (sparse dims, entries) within sizes; for a compressed matrix (`pointer`, `plain`, `along`) instead.
 
-    coalesced: each place occurs once and they are in order. checked: nobody doubts that all are within the sizes.
+    coalesced: each place occurs once, and the entries are in order. checked: all coordinates are known to be within the sizes.
+    compressed: where each row (`along` 0) or column (1) begins among the entries, and each entry's coordinate in the other dim.
     """
 
     def __init__(
@@ -135,7 +139,7 @@ class Pattern:
 
     @property
     def keys(self) -> Tensor:
-        """The number of each entry's place, row-major."""
+        """Each entry's linear (row-major) index over the sparse dims."""
         return self._keep("keys", self._make_keys)
 
     def _make_keys(self) -> Tensor:
@@ -154,7 +158,7 @@ class Pattern:
 
     @property
     def merge(self) -> Merge:
-        """How entries in one place come together."""
+        """How entries coalesce."""
         if self.coalesced:
             return Merge(self, None, None)
         return self._keep("merge", self._make_merge)
@@ -178,12 +182,12 @@ class Pattern:
 
     @property
     def rows(self) -> Lines:
-        """A matrix by rows, columns going up."""
+        """The entries of a matrix by rows, within a row by ascending columns."""
         return self._keep("rows", lambda: self._lines(0))
 
     @property
     def columns(self) -> Lines:
-        """A matrix by columns, rows going up."""
+        """The entries of a matrix by columns, within a column by ascending rows."""
         return self._keep("columns", lambda: self._lines(1))
 
     def _lines(self, along: int) -> Lines:
@@ -204,7 +208,7 @@ class Pattern:
     # ---- other patterns
 
     def find(self, wanted: Pattern) -> tuple[Tensor, Tensor]:
-        """For each entry of `wanted`, whether this coalesced pattern has one there, and which (0 where not)."""
+        """Return, for each entry of `wanted`, whether this coalesced pattern has an entry in that place, and its number (0 where not)."""
         keys, sought = self.keys, wanted.keys
         with unrecorded():
             if not self.count:
@@ -230,7 +234,7 @@ class Pattern:
         return made
 
     def compress(self, along: int) -> tuple[Pattern, Tensor | None]:
-        """The coalesced matrix by rows (`along` 0) or columns, and the order of its entries if it changes."""
+        """Return the pattern, coalesced, compressed by rows (`along` 0) or columns (1), and the order its entries take, None if unchanged."""
         lines = self.rows if along == 0 else self.columns
         made = Pattern(
             self.sizes, None, checked=True, compressed=(lines.pointer, lines.other, along)
@@ -248,7 +252,7 @@ class Pattern:
         )
 
     def clone(self) -> Pattern:
-        """A copy of what is written in indices."""
+        """Return a pattern with copies of the index tensors."""
         if self.compressed is not None:
             pointer, plain, along = self.compressed
             copied = (pointer.clone(), plain.clone(), along)

@@ -27,12 +27,12 @@ Tensor = Any
 
 
 def _rowwise(x: Tensor) -> Tensor:
-    """A matrix whose rows have no gaps."""
+    """Return the matrix, copied unless the elements of each row are adjacent in memory."""
     return x if x.shape[1] < 2 or x._strides[1] == 1 else x.contiguous()
 
 
 def spread(p: Pattern, values: Tensor, dense: Tensor, turned: bool = False) -> Tensor:
-    """Multiply the matrix of these entries, or with `turned` its transpose, by a dense one."""
+    """Multiply the sparse matrix with these values at pattern `p`, or its transpose if `turned`, by a dense one."""
     lines = p.columns if turned else p.rows
     if values.dtype not in kernels.DTYPES:
         to, of = (1, 0) if turned else (0, 1)
@@ -68,7 +68,7 @@ def _spread_back(ctx: Any, g: Tensor) -> tuple:
 
 
 def sampled(p: Pattern, left: Tensor, right: Tensor) -> Tensor:
-    """For each entry, multiply the row of `left` that its row names by the row of `right` that its column names."""
+    """Return, for each entry (i, j) of the pattern, the dot product of row i of `left` and row j of `right`."""
     if left.dtype not in kernels.DTYPES:
         row, column = p.indices
         return (left.index_select(0, row) * right.index_select(0, column)).sum(1)
@@ -138,7 +138,7 @@ def _check(function: str, a: Any, b: Any) -> None:
 
 
 def _sparse_by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
-    """Every entry of `a` meets all entries of `b` in the row that its column names; what falls together is added up."""
+    """Multiply sparse matrices: each entry (i, k) of `a` by all entries (k, j) of `b`; products in the same place (i, j) are summed."""
     kind = sparse_coo if a.layout is sparse_coo else sparse_csr
     a, b = coalesced(to_coo(a)), coalesced(to_coo(b))
     p, q = a._pattern, b._pattern
@@ -195,7 +195,7 @@ def mv(input: Any, vec: Any) -> Any:
 
 
 def _flat(s: SparseTensor) -> SparseTensor:
-    """A batch of sparse matrices as one with the matrices along its diagonal."""
+    """Return a batch of sparse matrices as one block-diagonal matrix."""
     batch, m, n = s.shape
     p = s._pattern
     if len(p.sizes) != 3:
@@ -292,7 +292,7 @@ def spmm(input: Any, mat2: Any) -> Any:
 
 @public()
 def hspmm(mat1: Any, mat2: Any, *, out: Any = None) -> SparseTensor:
-    """Multiply a sparse matrix by a dense one; the result has a value, a row, for each row with entries."""
+    """Multiply a sparse matrix by a dense one; the result is sparse in its rows, with a dense row for each row of `mat1` that has entries."""
     if not isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor):
         raise RuntimeError("hspmm: expected a sparse and a dense matrix")
     _check("hspmm", mat1, mat2)
@@ -326,7 +326,7 @@ def sspaddmm(
 
 
 def reduced(a: Any, dense: Any, reduce: str) -> Tensor:
-    """Reduce, for each row of a CSR matrix, its entries times the rows of a dense matrix that they meet; 0 where there are none."""
+    """Reduce, for each row i of a CSR matrix, its entries (i, k) times the rows k of a dense matrix; 0 where it has no entry."""
     if reduce == "prod":
         raise RuntimeError("sparse_mm_reduce: reduce type of prod has not been enabled.")
     reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)

@@ -1,4 +1,4 @@
-"""Sums over dims, norms, and softmax among the entries there are."""
+"""Reductions over dims, norms, and softmax over the entries of sparse tensors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 def _whole(input: Any, dtype: Any) -> Tensor:
-    """Sum all elements; the gradient is dense, as torch's: of what is not there, too."""
+    """Sum all elements. The gradient is dense, as in torch: elements without an entry have one, too."""
     with unrecorded():
         out = sum(input, None, dtype)
     if graph.needs_grad(input):
@@ -201,17 +201,17 @@ def core_refusal(name: str) -> Exception:
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
-    """Softmax along a dim among the entries: what is not there counts as minus infinity."""
+    """Return the softmax along a dim over the entries: elements without an entry count as minus infinity."""
     return _grouped(input, dim, dtype, "SparseSoftmaxBackward0", False)
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
-    """Logarithm of `softmax`."""
+    """Return the logarithm of `softmax`."""
     return _grouped(input, dim, dtype, "SparseLogSoftmaxBackward0", True)
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> SparseTensor:
-    """Make a matrix of given diagonals: element j of a row lies in column j of its diagonal."""
+    """Make a matrix of given diagonals: element j of row i of `diagonals` lies in column j of the diagonal `offsets[i]`."""
     if diagonals.ndim == 1:
         diagonals = diagonals.unsqueeze(0)
     if diagonals.ndim != 2:

@@ -1,4 +1,4 @@
-"""Dims of sparse tensors: turned, picked from, joined."""
+"""Dims of sparse tensors: permuted, selected from, joined."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def transpose_(self: Any, dim0: int, dim1: int) -> SparseTensor:
 def _picked(
     s: SparseTensor, which: Tensor, indices: Tensor, sizes: Any, shape: Any, name: str
 ) -> SparseTensor:
-    """Some entries (their numbers) at new coordinates."""
+    """Return a tensor of the entries numbered `which`, at new coordinates `indices`."""
     coalesced_still = s._pattern.coalesced and name != "IndexSelectBackward0"
     pattern = Pattern(sizes, indices, coalesced=coalesced_still, checked=True)
     return pack(pattern, values_of(s).index_select(0, which), shape, sparse_coo, name)

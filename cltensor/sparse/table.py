@@ -1,7 +1,7 @@
 """The operations that take sparse tensors, by torch's names.
 
-`op` enters a function; `dispatch` then makes it a method of sparse tensors, and has public functions and the rows of
-`ops` come to it. A function that returns NotImplemented leaves the call to be refused by name.
+`op` enters a function; `dispatch` then makes it a method of sparse tensors, and routes calls of the public functions and of the
+rows of `ops` with sparse operands to it. Where the function returns NotImplemented, the call raises torch's error for its name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from ..ops.elsewhere import HANDLERS
 
 TABLE: dict[str, Callable[..., Any]] = {}  # functions and methods
-# Those of which a dense tensor's methods take sparse operands, and are no rows.
+# Names whose dense methods, unless rows, take sparse operands. Matters for those in OWN: for all in TABLE it is so anyway.
 MIXED: set[str] = set()
 OWN: dict[str, Callable[..., Any]] = {}  # methods only
 

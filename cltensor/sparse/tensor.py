@@ -4,10 +4,10 @@ Owns the object: what it answers about itself, and how gradients pass between it
 the other files of this package, which `dispatch` attaches.
 
 Note [Gradients]
-    An operation takes a tensor's values with their history (`values_of`), computes with dense operations, and makes a tensor of
-    what comes out (`pack`). Each of the two leaves a node; between them flows a sparse gradient over the same pattern, so that
-    nothing has to be looked up on its way. The gradient of a tensor with entries in one place several times names the place once:
-    it is the gradient of that place.
+    An operation takes a tensor's values with their history (`values_of`), computes with dense operations, and makes a sparse tensor
+    of the result (`pack`). `values_of` and `pack` record a node each; between these nodes flows a sparse gradient over the same
+    pattern, so that its values need no look-up. Where a tensor has several entries in one place, its gradient has one entry there:
+    the gradient of that place.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LAYOUT_NAMES = {sparse_coo: "Sparse", sparse_csr: "SparseCsr", sparse_csc: "Spar
 
 
 class SparseTensor(Tensor):
-    """A tensor of which only some elements are kept; the others are zero."""
+    """A tensor that stores only some elements, its entries; the others are zero."""
 
     _pattern: Pattern
     _v: Any  # values (entries, dense dims), without history
@@ -60,7 +60,7 @@ class SparseTensor(Tensor):
         return t
 
     def _become(self, other: SparseTensor) -> SparseTensor:
-        """Take what an operation made of this tensor, in place of what it is."""
+        """Replace this tensor's entries and history by those of `other`, the result of an operation that is to be in place."""
         if GRAD.enabled and self._requires:
             raise RuntimeError(LEAF_WRITTEN)
         if other.dtype is not self.dtype:
@@ -122,7 +122,7 @@ class SparseTensor(Tensor):
 
     @property
     def nbytes(self) -> int:
-        """RuntimeError: a sparse tensor is made of tensors that have it."""
+        """RuntimeError, as in torch: only its indices and values have a size in bytes."""
         raise RuntimeError(
             "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add the nbytes of the indices and "
             "values.  If you want the size of the  equivalent dense tensor, multiply numel() by element_size()"
@@ -136,18 +136,18 @@ class SparseTensor(Tensor):
 
     @property
     def layout(self) -> Layout:
-        """How the entries are written down."""
+        """torch.sparse_coo, sparse_csr or sparse_csc."""
         return self._layout
 
     is_sparse = property(lambda self: self._layout is sparse_coo)
     is_sparse_csr = property(lambda self: self._layout is sparse_csr)
 
     def sparse_dim(self) -> int:
-        """Return how many dims the indices have."""
+        """Return the number of sparse dims: those the indices are for."""
         return len(self._pattern.sizes)
 
     def dense_dim(self) -> int:
-        """Return how many dims a value has."""
+        """Return the number of dense dims: those of the value of one entry."""
         return self._v.ndim - 1
 
     def _nnz(self) -> int:
@@ -202,7 +202,7 @@ class SparseTensor(Tensor):
         return self._pattern.compressed[part].detach()
 
     def crow_indices(self) -> Any:
-        """Return where rows begin."""
+        """Return where each row of a CSR matrix begins among the entries, and the number of entries at the end."""
         return self._compressed("crow_indices", sparse_csr, "sparse row compressed", 0)
 
     def col_indices(self) -> Any:
@@ -210,7 +210,7 @@ class SparseTensor(Tensor):
         return self._compressed("col_indices", sparse_csr, "sparse row compressed", 1)
 
     def ccol_indices(self) -> Any:
-        """Return where columns begin."""
+        """Return where each column of a CSC matrix begins among the entries, and the number of entries at the end."""
         return self._compressed("ccol_indices", sparse_csc, "sparse column compressed", 0)
 
     def row_indices(self) -> Any:
@@ -252,7 +252,10 @@ class SparseTensor(Tensor):
         self._acc = None
 
     def _kept(self, alone: bool) -> SparseTensor:
-        """This tensor as the gradient of a leaf: nobody else writes to its values. `alone`: nobody holds the tensor."""
+        """Return this tensor as the gradient stored in a leaf. Its values are copied unless refcounts show that nobody else holds them.
+
+        `alone`: nobody but the caller holds the tensor.
+        """
         if GRAD.enabled:
             return self
         values = self._v
@@ -433,7 +436,7 @@ def at(x: Any, p: Pattern) -> Any:
 
 
 def summed(values: Any, group: Any, count: int) -> Any:
-    """Add up values by the number of their group."""
+    """Sum values [entries, …] over `count` groups; `group` has the number of each entry's group."""
     zeros = values.new_zeros((count, *values.shape[1:]))
     if values.dtype is dtypes.bool:
         return zeros.to(dtypes.int32).index_add(0, group, values.to(dtypes.int32)) > 0
@@ -441,7 +444,7 @@ def summed(values: Any, group: Any, count: int) -> Any:
 
 
 def _brought_together(values: Any, merge: Merge) -> Any:
-    """Add up values by their places."""
+    """Sum the values of entries in the same place: one value for each place of `merge.pattern`."""
     if values.dtype not in kernels.DTYPES:
         return summed(values, merge.group, merge.pattern.count)
     with unrecorded():
@@ -460,7 +463,7 @@ def _back_apart(ctx: Any, g: Any) -> Any:
 
 
 def coalesced(s: SparseTensor) -> SparseTensor:
-    """The tensor with each place once and in order; itself if it is that."""
+    """Return the tensor with each place once and in order; the same object if it is coalesced already."""
     p = s._pattern
     if p.coalesced:
         return s
@@ -472,6 +475,6 @@ def coalesced(s: SparseTensor) -> SparseTensor:
 
 
 def check_dims(s: SparseTensor, dims: Any) -> list[int]:
-    """Wrap dims of a tensor."""
+    """Return `dims`, a number or several, as a list of non-negative dims of the tensor."""
     given = [dims] if isinstance(dims, int) else list(dims)
     return [layouts.wrap_dim(d, s.ndim) for d in given]

@@ -37,7 +37,7 @@ _BITS = PointOp("philox", drawn_ahead.BITS)
 _MORE = PointOp("philox2", drawn_ahead.MORE)
 _WORD = PointOp("philox_word", drawn_ahead.WORD)
 _MASKED = PointOp("bits", "x & y")
-# Formulas that codegen/drawn.py knows: what is read of a word there is one half of it.
+# Formulas that codegen/drawn.py recognises: each reads one 32-bit half of a drawn word.
 _LOW32 = PointOp("low32", drawn_ahead.LOWER)
 _TOP24 = PointOp("top24", drawn_ahead.UPPER)
 _TOP53 = PointOp("top53", "shr(x, 11) & 9007199254740991")
@@ -91,12 +91,12 @@ def _word(shape: Size, draw: Draw) -> Expr:
 
 
 def _keys(shape: Size, dt: DType, draw: Draw) -> Expr:
-    """Random bits, all of them."""
+    """64 random bits per element, as sort keys. `dt` is there because `drawn` passes it."""
     return _bits(shape, draw)
 
 
 def wide_of(dt: DType) -> DType:
-    """The dtype a floating distribution is computed in."""
+    """The dtype in which a distribution of dtype `dt` is computed: float64 or float32."""
     return dt if dt is dtypes.float64 else dtypes.float32
 
 
@@ -152,7 +152,7 @@ def coins(shape: Size, dt: DType, draw: Draw, p: float) -> Expr:
 
 
 def kept(shape: Size, draw: Draw, p: float) -> Expr:
-    """True with probability p, exact to 32 bits: of 1, one in four milliards is false."""
+    """True with probability p, exact to 32 bits: even with p = 1, one element in 2**32 is false."""
     limit = Scalar(min(round(p * 2**32), 2**32 - 1))
     return Expr(_BERNOULLI_BY, dtypes.uint32, dtypes.bool, shape, (_word(shape, draw), limit))
 
@@ -205,7 +205,7 @@ def geometric(shape: Size, dt: DType, draw: Draw, p: float) -> Expr:
 def drawn(
     make: Callable[..., Expr], shape: Size, dt: DType, dev: device, source: Generator, *params: Any
 ) -> Tensor:
-    """Draw a tensor by one of the expressions above; a small one like earlier ones is launched at once as they were."""
+    """Draw a tensor by one of the expressions above. Small draws of a kind seen before are launched at once, by a prepared launch."""
     count = numel(shape)
     draw = source.take(count)
     if 0 < count <= _SMALL and Recorder.active is None and not config.CONFIG.eager:
@@ -215,20 +215,21 @@ def drawn(
             return known.launch(draw)
         if len(_known) >= _MOST:
             _known.clear()
-        # Prepared when a second one comes, for most are the only ones of their kind; where launches cost more, fusing spares one.
+        # A kind is prepared at its second draw, as most kinds are drawn once. Without a thread team a launch costs more, and
+        # the draw stays pending, so that fusion spares the launch.
         again = key in _known and get_backend(dev).team is not None
         _known[key] = _Known(make, shape, dt, dev, params) if again else None
     return finish(make(shape, dt, draw, *params), dt, shape, dev)
 
 
-# Elements; of more, fusing a draw with what is made of it spares more than Python's time.
+# Elements. For larger draws, fusing the draw with what reads it saves more time than a prepared launch saves in Python.
 _SMALL = 1 << 14
 _MOST = 1024  # kinds of draws that are remembered
 _SEED, _FIRST = object(), object()
 
 
 class _Known:
-    """A kind of draw, prepared."""
+    """A kind of draw (distribution, shape, dtype, device, parameters) with its prepared launch: only seed and counter vary."""
 
     def __init__(
         self, make: Callable[..., Expr], shape: Size, dt: DType, dev: device, params: tuple
@@ -261,14 +262,16 @@ def floating(
 ) -> Expr:
     """The expression of a floating distribution; complex dtypes get one over their components."""
     if dt.category < 2:
-        if kind == "normal" and not numel(shape):  # no number is drawn, and none refused
+        if kind == "normal" and not numel(shape):  # an empty draw does not check the dtype
             none = normal(shape, dtypes.float32, draw_from.take(0))
             return Expr(IDENTITY, dt, dt, shape, (none,))
         raise NotImplementedError(f"\"{function}\" not implemented for '{dt.scalar_name}'")
     make: Callable[..., Expr] = uniform if kind == "uniform" else normal
     if dt.is_complex:
         shape, dt = Size((*shape, 2)), dt.to_real()
-        if kind == "normal":  # the variance is that of the complex number
+        if (
+            kind == "normal"
+        ):  # the variance is that of the complex number, of which each component has half
             params = tuple(
                 v * math.sqrt(0.5) if i else v for i, v in enumerate(params or (0.0, 1.0))
             )
@@ -314,7 +317,7 @@ def hand_over(t: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
 def wanted(
     function: str, out: Tensor | None, dt: Any, layout: Any, dev: Any, usual: DType | None = None
 ) -> tuple[DType, device]:
-    """Return dtype and device of a draw: those asked for, that must be those of `out`, or the usual ones."""
+    """Return dtype and device of a draw: those of `out`, which must agree with any asked for; else those asked for; else the defaults."""
     dt = None if dt is None else dtypes.asked(dt, function)
     where = None if out is not None and dev is None else place(dev)
     if out is not None:
@@ -529,7 +532,7 @@ def randint_like(
     )
 
 
-# The largest permutation whose numbers a floating type tells apart.
+# The largest n for which a floating dtype represents all of 0 … n - 1 exactly.
 _EXACT = {
     d: 2**bits + 1
     for d, bits in (
@@ -572,7 +575,7 @@ def randperm(
 
 @Replayed.of_memory
 def _order(xs: Sequence[Tensor]) -> list[Tensor]:
-    """The places of keys in ascending order."""
+    """Return the indices that sort the keys in ascending order."""
     (keys,) = xs
     found = sorting.sort_flat(get_backend(keys.device), core.kernel_operand(keys))[1]
     return [core.result(found, keys.device)]

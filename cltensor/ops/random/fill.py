@@ -1,8 +1,8 @@
 """Methods that fill an existing tensor with random numbers: `uniform_`, `normal_`, `random_` and
 their kin.
 
-Distributions are in `random.py`. In the graph a filled tensor no longer depends on what it was: its
-gradient is zero.
+Distributions are in `draws.py`. In the graph a filled tensor no longer depends on its former value:
+the gradient of that is zero.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _fill(
     generator: Generator | None,
     expr: Callable[[Size, DType, Generator], Expr],
 ) -> Tensor:
-    """Write an expression over the tensor, made by `expr` for its shape and dtype."""
+    """Overwrite the tensor by `expr(shape, dtype, generator)`, and record the node `node`, whose gradient is zero."""
     views.check_inplace(t)
     writes.check_overlap(t, ())
     source = choose(generator, t.device)
@@ -120,7 +120,7 @@ def random_(
     """Fill with integers: `random_(from, to)` of [from, to), `random_(to)` of [0, to), `random_()`
     of all that the dtype holds from 0 on.
 
-    A `to` of None, given beside `from`, means all from there on.
+    `random_(from, None)` takes all integers that the dtype holds from `from` on.
     """
     low: Any = named.pop("from", None)
     if named or len(bounds) > 2:

@@ -39,7 +39,7 @@ beta_slope = Row(
 
 
 def _bits(t: Tensor) -> Leaf:
-    """A dense tensor's elements as bit patterns, an operand of integer nodes."""
+    """Return an operand that reads a tensor's elements as integers, their bit patterns, for nodes that compute in integers."""
     t = t.contiguous()
     memory = core.kernel_operand(t)
     t._storage.reads += 1
@@ -48,7 +48,7 @@ def _bits(t: Tensor) -> Leaf:
 
 
 def _draw(op: PointOp, parameters: list[Tensor], generator: Generator | None) -> Expr:
-    """64-bit results of a device function of index, seed, counter and parameters of one shape."""
+    """Return the expression of a device function of index, seed, counter and parameters (all of one shape), with 64-bit results."""
     first = parameters[0]
     shape, i64 = Size(first.shape), dtypes.int64
     seed, counter = choose(generator, first.device).take(first.numel())
@@ -90,7 +90,7 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw points of the simplex, with the last dimension's elements as concentrations; differentiable by them.
 
-    The gamma numbers of small concentrations are too small for float32, so they are of float64 where there is one. As torch's, a
+    Gamma numbers of small concentrations underflow in float32, so they are drawn as float64 where the device has it. As in torch, a
     point's elements are neither 0 nor 1.
     """
     dt, double = input.dtype, input._storage.backend.info.fp64 and input.dtype.category == 2
@@ -106,7 +106,11 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
 
 
 def _push(ctx: Any, g: Tensor) -> Tensor:
-    """The gradient by concentrations: a point moves with one of them away from or towards its corner, each element at its quantile."""
+    """Return the gradient by the concentrations (implicit reparameterization).
+
+    With concentration i, element i of the point moves at a fixed quantile of its beta distribution, and the point on the line through
+    corner i of the simplex.
+    """
     shapes, point = ctx.input, ctx.result
     wide = dtypes.float64 if point._storage.backend.info.fp64 else point.dtype
     a, x = convert.cast(shapes, wide), convert.cast(point, wide)

@@ -1,7 +1,7 @@
 """Where random numbers come from: a `Generator` is a seed and a counter, and each draw takes a range of counters when it is called.
 
-Owns the generators, one per device unless the caller brings their own, and the key and counter each draw is made of. What is
-done with the bits is in `random.py`.
+Owns the generators, one per device unless the caller brings their own, and the key and counter each draw is made of. What the
+bits become is in `draws.py`.
 
 Note [Reproducible]. Element i of a draw is a function of seed, first counter and i (see cl_kernels/random/philox.cl), so numbers are the
 same on every device, for every launch shape, and whenever the draw runs.
@@ -47,7 +47,8 @@ class Generator:
         if self.device.type not in ("cpu", "opencl", "cuda", "meta"):
             raise RuntimeError(f"{self.device.type.upper()} device type not an accelerator.")
         self._seed, self._offset = DEFAULT_SEED, 0
-        self._made_in = self._watch  # such a one starts where it does in each play
+        # A generator made during a recording is not watched: each play draws the numbers that were recorded.
+        self._made_in = self._watch
 
     def manual_seed(self, seed: Any) -> Generator:
         """Start over from a seed in [-2**63, 2**64), negative ones counting from 2**64; returns
@@ -155,8 +156,8 @@ def _as_device(dev: Any) -> device:
 
 
 class _Defaults:
-    """The generators used where none is given; those of devices seen later start from the last seed
-    too."""
+    """The generators used where none is given. Those of devices first used later start from the last
+    common seed, too."""
 
     def __init__(self) -> None:
         self.cpu = Generator()
@@ -181,8 +182,8 @@ def default_for(dev: device) -> Generator:
 
 
 def seed_all(seed: int) -> Generator:
-    """Start every device's generator from a seed, those of devices not used yet too; returns that
-    of cpu."""
+    """Start every device's generator from a seed, also those of devices not used yet; returns the
+    generator of "cpu"."""
     default_generator.manual_seed(seed)
     defaults.common = default_generator.initial_seed()
     for other in list(defaults.others.values()):

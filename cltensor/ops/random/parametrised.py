@@ -1,7 +1,7 @@
 """Random tensors whose parameters are tensors: bernoulli, normal, poisson, multinomial.
 
 Their gradients with respect to the parameters are zero, as in torch. Expressions come from
-`random.py`.
+`draws.py`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def zeros(shape: Size, dt: DType, dev: device) -> Tensor:
 
 
 def no_gradient(ctx: Any, g: Tensor) -> tuple:
-    """Zeros for every input that wants a gradient."""
+    """Return zeros for every input that needs a gradient."""
     return tuple(
         zeros(shape, g.dtype, g.device) if wanted else None
         for shape, wanted in zip(ctx.shapes, ctx.needs, strict=True)
@@ -55,7 +55,7 @@ def no_gradient(ctx: Any, g: Tensor) -> tuple:
 
 
 def on_host(dev: device) -> bool:
-    """Whether a check of values may wait for them: on cpu only, where torch's checks do too."""
+    """Whether a check of values may wait for the device: on "cpu" only, where torch checks values, too."""
     return dev.type == "cpu"
 
 
@@ -71,7 +71,8 @@ def check_probability(p: Tensor) -> None:
     """RuntimeError unless all probabilities lie in [0, 1]."""
     if not on_host(p.device) or not p.numel():
         return
-    # Many pending ones are computed on the way, here and by the draw, instead of being written and read twice.
+    # Large pending probabilities are not materialised: this check and the draw each compute them as their prologue,
+    # instead of writing them once and reading them twice.
     (fine,) = _probable((p,)) if plain((p,)) else [_IN_UNIT(p).all()]
     if not bool(fine):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
@@ -117,7 +118,7 @@ def check_p(p: float) -> None:
 
 
 def check_std(std: Any) -> None:
-    """RuntimeError for a negative standard deviation; TypeError kinds are the caller's."""
+    """RuntimeError for a negative standard deviation. That `std` is a number or a tensor is for the caller to check."""
     if core.is_tensor(std):
         if std.is_complex():
             raise RuntimeError("normal expects standard deviation to be non-complex")
@@ -192,8 +193,8 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     wide = wide_of(dt)
     rate = (rate if dt is wide else convert.cast(rate, wide)).contiguous()
     seed, first = choose(generator, dev).take(rate.numel())
-    # The rate travels as a bit pattern, because a node's operands all have its integer compute
-    # type.
+    # The rate is passed as its bit pattern, because all operands of a node have the node's compute
+    # type, which is an integer here.
     memory = core.kernel_operand(rate)
     rate._storage.reads += 1
     leaf = Leaf(
@@ -214,7 +215,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 @at_once
 def _weights_fault(given: Sequence[Tensor]) -> list[Tensor]:
-    """What is wrong with weights, as a number: 1 where one of them is, 2 where a row has none above 0, else 0."""
+    """Return a code: 1 if any weight is negative or not finite, 2 if a row has no positive weight, else 0."""
     p = given[0]
     sound, some = ((p >= 0) & (p < math.inf)).all(), (p.sum(-1) > 0).all()
     return [selection.where(sound, selection.where(some, 0, 2), 1)]
@@ -278,8 +279,8 @@ def multinomial(
         u = core.pending(uniform(shape, wide, source.take(numel(shape))), dev) * ladder[..., -1:]
         t = FUNCTIONS["searchsorted"](ladder, u, right=True).clamp(max=classes - 1)
     else:
-        # The largest p/q, q exponential, is a class drawn by weight; the next largest the next one
-        # drawn.
+        # With q exponential, the class of the largest p / q is drawn with probability proportional
+        # to p, the next largest is the next draw without replacement, and so on.
         q = drawn(exponential, Size(p.shape), wide, dev, source, 1.0)
         if num_samples == 1 and not q._storage.waits:
             (t,) = _first((p, q))
