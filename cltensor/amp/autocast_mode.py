@@ -112,7 +112,7 @@ def autocast_decorator(autocast_instance: autocast, func: Callable) -> Callable:
 
 
 def _cast(value: Any, device_type: str, dtype: dtype) -> Any:
-    """Bring the floating tensors in nested lists, tuples and dicts to a dtype, float64 and other devices excepted."""
+    """Cast the floating tensors in nested lists, tuples and dicts to a dtype, except float64 ones and those on other device types."""
     if isinstance(value, Tensor):
         mine = value.is_floating_point() and value.dtype is not dtypes.float64
         here = state.key(value.device.type) == state.key(device_type)

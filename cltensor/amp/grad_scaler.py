@@ -1,6 +1,6 @@
 """`GradScaler`: multiplies losses so that 16-bit gradients do not vanish, and skips steps whose gradients overflowed.
 
-Scale and counters live on the device; the host reads one number a step.
+Scale and counters stay on the device; the host reads one number per step and device: whether gradients overflowed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _amp_update_scale_(
     scale_backoff_factor: float,
     growth_interval: int,
 ) -> Tensor:
-    """Shrink a scale after an overflow, let it grow after so many steps without one, and count these."""
+    """Shrink a scale after an overflow, and grow it after `growth_interval` steps without one, which `growth_tracker` counts."""
     if growth_tracker.dtype is not dtypes.int32:
         raise RuntimeError("growth_tracker must be an int tensor.")
     where = FUNCTIONS["where"]
@@ -83,8 +83,8 @@ def _fresh_state() -> dict[str, Any]:
 class GradScaler:
     """Scale losses, unscale gradients, and step optimisers where gradients are finite.
 
-    init_scale: the first factor. growth_factor, growth_interval: what it grows by after how many steps without overflow.
-    backoff_factor: what it shrinks by at an overflow. enabled: False makes every method pass its argument through.
+    init_scale: the first scale. growth_factor: what it is multiplied by after `growth_interval` steps without overflow.
+    backoff_factor: what it is multiplied by after an overflow. enabled: False makes every method pass its argument through.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class GradScaler:
         return optimizer.step(*args, **kwargs)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Unscale the gradients unless `unscale_` has, and step unless one is not finite; returns what the step did."""
+        """Unscale the gradients unless `unscale_` has, and step if all are finite; return what the optimiser's step returned."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -220,7 +220,7 @@ class GradScaler:
     def _step_with_scale(
         self, optimizer: Any, known: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """Step an optimiser that unscales by itself, by its attributes `grad_scale` and `found_inf`."""
+        """Step an optimiser that unscales by itself: it reads its attributes `grad_scale` and `found_inf`, set here for the step."""
         if "grad_scaler" in inspect.signature(optimizer.step).parameters:
             warnings.warn(
                 "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near future "
@@ -286,27 +286,27 @@ class GradScaler:
         return self._init_scale if self._scale is None else self._scale.item()
 
     def get_growth_factor(self) -> float:
-        """Return what the scale grows by."""
+        """Return the factor by which the scale grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set what the scale grows by."""
+        """Set the factor by which the scale grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """Return what the scale shrinks by."""
+        """Return the factor by which the scale shrinks."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set what the scale shrinks by."""
+        """Set the factor by which the scale shrinks."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """Return after how many steps without overflow the scale grows."""
+        """Return the number of steps without overflow after which the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set after how many steps without overflow the scale grows."""
+        """Set the number of steps without overflow after which the scale grows."""
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self) -> int:
@@ -332,7 +332,7 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned; RuntimeError if it is empty."""
+        """Load what `state_dict` returned; RuntimeError if it is empty."""
         if not self._enabled:
             return
         if not state_dict:

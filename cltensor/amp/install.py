@@ -1,8 +1,8 @@
-"""How listed ops learn of autocast: at its first use they are replaced, wherever users find them, by ones that ask for it.
+"""How listed ops learn of autocast: at its first use they are replaced, wherever users find them, by wrappers that cast operands.
 
-Before that, and for every other op, autocast costs nothing. The functions themselves stay what they are (and so do not ask as
-interception.py has others ask): the library calls them by their own names for what is one op in torch, `matrix_exp` or `bilinear`,
-and there nothing is to be cast. Knows the namespaces, not the ops.
+Before that, and for every other op, autocast costs nothing. The function objects beneath stay unchanged (interception.py, in contrast,
+exchanges a function's code): the library calls them by its own names inside what is one op in torch, as `matrix_exp` or `bilinear`,
+where nothing must be cast. Knows the namespaces, not the ops.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BANNED_TEXT = (
     "safe to autocast."
 )
 
-# What stands in the place of a listed op -> the op, which the library itself calls by its own name.
+# Wrapper of a listed op -> the op itself, which the library calls by its own name.
 BENEATH: dict[Callable, Callable] = {}
 
 
@@ -64,13 +64,13 @@ def install() -> None:
 
 
 def _settle(fn: Any, holder: ModuleType, name: str) -> None:
-    """Have a function pickled by its name here, unless its own module shows it."""
+    """Let a wrapper be pickled as `name` of `holder`, unless its own module has it under its own name."""
     if getattr(sys.modules.get(fn.__module__), fn.__qualname__, None) is not fn:
         fn.__module__, fn.__qualname__ = holder.__name__, name
 
 
 def _holders() -> list[tuple[str, Any]]:
-    """Where users find functions: modules, the Tensor class, and the tables of all ops."""
+    """Return the places where users find functions: modules, the Tensor class, and the tables of all ops."""
     root = sys.modules[__package__.partition(".")[0]]
     found: list[tuple[str, Any]] = [("", root), ("", Tensor), ("", FUNCTIONS), ("", METHODS)]
     for path in ("nn.functional", "linalg", "fft", "special", "ops.nn.recurrent"):
@@ -114,7 +114,7 @@ def _run(
             target = _widest((*args, *kwargs.values()), place, STATE.dtypes[place])
         args = tuple([_cast(a, place, target) for a in args])
         kwargs = {name: _cast(a, place, target) for name, a in kwargs.items()}
-    STATE.active = False  # what the op is made of is not cast again
+    STATE.active = False  # ops called inside this one are not cast
     try:
         made = fn(*args, **kwargs)
         return _cast(made, place, STATE.dtypes[place]) if policy == RESULT else made
@@ -138,7 +138,7 @@ def _first_tensor(values: Any) -> Any:
 
 
 def _eligible(value: Any, place: str) -> bool:
-    """Whether autocast may change a value: a real floating tensor on the device type, not float64."""
+    """Return whether autocast may cast a value: a floating tensor, not complex or float64, on the device type."""
     return (
         isinstance(value, Tensor)
         and value.dtype.is_floating_point
@@ -168,7 +168,7 @@ def _cast(value: Any, place: str, target: dtype) -> Any:
 
 
 def _kept_cast(value: Tensor, target: dtype) -> Tensor:
-    """A parameter's low-precision copy, made once until autocast ends."""
+    """Return a parameter's low-precision copy, which is made once and kept until autocast ends."""
     from ..autograd.mode import GRAD
 
     known = STATE.casts.get(id(value))

@@ -1,9 +1,9 @@
 """Which ops autocast changes, and how: torch's lists for the cpu and for GPUs.
 
-LOWER computes in autocast's dtype. FLOAT32 computes in float32. DTYPE gets `dtype=float32` unless the caller gave one.
-WIDEST brings all operands to the widest dtype among them. RESULT computes as it is and gives autocast's dtype: in torch a product comes
-last. A name in `linalg` or `fft` is written with that prefix. What torch
-composes of listed ops and this library computes in one is listed as its parts are.
+LOWER: operands are cast to autocast's dtype. FLOAT32: to float32. WIDEST: to the widest dtype among them. DTYPE: the op gets
+`dtype=float32` unless the caller gave a dtype. RESULT: operands stay, the result is cast to autocast's dtype, because torch's op ends
+with a matrix product. BANNED: the op raises. A name in `linalg` or `fft` is written with that prefix. An op that torch composes of
+listed ops and this library computes as one is listed as its parts are.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ LISTS = {
 
 
 def policies() -> dict[str, dict[str, str]]:
-    """Name of an op -> device type -> what happens to it."""
+    """Return the policy of each listed op: name -> device type -> LOWER, FLOAT32, ..."""
     table: dict[str, dict[str, str]] = {}
     for device_type, lists in LISTS.items():
         for policy, names in lists.items():

@@ -1,6 +1,6 @@
-"""What is switched on: autocast's state of the current thread, by device type, and the functions that read and write it.
+"""Autocast's state, per thread and device type, and the functions that read and write it.
 
-OpenCL devices go by torch's name for a GPU as well: "opencl" and "cuda" are one state.
+The device types "opencl" and "cuda" share one state.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..dtypes import dtype
 
 DEVICE_TYPES = ("cpu", "cuda")
 _DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
-# Devices that only torch has: programs ask whether autocast is on for any of them.
+# Device types that only torch has, with their autocast dtypes: programs ask whether autocast is on for them.
 _ABSENT = {
     **dict.fromkeys(("mps", "xpu", "ipu", "mtia", "privateuseone"), dtypes.float16),
     **dict.fromkeys(("hpu", "xla", "maia"), dtypes.bfloat16),
@@ -21,7 +21,7 @@ _ABSENT = {
 
 
 class _State(threading.local):
-    """`active`: some device type is on and no listed op is running. `casts`: low-precision copies of parameters."""
+    """`active`: autocast is on for some device type, and no listed op is running. `casts`: low-precision copies of parameters, by their id."""
 
     def __init__(self) -> None:
         self.active = False
@@ -36,7 +36,7 @@ STATE = _State()
 
 
 def key(device_type: str) -> str:
-    """The state a device type belongs to; RuntimeError for one that has none."""
+    """Return the name of a device type's state, "cpu" or "cuda"; RuntimeError for other device types."""
     name = "cuda" if device_type == "opencl" else device_type
     if name not in DEVICE_TYPES:
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Adafactor: Adam with the second moment kept as a row and a column."""
+"""Adafactor: Adam with the second moment of a matrix factored into a row and a column."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .stepper import counter, lerp, number, require, run_closure, update
 
 __all__ = ["Adafactor"]
 
-# Elements up to which parameters are copied, to be computed together with others of their shape.
+# Parameters of up to this many elements are stacked (copied), so that those of one shape are computed together.
 _SMALL = 1 << 16
 
 
 class Adafactor(FusedOptimizer):
-    """Descend along the gradient over the root of a factored estimate of its averaged square; nothing waits for the device.
+    """Descend along the gradient over the root of a factored estimate of its averaged square. The host does not wait for the device.
 
     params: parameters or groups. lr: bound of the relative step. beta2_decay: power by which the average's decay goes to 1.
-    eps: least square (None: the dtype's epsilon), and least size of a parameter. d: bound of the update's root mean square.
+    eps: lower bounds of the square's root (None: the dtype's epsilon) and of a parameter's root mean square. d: bound of the update's root mean square.
     weight_decay: direct decay. maximize: ascend. ValueError for options out of range.
     """
 
@@ -62,7 +62,7 @@ class Adafactor(FusedOptimizer):
 
     @no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Update the parameters; `closure` computes the loss anew and is called before. Returns its loss."""
+        """Update the parameters; `closure`, called first, computes the loss and its gradients anew. Returns its loss."""
         loss = run_closure(closure)
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
@@ -101,7 +101,7 @@ class Adafactor(FusedOptimizer):
     def _descend_together(
         self, group: dict[str, Any], stacks: Sequence[_Stack], count: float
     ) -> None:
-        """Do as `_descend` with stacks of parameters: in launches for all of them, or all of a shape."""
+        """Do as `_descend` for stacks of parameters: each launch is for all parameters, or for all of one shape."""
         lr, (_, eps2) = number(group["lr"]), group["eps"]
         params = [p for stack in stacks for p in stack.params]
         grads = [p.grad for p in params]
@@ -153,7 +153,7 @@ _COPY = multi.chain("copy", "to = g", "to", "g")
 
 
 class _Stack:
-    """Parameters of one shape, and copies of them, of their gradients and of their state: along a first dim."""
+    """Parameters of one shape, with room for copies of them, their gradients and their state, stacked along a first dim."""
 
     def __init__(self, params: list[Tensor]) -> None:
         first = params[0]
@@ -164,18 +164,21 @@ class _Stack:
         self.state: dict[str, Tensor] = {}
 
     def squares(self) -> dict[str, Tensor]:
-        """What the states are averages of."""
+        """Return the squares that the states average, by the states' names."""
         return _squares(self.g, self.params[0].ndim)
 
     def rms(self, x: Tensor) -> Tensor:
-        """The root mean square of each parameter's part, to broadcast against them."""
+        """Return the root mean square of each parameter's slice of `x`, shaped to broadcast against `x`."""
         norms = x.reshape(len(self.params), -1).norm(2, dim=1)
         norms = norms / prod(x.shape[1:]) ** 0.5
         return norms.reshape(-1, *[1] * (x.ndim - 1))
 
 
 def _squares(grad: Tensor, ndim: int = -1) -> dict[str, Tensor]:
-    """The square of a gradient by the names of the states that average it: factored where it has rows and columns."""
+    """Return a gradient's squares, by the names of the states that average them: factored into row and column means from two dims on.
+
+    ndim: the number of dims of one parameter, where `grad` is stacked.
+    """
     if (grad.ndim if ndim < 0 else ndim) < 2:
         return {"variance": grad * grad}
     return {
@@ -185,7 +188,7 @@ def _squares(grad: Tensor, ndim: int = -1) -> dict[str, Tensor]:
 
 
 def _estimate(state: dict[str, Tensor], eps1: float) -> Tensor:
-    """The averaged square that the states stand for."""
+    """Return the averaged square that the states represent: the outer product of row and column, scaled."""
     if "variance" in state:
         return state["variance"]
     row, col = state["row_var"], state["col_var"]

@@ -21,8 +21,8 @@ class Muon(Optimizer):
     """Descend along the nearest semi-orthogonal matrix to the momentum; parameters have two dims.
 
     params: parameters or groups. lr: learning rate. weight_decay: direct decay. momentum: decay of the averaged gradient.
-    nesterov: look ahead. ns_coefficients, ns_steps: the iteration's polynomial and length. eps: least norm.
-    adjust_lr_fn: how lr follows the shape, None, "original" or "match_rms_adamw". ValueError for options out of range.
+    nesterov: look ahead. ns_coefficients, ns_steps: polynomial and number of steps of the Newton-Schulz iteration. eps: least norm
+    to divide by. adjust_lr_fn: how lr is adjusted to the shape: None, "original" or "match_rms_adamw". ValueError for options out of range.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Muon(Optimizer):
 
     @no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Update the parameters; `closure` computes the loss anew and is called before. Returns its loss."""
+        """Update the parameters; `closure`, called first, computes the loss and its gradients anew. Returns its loss."""
         loss = run_closure(closure)
         for group in self.param_groups:
             for p in group["params"]:
@@ -91,7 +91,7 @@ class Muon(Optimizer):
 
 
 def _orthogonal(grad: Tensor, coefficients: Any, steps: int, eps: float) -> Tensor:
-    """Push the singular values of a matrix towards 1, in bfloat16."""
+    """Return a matrix with its singular values moved towards 1, by the Newton-Schulz iteration in bfloat16."""
     require(steps < 100, "Number of steps must be less than 100 for computational efficiency")
     require(grad.ndim == 2, "Input tensor gradient must be a 2D matrix")
     require(len(coefficients) == 3, "Coefficients must be a tuple of exactly 3 values")

@@ -88,7 +88,7 @@ class Adam(FusedOptimizer):
         if group["amsgrad"]:
             root, states["x"] = "x", "max_exp_avg_sq"
             lines.append("x = where(x >= v, x, v)")
-        # torch's `step * m / (sqrt(v) / root + eps)` with one division instead of two.
+        # torch's `step * m / (sqrt(v) / root + eps)`, multiplied through by `root`: one division instead of two.
         lines.append(f"p = p + step * root * m / (sqrt({root}) + eps * root)")
         for count, some in self._by_count(group, params):
             numbers = {

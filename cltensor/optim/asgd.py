@@ -85,7 +85,10 @@ class ASGD(FusedOptimizer):
     def _update_on_device(
         self, group: dict[str, Any], params: list[Tensor], following: tuple[Tensor, Tensor]
     ) -> None:
-        """The same with rates that the host does not know: noted is which were written together."""
+        """Do as `_update` with rates that the host does not know.
+
+        Instead of a rate's value the host notes a mark, the same for all rates written together; parameters are grouped by it.
+        """
         parts: dict[float, list[Tensor]] = {}
         for p in params:
             parts.setdefault(tally(self.state[p]["eta"]), []).append(p)
@@ -93,7 +96,7 @@ class ASGD(FusedOptimizer):
             first = self.state[some[0]]
             average = f"a = where(mu == 1, p, {_AVERAGE[4:]})"
             self._descend(group, some, first["eta"], first["mu"], average)
-        mark = -1.0 - next(_MARKS)  # which is no rate
+        mark = -1.0 - next(_MARKS)  # negative, hence no rate
         for name, rate in zip(("eta", "mu"), following, strict=True):
             put([self.state[p][name] for p in params], rate, mark)
 
@@ -111,14 +114,14 @@ class ASGD(FusedOptimizer):
 
 
 def _rates(group: dict[str, Any], lr: Any, count: Any) -> tuple[Any, Any]:
-    """The rate of the next step, and its weight in the average."""
+    """Return the rate of the next step, and the next step's weight in the average."""
     late = count - group["t0"]
     late = late.clamp(min=1) if isinstance(late, Tensor) else max(1, late)
     return lr / (1 + group["lambd"] * lr * count) ** group["alpha"], 1 / late
 
 
 def _rounded(value: float) -> float:
-    """A number as a tensor of the default dtype holds it, also where loading made the state wider."""
+    """Return a number rounded to the default dtype, for states that loading may have cast to a wider one."""
     return float(dtypes.get_default_dtype().np.type(value))
 
 

@@ -1,6 +1,6 @@
 """`FusedOptimizer`: an optimiser that updates a group's parameters by chains of formulas.
 
-Owns the making of state and the frame of `step`; a subclass says what state there is and what the chain computes.
+Makes the state and drives `step`; a subclass says what state there is and what the chain computes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from .stepper import by_count, by_count_on_device, counter, number, run_closure,
 class FusedOptimizer(Optimizer):
     """Base of the optimisers that are formulas.
 
-    `foreach` and `fused` choose nothing: every step is fused over all parameters. `capturable` keeps counters on the
-    parameters' device, where `counts_on_device` without the host reading them. `differentiable` runs the same formulas as recorded operations.
+    `foreach` and `fused` choose nothing: every step is fused over all parameters. `capturable` keeps counters on the parameters'
+    device; in classes with `counts_on_device` the host does not read them there. `differentiable` runs the same formulas as recorded
+    operations.
     """
 
-    late_options: dict[str, Any] = {}  # that a group of an older version may lack; read only
+    late_options: dict[
+        str, Any
+    ] = {}  # defaults of options that a group saved by an older version may lack; read only
     counters: Sequence[str] = ("step",)
-    counts_on_device = False  # whether formulas take a tensor for the count, for `capturable`
+    counts_on_device = False  # whether the formulas accept the count as a tensor, for `capturable`
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -38,7 +41,7 @@ class FusedOptimizer(Optimizer):
                         known[name] = self._counter(group, p, known[name])
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the parameters; `closure` computes the loss anew and is called before. Returns its loss."""
+        """Update the parameters; `closure`, called first, computes the loss and its gradients anew. Returns its loss."""
         with set_grad_enabled(self.defaults["differentiable"]):
             loss = run_closure(closure)
             for group in self.param_groups:
@@ -68,7 +71,7 @@ class FusedOptimizer(Optimizer):
         raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
     def _buffers(self, group: dict[str, Any]) -> Sequence[str]:
-        """Names of the state that starts as zeros like the parameter."""
+        """Return the names of the states that start as zeros, with the parameter's shape."""
         return ()
 
     def _prepare(self, group: dict[str, Any], params: list[Tensor]) -> None:
@@ -92,7 +95,7 @@ class FusedOptimizer(Optimizer):
     def _by_count(
         self, group: dict[str, Any], params: Sequence[Tensor]
     ) -> Iterator[tuple[Any, list[Tensor]]]:
-        """Count the step; yield each number of steps (a tensor, where it stays on the device) with its parameters."""
+        """Count the step; yield each number of steps (a tensor, if it stays on the device) with the parameters that have made it."""
         stays = self._stays_on_device(group)
         yield from (by_count_on_device if stays else by_count)(params, self.state)
 
@@ -113,9 +116,9 @@ class FusedOptimizer(Optimizer):
         states: dict[str, str],
         numbers: dict[str, Any],
     ) -> None:
-        """Run statements over `p` and the states (their name in formulas to their name in the state), reading `g`."""
+        """Run statements that update `p` and states and read the gradient `g`; `states` maps names in the statements to names in the state."""
         writes: dict[str, Sequence[Tensor]] = {"p": params}
-        found = [self.state[p] for p in params] if states else []  # asking makes an entry
+        found = [self.state[p] for p in params] if states else []  # a look-up would add an entry
         for letter, name in states.items():
             writes[letter] = [state[name] for state in found]
         grads = {"g": [self._gradient(p) for p in params]}

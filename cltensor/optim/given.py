@@ -1,6 +1,6 @@
 """`step_given`: a step of an optimiser over tensors, gradients and state that the caller holds in lists.
 
-Torch's functional forms (`torch.optim.adam.adam` and its kin) are this. Knows no algorithm: the class's `_update` is what runs.
+It implements torch's functional forms (`torch.optim.adam.adam` and its kin). Knows no algorithm: it runs the class's `_update`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .base import FusedOptimizer
 
 
 class _Given(FusedOptimizer):
-    """What an optimiser is without parameters of its own: its gradients are the caller's."""
+    """An optimiser without parameters of its own: group, gradients and state are the caller's."""
 
     grads: dict[Tensor, Tensor]
 
@@ -42,11 +42,12 @@ _PAIRS = {  # options of a class that the functional forms take apart
 
 
 def step_given(kind: Any, given: dict[str, Any], **lists: str) -> None:
-    """Update tensors by one step of `kind`, told as torch's functional form is.
+    """Update tensors by one step of the optimiser class `kind`, given the arguments of torch's functional form.
 
-    given: the form's arguments by name, first the parameters and their gradients; the others that are not state are options of
-    the class. lists: the arguments that are state, and its names in the class; shorter lists are of state that the options do
-    not ask for. RuntimeError for counters that are numbers, AssertionError for a scale of gradients where not fused.
+    given: these arguments by name; the first two are the parameters and their gradients, and the others, unless in `lists`, are
+    options of the class. lists: which arguments are state, with the state's name in the class; a list may be too short where the
+    options do not need that state. RuntimeError for counters that are numbers, AssertionError for `grad_scale` or `found_inf` unless
+    fused.
     """
     (_, params), (_, grads), *others = given.items()
     group = {"capturable": False, "decoupled_weight_decay": False, **dict(others)}
@@ -77,5 +78,5 @@ def step_given(kind: Any, given: dict[str, Any], **lists: str) -> None:
         run._update_sparse(group, [p for p in params if not run.grads[p]._strided])
     if dense:
         run._update(group, dense)
-    for name, entries in states.items():  # a first step may have made some
+    for name, entries in states.items():  # a first step may have made state, as momentum buffers
         entries[:] = [state[p].get(name) for p in params][: len(entries)]

@@ -1,6 +1,6 @@
 """L-BFGS: quasi-Newton steps from the last differences of parameters and gradients, with a strong Wolfe line search.
 
-All parameters are one flat vector here; the host reads a few numbers an iteration, as its decisions need them.
+All parameters are treated as one flat vector; the host reads a few numbers per iteration, to decide how to go on.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class LBFGS(Optimizer):
     def _evaluate_at(
         self, closure: Callable[[], Any], start: list[Tensor], step: float, direction: Tensor
     ) -> tuple[float, Tensor]:
-        """Loss and gradient `step * direction` away from `start`, where the parameters are now."""
+        """Return loss and gradient at `start + step * direction`. The parameters hold `start` before and after."""
         self._move(step, direction)
         loss = float(closure())
         grad = self._flat_grad()
@@ -94,7 +94,7 @@ class LBFGS(Optimizer):
         """Run up to max_iter iterations; `closure` clears the gradients, computes the loss and its gradients, and returns it."""
         closure = enable_grad()(closure)
         group = self.param_groups[0]
-        # There is state of the whole only; at the first parameter it is saved, loaded and cast with it.
+        # The state is of all parameters together. Kept under the first one, it is saved, loaded and cast with that.
         state = self.state[self._params[0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
@@ -153,7 +153,7 @@ class LBFGS(Optimizer):
         return strong_wolfe(at, direction, length, loss, grad, slope, most=most)
 
     def _direction(self, state: dict[str, Any], grad: Tensor) -> Tensor:
-        """Minus the gradient times the approximate inverse Hessian (the two-loop recursion)."""
+        """Return minus the approximate inverse Hessian times the gradient (the two-loop recursion)."""
         if state["n_iter"] == 1:
             state["old_dirs"], state["old_stps"], state["ro"] = [], [], []
             state["H_diag"] = 1
@@ -214,6 +214,6 @@ def _settled(
 
 
 def _first_step(grad: Tensor) -> float:
-    """Return the share of the learning rate that the first step takes: at most one, less for a large gradient."""
+    """Return the factor of the learning rate for the first step: 1, or 1 / |grad|_1 if that is less."""
     total = grad.abs().sum().item()
     return 1.0 / total if total > 1 else 1.0

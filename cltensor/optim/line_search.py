@@ -1,6 +1,6 @@
 """The strong Wolfe line search of L-BFGS: bracket a good step, then narrow the bracket by cubic interpolation.
 
-Pure bookkeeping on numbers; the function along the line is the caller's.
+Works on numbers only; the caller provides the function along the line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Point(NamedTuple):
 
 
 def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
-    """The step at the minimum of the cubic through two points, within bounds (by default, between them)."""
+    """Return the step that minimises the cubic with the values and slopes of two points, clamped to bounds (by default, these points)."""
     low, high = bounds or (min(a.step, b.step), max(a.step, b.step))
     d1 = a.slope + b.slope - 3 * (a.value - b.value) / (a.step - b.step)
     square = d1 * d1 - a.slope * b.slope
@@ -48,9 +48,9 @@ def strong_wolfe(
     *,
     most: int,
 ) -> tuple[float, Tensor, float, int]:
-    """Find a step that lowers the function enough and flattens its slope.
+    """Find a step that fulfils the strong Wolfe conditions: it lowers the function enough and flattens its slope.
 
-    at: value and gradient at a step. value, grad, slope: those at 0. most: bound of iterations.
+    at: returns value and gradient at a step. step: the first trial. value, grad, slope: those at 0. most: bound of iterations.
     Returns value, gradient and length of the step, and the number of evaluations.
     """
 
@@ -65,7 +65,7 @@ def strong_wolfe(
     low, high = _sorted(bracket)
     stuck = False
     while not done and rounds < most and abs(high.step - low.step) * reach >= _LEAST_CHANGE:
-        # The cubic is that of the bracket in the order its ends were found.
+        # The ends of the bracket are in the order they were found, not sorted.
         trial = cubic_minimum(bracket[0], bracket[1])
         trial, stuck = _off_the_ends(trial, bracket, stuck)
         new = visit(trial)
@@ -85,7 +85,10 @@ def strong_wolfe(
 def _bracket(
     visit: Callable[[float], Point], origin: Point, step: float, most: int
 ) -> tuple[list[Point], bool, int]:
-    """Lengthen the step until two of them enclose a good one; returns them, whether one is good, and rounds made."""
+    """Lengthen the step until two points enclose a good one.
+
+    Returns these points (a single one if it is good itself), whether one is good, and the number of rounds.
+    """
     before, new = origin, visit(step)
     for rounds in range(most):
         worse = rounds > 1 and new.value >= before.value
@@ -106,7 +109,10 @@ def _sorted(bracket: list[Point]) -> tuple[Point, Point]:
 
 
 def _off_the_ends(trial: float, bracket: list[Point], stuck: bool) -> tuple[float, bool]:
-    """Keep a trial a tenth of the bracket away from its ends, the second time it comes close or when it is outside."""
+    """Move a trial that is near an end of the bracket to a tenth of its width inside.
+
+    Only if it is not strictly inside, or if the previous trial was near an end, too (`stuck`). Returns trial and the new `stuck`.
+    """
     least, largest = (pick(p.step for p in bracket) for pick in (min, max))
     margin = 0.1 * (largest - least)
     if min(largest - trial, trial - least) >= margin:

@@ -94,10 +94,10 @@ class NAdam(FusedOptimizer):
     def _by_product(
         self, group: dict[str, Any], params: list[Tensor], count: Any, mu: Any
     ) -> list[tuple[Any, list[Tensor]]]:
-        """Multiply the product of momenta of every parameter, and part them by it."""
+        """Multiply every parameter's product of momenta by `mu`; return the parameters grouped by their product, with it."""
         if isinstance(count, Tensor):
             return self._by_product_on_device(group, params, count, mu)
-        if group["differentiable"]:  # the product has a history
+        if group["differentiable"]:  # each product has a history of its own
             return [(self.state[p]["mu_product"].mul_(mu), [p]) for p in params]
         parts: dict[float, list[Tensor]] = {}
         for p in params:
@@ -120,7 +120,7 @@ class NAdam(FusedOptimizer):
 
 
 def _momentum(group: dict[str, Any], count: Any) -> Any:
-    """The momentum of a step, which warms up."""
+    """Return the momentum of a step, which warms up from half of beta1."""
     return group["betas"][0] * (1.0 - 0.5 * 0.96 ** (count * group["momentum_decay"]))
 
 

@@ -1,6 +1,6 @@
 """`Optimizer`: parameter groups, state, their saving and loading, and hooks around a step.
 
-What an algorithm computes is in a file of its own; how it is computed in few launches is in stepper.py. Knows no formula.
+Each algorithm is in a file of its own; how it is computed in few launches is in stepper.py. Knows no formula.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HOOKS = (
 
 
 class _Required:
-    """Stands for an option that every group must give."""
+    """Placeholder for the default of an option that every group must give itself."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -222,7 +222,7 @@ class Optimizer:
         param_groups: list[dict[Any, Any]],
         key: Hashable = None,
     ) -> Tensor:
-        """Bring a loaded tensor to its parameter's dtype and device; counters stay where the host reads them."""
+        """Bring a loaded tensor to its parameter's dtype and device; a "step" counter only if `capturable` or `fused`, else the host reads it."""
         if param_groups is None:
             raise AssertionError("Expected param_groups to be set")
         if key != "step":
@@ -235,7 +235,7 @@ class Optimizer:
         return value
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned; ValueError when the groups do not fit."""
+        """Load what `state_dict` returned; ValueError when the groups do not fit."""
         state_dict = state_dict.copy()
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
             state_dict = _replaced(hook(self, state_dict), state_dict)
@@ -290,7 +290,7 @@ class Optimizer:
         grads = []
         for group in self.param_groups:
             for p in group["params"]:
-                grad = p._grad  # past the property, which warns about tensors that are no leaves
+                grad = p._grad  # not `p.grad`: the property warns about non-leaf tensors
                 if grad is None:
                     continue
                 if set_to_none:
@@ -308,7 +308,7 @@ class Optimizer:
             clear(grads)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the parameters; `closure` computes the loss anew and is called before."""
+        """Update the parameters; `closure`, called first, computes the loss and its gradients anew."""
         raise NotImplementedError
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -367,7 +367,7 @@ def _replaced(result: Any, value: Any) -> Any:
 
 
 def _take_params(param_group: dict[str, Any], params: list[Any]) -> None:
-    """Part named parameters into names and tensors."""
+    """Store parameters in a group, those given as (name, tensor) split into "param_names" and "params"."""
     found = [p[0] for p in params if isinstance(p, tuple)]
     param_group["params"] = [p[1] if isinstance(p, tuple) else p for p in params]
     if not found:

@@ -20,7 +20,7 @@ p = p + m / (sqrt(v) + eps) * step"""
 
 
 class SparseAdam(Optimizer):
-    """Adam on what a sparse gradient names: other rows, their moments included, stay as they are.
+    """Adam on the rows in which a sparse gradient has entries: other rows, and their moments, stay as they are.
 
     params: dense parameters or groups. lr: learning rate. betas: decay of the mean and of the mean square. eps: added to the
     root. maximize: ascend. ValueError for options out of range, sparse and complex parameters; `step` raises RuntimeError for a
@@ -57,7 +57,7 @@ class SparseAdam(Optimizer):
 
     @no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Update the rows that gradients name; `closure` computes the loss anew and is called before. Returns its loss."""
+        """Update the rows that gradients name; `closure`, called first, computes the loss and its gradients anew. Returns its loss."""
         loss = run_closure(closure)
         for group in self.param_groups:
             params = [p for p in group["params"] if p._grad is not None]

@@ -1,6 +1,6 @@
-"""How a step runs: chains of formulas over all parameters at once, and counters that the host reads without waiting.
+"""How a step runs: chains of formulas over all parameters at once, and counters that the host reads without waiting for the device.
 
-Knows the layout of a group's options that several optimisers share (lr, maximize, weight_decay, ...), but no algorithm.
+Knows the options of a group that several optimisers share (lr, maximize, weight_decay, ...), but no algorithm.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def update(
     *,
     differentiable: bool = False,
 ) -> None:
-    """Run the statements on lists of tensors, which are named by the keys; `writes` are updated in place.
+    """Run statements (`lines`) on lists of tensors; the keys are their names in the statements. Those in `writes` are updated in place.
 
     Numbers that are tensors are read by the kernels, not by the host.
     """
@@ -58,7 +58,7 @@ def update(
 
 
 def _tensors_in(text: str, numbers: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The numbers of a text that are tensors."""
+    """Return those numbers used in a text that are tensors."""
     found = {name: x for name, x in numbers.items() if isinstance(x, Tensor)}
     if not found:
         return {}
@@ -70,7 +70,10 @@ def _tensors_in(text: str, numbers: Mapping[str, Any]) -> dict[str, Tensor]:
 
 
 def gradient(group: Mapping[str, Any]) -> list[str]:
-    """The statements that make `g` what is descended along: sign, and the L2 penalty unless it is decoupled."""
+    """Return the statements that turn the gradient `g` into the direction to descend: the sign for `maximize`, and weight decay.
+
+    Weight decay adds the L2 penalty to `g` or, if decoupled, shrinks `p`.
+    """
     lines = ["g = -g"] if group["maximize"] else []
     if group["weight_decay"] != 0:
         decoupled = group.get("decoupled_weight_decay", False)
@@ -79,7 +82,7 @@ def gradient(group: Mapping[str, Any]) -> list[str]:
 
 
 def lerp(average: str, value: str, name: str, weight: Any) -> str:
-    """The statement of torch's `average.lerp_(value, weight)`, in the form that is exact at the nearer end."""
+    """Return the statement of torch's `average.lerp_(value, weight)`, in the form that is exact at the nearer end; `name` is the weight's."""
     if isinstance(weight, Tensor) or abs(weight) < 0.5:
         return f"{average} = {average} + ({value} - {average}) * {name}"
     return f"{average} = {value} - ({value} - {average}) * (1 - {name})"
@@ -89,19 +92,19 @@ def lerp(average: str, value: str, name: str, weight: Any) -> str:
 
 
 def number(x: Any, keep: bool = False) -> Any:
-    """A hyperparameter as a Python number; a tensor stays one, of no dims, where the host is not to read it."""
+    """Return a hyperparameter as a Python number; with `keep` a tensor stays a (0-dim) tensor, so that the host does not wait for it."""
     if not isinstance(x, Tensor):
         return x
     return x.reshape(()) if keep else x.item()
 
 
 def exact(x: Tensor) -> Tensor:
-    """A number on the device as float64 where that has it: differences of large numbers are taken."""
+    """Return a number on the device as float64, if it has that: for formulas with differences of large numbers."""
     return x.double() if get_backend(x.device).info.fp64 else x
 
 
 def counter(value: float, place: Tensor | None = None, *, fused: bool = False) -> Tensor:
-    """Make a 0-dim tensor of a number: on the host's device, where reading waits for nothing, or where `place` is."""
+    """Make a 0-dim tensor of a number: on the device "cpu", where reading it waits for nothing, or on that of `place`."""
     double = not fused and dtypes.get_default_dtype() is dtypes.float64
     made = creation.tensor(
         float(value),
@@ -123,13 +126,16 @@ def _host_device() -> Any:
 
 
 class Replaced:
-    """How often an optimiser that has run got other tensors or groups than it had: what was recorded of it is outdated."""
+    """`count`: how often an optimiser with state got other state or groups. Recordings of its steps are outdated then."""
 
     count = 0
 
 
 class _Known:
-    """What this module last wrote into a tensor, and where; `cell` is the memory itself where the host shares it."""
+    """The number this module last wrote into a tensor, with the buffer and version it applies to.
+
+    `cell`: the memory as a numpy array, None where the host does not share it.
+    """
 
     __slots__ = ("buffer", "cell", "value", "version")
 
@@ -138,7 +144,7 @@ class _Known:
 
 
 def peek(t: Tensor) -> float:
-    """Read a number; what this module wrote itself is remembered, unless numpy can see it."""
+    """Read a number, from what this module remembers to have written if the tensor is unchanged and numpy cannot see its memory."""
     known = fields(t).get("_known")
     if known is not None and known.buffer is t._storage.value and known.version == t._vc.value:
         if not known.buffer.exported:
@@ -147,7 +153,10 @@ def peek(t: Tensor) -> float:
 
 
 def poke(t: Tensor, value: float) -> float:
-    """Write a number, without a kernel; returns it as the tensor holds it. A recording refuses: it would write the same again."""
+    """Write a number without a kernel; return it as the tensor holds it (rounded).
+
+    Raises in a recording, whose plays would write the same number again.
+    """
     if Recorder.active is not None:
         Recorder.active.refuse("counts on the host")
     kind = t.dtype.np
@@ -161,7 +170,7 @@ def poke(t: Tensor, value: float) -> float:
         buffer, cell = known.buffer, None if storage.reads else known.cell
     if cell is None or buffer.seq > storage.backend.finished:
         buffer, cell = _write(t, value)
-        value = kind.type(value).item()  # the queue may not have come to it yet
+        value = kind.type(value).item()  # not read from memory: the write may still be queued
     else:
         cell[0] = value
         value = cell.item()
@@ -171,7 +180,7 @@ def poke(t: Tensor, value: float) -> float:
 
 
 def _one_more(t: Tensor) -> float:
-    """Count a step: `poke(t, peek(t) + 1)`, at once where the number is known and the host has its memory."""
+    """Count a step: `poke(t, peek(t) + 1)`, by a shortcut where the number is known and the host shares its memory."""
     known = getattr(t, "_known", None)
     if known is not None and known.cell is not None and Recorder.active is None:
         storage, version, buffer = t._storage, t._vc, known.buffer
@@ -188,7 +197,7 @@ def _one_more(t: Tensor) -> float:
 
 
 def _write(t: Tensor, value: float) -> tuple[Buffer, np.ndarray | None]:
-    """Write through the backend, in order with what it runs; returns the memory, as numpy sees it if it can."""
+    """Write through the backend, in order with its launches; return the buffer, and its memory as a numpy array if the host shares it."""
     storage, kind = t._storage, t.dtype.np
     assert kind is not None
     buffer, start = storage.for_write(), t._offset * kind.itemsize
@@ -201,7 +210,7 @@ def _write(t: Tensor, value: float) -> tuple[Buffer, np.ndarray | None]:
 
 
 def by_count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tuple[float, list]]:
-    """Count a step of every parameter, and part them by how many they have made."""
+    """Count a step of every parameter; return the parameters grouped by their number of steps, with that number."""
     if params and Recorder.active is None and all(_apart(state[p]["step"]) for p in params):
         return list(_count(params, state).items())
     parts: dict[float, list[Tensor]] = {}
@@ -216,12 +225,12 @@ def by_count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tup
 
 
 def by_count_on_device(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tuple]:
-    """The same for counters that stay on the device: parts come with one of their counters."""
+    """Do as `by_count` for counters that stay on the device: each group comes with the counter of its first parameter."""
     return [(state[some[0]]["step"], some) for some in _count(params, state).values()]
 
 
 def _count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> dict[float, list[Tensor]]:
-    """Count a step of every parameter by a kernel; the parameters by how many steps the host takes them to have made."""
+    """Count a step of every parameter by a kernel; return the parameters grouped by the number of steps that the host has noted."""
     counters = [state[p]["step"] for p in params]
     parts: dict[float, list[Tensor]] = {}
     tallies = [1 + tally(count) for count in counters]
@@ -234,30 +243,30 @@ def _count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> dict[float
 
 
 def _apart(t: Tensor) -> bool:
-    """Whether a number lies where the host can write only by a transfer: there is no CPU device."""
+    """Return whether the host can write a number only by a transfer, as where there is no OpenCL CPU device."""
     value = t._storage.value
     return value.__class__ is Buffer and value.host is None
 
 
 def tally(t: Tensor) -> float:
-    """What a number on the device is, by what the host has noted; it is read where nobody has."""
+    """Return a number on the device as the host noted it (`note`); read it from the device where no note is valid."""
     version, value = fields(t).get("_tally", (None, 0.0))
     return value if version == t._vc.value else float(t.item())
 
 
 def note(t: Tensor, value: float) -> None:
-    """Note what a number on the device has become."""
+    """Remember the value of a number on the device, until something else writes to the tensor."""
     fields(t)["_tally"] = (t._vc.value, value)
 
 
 def renew(t: Tensor) -> None:
-    """Read a noted number that something else has changed since: a recording, which cannot read, begins."""
+    """Renew the note of a number that something else may have changed: before a recording, which cannot read it, begins."""
     if fields(t).get("_tally") is not None:
         note(t, tally(t))
 
 
 def put(tensors: Sequence[Tensor], value: Tensor, noted: float) -> None:
-    """Write one number into several on the device; `noted` is what the host takes it for."""
+    """Write one number into several tensors on the device; `noted` is the host's note of its value."""
     update("put", ["x = value"], {"x": tensors}, {}, {"value": value})
     for t in tensors:
         note(t, noted)

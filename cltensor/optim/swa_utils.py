@@ -36,7 +36,7 @@ def _check_decay(decay: float) -> None:
 
 
 def _approach(averages: Sequence[Tensor], current: Sequence[Tensor], weight: float) -> None:
-    """Move averages towards the current values by a share of the way, in few launches."""
+    """Move averages towards the current values by the fraction `weight` of the difference, in few launches."""
     update(
         "average", [lerp("a", "p", "weight", weight)], {"a": averages}, {"p": current}, {"weight": weight}
     )  # fmt: skip
@@ -58,7 +58,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable:
 
 
 def get_swa_multi_avg_fn() -> Callable:
-    """Make the function that updates lists of equal averages in place, given how many values they are of."""
+    """Make the function that updates lists of equally weighted averages in place, given the number of values averaged so far."""
 
     @no_grad()
     def swa_update(averages: Sequence[Tensor], current: Sequence[Tensor], count: Any) -> None:
@@ -84,7 +84,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable:
 
 
 def get_swa_avg_fn() -> Callable:
-    """Make the function that returns an equal average's next value."""
+    """Make the function that returns an equally weighted average's next value."""
 
     @no_grad()
     def swa_update(average: Tensor, current: Tensor, num_averaged: Any) -> Tensor:
@@ -96,8 +96,8 @@ def get_swa_avg_fn() -> Callable:
 class AveragedModel(Module):
     """A copy of a model whose parameters are averages of the model's.
 
-    device: where the copy lies. avg_fn: next value from (average, current, count). multi_avg_fn: the same for lists, in
-    place. use_buffers: average buffers too, instead of copying them. `n_averaged` counts the updates.
+    device: that of the copy. avg_fn: returns the next average, given (average, current, count). multi_avg_fn: updates lists of
+    averages in place. use_buffers: average buffers too, instead of copying them. `n_averaged` counts the updates.
     """
 
     n_averaged: Tensor
@@ -131,7 +131,7 @@ class AveragedModel(Module):
         return model.parameters()
 
     def update_parameters(self, model: Module) -> None:
-        """Take the model's present parameters into the averages; the first time, copy them."""
+        """Update the averages by the model's current parameters; the first time, copy these."""
         averages = [a.detach() for a in self._averaged(self.module)]
         current = [
             p.detach().to(a.device) for a, p in zip(averages, self._averaged(model), strict=False)
@@ -182,7 +182,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """From the present rate to `swa_lr` in `anneal_epochs` epochs, along a cosine or a line, and then constant.
+    """Anneal the rate from its present value to `swa_lr` in `anneal_epochs` epochs, along a cosine or a line; constant after that.
 
     ValueError for another `anneal_strategy` or a bad number of epochs.
     """
@@ -209,7 +209,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _share(self, step: int) -> float:
-        """How much of the way is gone at a step."""
+        """Return the fraction of the way from the first rate to `swa_lr` at a step."""
         t = max(0, min(1, step / max(1, self.anneal_epochs)))
         return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
 

@@ -92,7 +92,10 @@ class Generator:
         self._offset = offset % 2**64
 
     def go_back(self, state: Generator) -> None:
-        """Go to where a generator with this one's history is or was: a recording's plays will go as far."""
+        """Return to `state`, a copy of this generator's state at another time.
+
+        Allowed in a recording while the seed is the same: each play then moves the counter by the same amounts.
+        """
         if state._seed != self._seed:
             self._refuse_recorded()
         with _lock:

@@ -40,12 +40,12 @@ def _own(value: Any) -> Any:
 
 
 def values_of(optimizer: Optimizer, key: str) -> list[Any]:
-    """The values of an option of all groups; tensors are copied."""
+    """Return the values of an option in all groups; tensors are copied."""
     return [_own(group[key]) for group in optimizer.param_groups]
 
 
 def set_value(group: dict[str, Any], key: str, value: Any) -> None:
-    """Write an option of a group; a tensor keeps being the same object."""
+    """Set an option of a group; where it is a tensor, fill that in place."""
     if isinstance(group[key], Tensor):
         group[key].fill_(value.squeeze() if isinstance(value, Tensor) and value.ndim else value)
     else:
@@ -53,7 +53,7 @@ def set_value(group: dict[str, Any], key: str, value: Any) -> None:
 
 
 def for_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """Give every group its value of an argument that may be one for all; ValueError when the number is wrong."""
+    """Return an argument's value for every group, given one for all or a list; ValueError for a list of the wrong length."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [_own(value) for _ in range(groups)]
@@ -66,13 +66,13 @@ def for_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
 
 
 def check_optimizer(optimizer: Any) -> None:
-    """Raise TypeError for what is no optimiser."""
+    """Raise TypeError unless given an optimiser."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
 def function_state(fn: Any) -> dict[str, Any] | None:
-    """What a schedule saves of a callable: the attributes of an object, nothing of a function."""
+    """Return what a schedule saves of a callable: the attributes of an object, None for a function."""
     return None if isinstance(fn, types.FunctionType) else fn.__dict__.copy()
 
 
@@ -113,7 +113,7 @@ class LRScheduler:
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
+        """Load what `state_dict` returned."""
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Any]:
@@ -197,7 +197,7 @@ class FactorLR(LRScheduler):
 
 
 class ClosedFactorLR(FactorLR):
-    """Base of the schedules that know the factor from the start as well."""
+    """Base of the schedules that also know, in closed form, the factor from the initial rates to an epoch's."""
 
     def _closed_factor(self) -> float:
         raise NotImplementedError

@@ -12,7 +12,7 @@ from .plateau import ReduceLROnPlateau
 
 
 class _Combined(LRScheduler):
-    """What both share: the checks of their parts, and saving them."""
+    """Base of both: checks, saves and loads the schedules they consist of."""
 
     _schedulers: Sequence[LRScheduler]
 
@@ -43,14 +43,14 @@ class _Combined(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned, and load the parts."""
+        """Load what `state_dict` returned, and the parts' states in it."""
         self.__dict__.update({k: v for k, v in state_dict.items() if k != "_schedulers"})
         for scheduler, saved in zip(self._schedulers, state_dict["_schedulers"], strict=False):
             scheduler.load_state_dict(saved)
 
 
 class SequentialLR(_Combined):
-    """One schedule after the other; each of the epochs `milestones` starts the next. ValueError when their numbers do not fit."""
+    """Run one schedule after the other; each epoch in `milestones` starts the next. ValueError unless there is one milestone less than schedules."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class SequentialLR(_Combined):
             )
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
-        # Making the parts has stepped each of them once: undo it, and step the first alone.
+        # Constructing the parts has stepped each of them once: undo that, and step only the first.
         for group in optimizer.param_groups:
             set_value(group, "lr", group["initial_lr"])
         self.recursive_undo()
@@ -81,7 +81,7 @@ class SequentialLR(_Combined):
         self._last_lr = first.get_last_lr()
 
     def recursive_undo(self, sched: Any = None) -> None:
-        """Take back the first step of a schedule, or of all its parts."""
+        """Undo the first step of a schedule, or of all its parts."""
         target = self if sched is None else sched
         if hasattr(target, "_schedulers"):
             for part in target._schedulers:

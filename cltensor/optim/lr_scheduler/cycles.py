@@ -12,10 +12,10 @@ from .base import LRScheduler, check_optimizer, for_groups, function_state, set_
 
 
 class _MomentumCycle(LRScheduler):
-    """What both share: the momentum of a group, or its first beta."""
+    """Base of both: cycles a group's momentum or, for optimisers with betas, its first beta."""
 
     def _start_momentum(self, base: Any, top: Any, last_epoch: int) -> tuple[list, list]:
-        """Find where the momentum is kept and begin at its top; returns the base and top of every group."""
+        """Find where the momentum is kept, and set it to its maximum; return the minima and maxima of all groups."""
         defaults = self.optimizer.defaults
         if "momentum" not in defaults and "betas" not in defaults:
             raise ValueError(
@@ -38,10 +38,10 @@ class _MomentumCycle(LRScheduler):
 
 
 class CyclicLR(_MomentumCycle):
-    """Between `base_lr` and `max_lr` and back, again and again, by straight lines whose height `mode` or `scale_fn` scales.
+    """Cycle the rate linearly between `base_lr` and `max_lr`; `mode` or `scale_fn` scales the amplitude.
 
-    step_size_up, step_size_down: batches of the way up and down. mode: "triangular", "triangular2" (half as high each
-    cycle) or "exp_range" (by gamma ** batch). scale_mode: whether `scale_fn` gets the cycle or the iteration.
+    step_size_up, step_size_down: numbers of batches up and down. mode: "triangular", "triangular2" (half the amplitude each
+    cycle) or "exp_range" (scaled by gamma ** batch). scale_mode: whether `scale_fn` is given the cycle's number or the iteration's.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class CyclicLR(_MomentumCycle):
             self.scale_mode = "cycle"
 
     def scale_fn(self, x: float) -> float:
-        """The height of a cycle, or at an iteration."""
+        """Return the scale of the amplitude for a cycle or an iteration, as `scale_mode` says."""
         return (self._scale_fn_custom or self._scale_fn_ref)(x)
 
     def get_lr(self) -> list[Any]:
@@ -125,7 +125,7 @@ class CyclicLR(_MomentumCycle):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned; functions stay."""
+        """Load what `state_dict` returned, which leaves plain functions as they are."""
         saved = state_dict.get("_scale_fn_custom")
         super().load_state_dict(
             {key: value for key, value in state_dict.items() if key != "_scale_fn_custom"}
@@ -148,10 +148,10 @@ def _power(gamma: float, x: float) -> float:
 
 
 class OneCycleLR(_MomentumCycle):
-    """Up to `max_lr` and down to almost nothing, once, in `total_steps` batches (or epochs * steps_per_epoch).
+    """Raise the rate to `max_lr` and lower it to almost nothing, once, in `total_steps` batches (or epochs * steps_per_epoch).
 
-    pct_start: share of the way up. anneal_strategy: "cos" or "linear". div_factor, final_div_factor: how far below
-    `max_lr` to start and, below that, to end. three_phase: come back to the start before the end. ValueError for
+    pct_start: fraction of the batches that raise the rate. anneal_strategy: "cos" or "linear". div_factor: `max_lr` over the first rate.
+    final_div_factor: the first rate over the last. three_phase: return to the first rate before going down to the last. ValueError for
     arguments out of range, and for a step too many.
     """
 
@@ -217,7 +217,7 @@ class OneCycleLR(_MomentumCycle):
         ]
 
     def _phase(self) -> tuple[dict[str, Any], float]:
-        """The phase of this batch, and how much of it is over."""
+        """Return the phase of this batch, and the fraction of the phase that is over."""
         start = 0.0
         for phase in self._schedule_phases:
             end = phase["end_step"]

@@ -12,7 +12,7 @@ from .base import ClosedFactorLR, LRScheduler, function_state
 
 
 class _Lambdas(LRScheduler):
-    """What the schedules by functions share: one for each group, of which only objects' attributes are saved."""
+    """Base of the schedules by functions: one for each group. Saving them keeps attributes of callable objects, not functions."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.optimizer = optimizer
@@ -36,7 +36,7 @@ class _Lambdas(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned; functions stay."""
+        """Load what `state_dict` returned, which leaves plain functions as they are."""
         self.__dict__.update({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
         for fn, saved in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=False):
             if saved is not None:
@@ -193,7 +193,7 @@ class ExponentialLR(ClosedFactorLR):
 
 
 class PolynomialLR(ClosedFactorLR):
-    """The rate times what is left of `total_iters` epochs, to the power `power`."""
+    """The initial rate times the fraction of `total_iters` epochs that is left, to the power `power`."""
 
     def __init__(
         self,

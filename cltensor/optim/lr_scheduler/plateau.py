@@ -10,10 +10,10 @@ from .base import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, set_v
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate times `factor` when a metric has not improved for more than `patience` epochs.
+    """Multiply the rate by `factor` when a metric has not improved for more than `patience` epochs.
 
-    mode: whether less ("min") or more ("max") is better. threshold: how much better counts, as a share of the best
-    ("rel") or plainly ("abs"). cooldown: epochs to wait after lowering. min_lr: the least rate, one or one for each group.
+    mode: whether less ("min") or more ("max") is better. threshold: the least improvement that counts, as a fraction of the best
+    value ("rel") or absolute ("abs"). cooldown: epochs to wait after lowering. min_lr: the least rate, one or one for each group.
     eps: changes of the rate up to this are not made. ValueError for arguments out of range.
     """
 
@@ -57,7 +57,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Note the metric of an epoch, and lower the rates if it is time to."""
+        """Take the metric of an epoch into account, and lower the rates if it has not improved for too long."""
         current = float(metrics)
         if epoch is None:
             epoch = self.last_epoch + 1
@@ -96,7 +96,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether metrics are not judged yet after lowering the rates."""
+        """Whether the rates were lowered so recently that bad epochs do not count yet."""
         return self.cooldown_counter > 0
 
     def _is_better(self, a: float, best: float) -> bool:
