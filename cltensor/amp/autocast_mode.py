@@ -112,7 +112,9 @@ def autocast_decorator(autocast_instance: autocast, func: Callable) -> Callable:
 
 
 def _cast(value: Any, device_type: str, dtype: dtype) -> Any:
-    """Cast the floating tensors in nested lists, tuples and dicts to a dtype, except float64 ones and those on other device types."""
+    """Cast the floating tensors in nested lists, tuples and dicts to a dtype, except float64 ones and those on other
+    device types.
+    """
     if isinstance(value, Tensor):
         mine = value.is_floating_point() and value.dtype is not dtypes.float64
         here = state.key(value.device.type) == state.key(device_type)

@@ -45,7 +45,9 @@ def _amp_update_scale_(
     scale_backoff_factor: float,
     growth_interval: int,
 ) -> Tensor:
-    """Shrink a scale after an overflow, and grow it after `growth_interval` steps without one, which `growth_tracker` counts."""
+    """Shrink a scale after an overflow, and grow it after `growth_interval` steps without one, which `growth_tracker`
+    counts.
+    """
     if growth_tracker.dtype is not dtypes.int32:
         raise RuntimeError("growth_tracker must be an int tensor.")
     where = FUNCTIONS["where"]
@@ -84,7 +86,8 @@ class GradScaler:
     """Scale losses, unscale gradients, and step optimisers where gradients are finite.
 
     init_scale: the first scale. growth_factor: what it is multiplied by after `growth_interval` steps without overflow.
-    backoff_factor: what it is multiplied by after an overflow. enabled: False makes every method pass its argument through.
+    backoff_factor: what it is multiplied by after an overflow. enabled: False makes every method pass its argument
+    through.
     """
 
     def __init__(
@@ -197,7 +200,9 @@ class GradScaler:
         return optimizer.step(*args, **kwargs)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Unscale the gradients unless `unscale_` has, and step if all are finite; return what the optimiser's step returned."""
+        """Unscale the gradients unless `unscale_` has, and step if all are finite; return what the optimiser's step
+        returned.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -220,7 +225,9 @@ class GradScaler:
     def _step_with_scale(
         self, optimizer: Any, known: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """Step an optimiser that unscales by itself: it reads its attributes `grad_scale` and `found_inf`, set here for the step."""
+        """Step an optimiser that unscales by itself: it reads its attributes `grad_scale` and `found_inf`, set here for
+        the step.
+        """
         if "grad_scaler" in inspect.signature(optimizer.step).parameters:
             warnings.warn(
                 "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near future "

@@ -1,8 +1,9 @@
-"""How listed ops learn of autocast: at its first use they are replaced, wherever users find them, by wrappers that cast operands.
+"""How listed ops learn of autocast: at its first use they are replaced, wherever users find them, by wrappers that cast
+operands.
 
-Before that, and for every other op, autocast costs nothing. The function objects beneath stay unchanged (interception.py, in contrast,
-exchanges a function's code): the library calls them by its own names inside what is one op in torch, as `matrix_exp` or `bilinear`,
-where nothing must be cast. Knows the namespaces, not the ops.
+Before that, and for every other op, autocast costs nothing. The function objects beneath stay unchanged
+(interception.py, in contrast, exchanges a function's code): the library calls them by its own names inside what is one
+op in torch, as `matrix_exp` or `bilinear`, where nothing must be cast. Knows the namespaces, not the ops.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Which ops autocast changes, and how: torch's lists for the cpu and for GPUs.
 
-LOWER: operands are cast to autocast's dtype. FLOAT32: to float32. WIDEST: to the widest dtype among them. DTYPE: the op gets
-`dtype=float32` unless the caller gave a dtype. RESULT: operands stay, the result is cast to autocast's dtype, because torch's op ends
-with a matrix product. BANNED: the op raises. A name in `linalg` or `fft` is written with that prefix. An op that torch composes of
-listed ops and this library computes as one is listed as its parts are.
+LOWER: operands are cast to autocast's dtype. FLOAT32: to float32. WIDEST: to the widest dtype among them. DTYPE: the op
+gets `dtype=float32` unless the caller gave a dtype. RESULT: operands stay, the result is cast to autocast's dtype,
+because torch's op ends with a matrix product. BANNED: the op raises. A name in `linalg` or `fft` is written with that
+prefix. An op that torch composes of listed ops and this library computes as one is listed as its parts are.
 """
 
 from __future__ import annotations

@@ -21,7 +21,10 @@ _ABSENT = {
 
 
 class _State(threading.local):
-    """`active`: autocast is on for some device type, and no listed op is running. `casts`: low-precision copies of parameters, by their id."""
+    """`active`: autocast is on for some device type, and no listed op is running.
+
+    `casts`: low-precision copies of parameters, by their id.
+    """
 
     def __init__(self) -> None:
         self.active = False

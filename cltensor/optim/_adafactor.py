@@ -20,11 +20,12 @@ _SMALL = 1 << 16
 
 
 class Adafactor(FusedOptimizer):
-    """Descend along the gradient over the root of a factored estimate of its averaged square. The host does not wait for the device.
+    """Descend along the gradient over the root of a factored estimate of its averaged square. The host does not wait
+    for the device.
 
     params: parameters or groups. lr: bound of the relative step. beta2_decay: power by which the average's decay goes to 1.
-    eps: lower bounds of the square's root (None: the dtype's epsilon) and of a parameter's root mean square. d: bound of the update's root mean square.
-    weight_decay: direct decay. maximize: ascend. ValueError for options out of range.
+    eps: lower bounds of the square's root (None: the dtype's epsilon) and of a parameter's root mean square. d: bound
+    of the update's root mean square. weight_decay: direct decay. maximize: ascend. ValueError for options out of range.
     """
 
     late_options = {"foreach": None}
@@ -62,7 +63,10 @@ class Adafactor(FusedOptimizer):
 
     @no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Update the parameters; `closure`, called first, computes the loss and its gradients anew. Returns its loss."""
+        """Update the parameters; `closure`, called first, computes the loss and its gradients anew.
+
+        Returns its loss.
+        """
         loss = run_closure(closure)
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
@@ -153,7 +157,9 @@ _COPY = multi.chain("copy", "to = g", "to", "g")
 
 
 class _Stack:
-    """Parameters of one shape, with room for copies of them, their gradients and their state, stacked along a first dim."""
+    """Parameters of one shape, with room for copies of them, their gradients and their state, stacked along a first
+    dim.
+    """
 
     def __init__(self, params: list[Tensor]) -> None:
         first = params[0]
@@ -175,7 +181,8 @@ class _Stack:
 
 
 def _squares(grad: Tensor, ndim: int = -1) -> dict[str, Tensor]:
-    """Return a gradient's squares, by the names of the states that average them: factored into row and column means from two dims on.
+    """Return a gradient's squares, by the names of the states that average them: factored into row and column means
+    from two dims on.
 
     ndim: the number of dims of one parameter, where `grad` is stacked.
     """

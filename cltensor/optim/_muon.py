@@ -21,8 +21,9 @@ class Muon(Optimizer):
     """Descend along the nearest semi-orthogonal matrix to the momentum; parameters have two dims.
 
     params: parameters or groups. lr: learning rate. weight_decay: direct decay. momentum: decay of the averaged gradient.
-    nesterov: look ahead. ns_coefficients, ns_steps: polynomial and number of steps of the Newton-Schulz iteration. eps: least norm
-    to divide by. adjust_lr_fn: how lr is adjusted to the shape: None, "original" or "match_rms_adamw". ValueError for options out of range.
+    nesterov: look ahead. ns_coefficients, ns_steps: polynomial and number of steps of the Newton-Schulz iteration. eps:
+    least norm to divide by. adjust_lr_fn: how lr is adjusted to the shape: None, "original" or "match_rms_adamw".
+    ValueError for options out of range.
     """
 
     def __init__(
@@ -66,7 +67,10 @@ class Muon(Optimizer):
 
     @no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Update the parameters; `closure`, called first, computes the loss and its gradients anew. Returns its loss."""
+        """Update the parameters; `closure`, called first, computes the loss and its gradients anew.
+
+        Returns its loss.
+        """
         loss = run_closure(closure)
         for group in self.param_groups:
             for p in group["params"]:

@@ -87,7 +87,8 @@ class ASGD(FusedOptimizer):
     ) -> None:
         """Do as `_update` with rates that the host does not know.
 
-        Instead of a rate's value the host notes a mark, the same for all rates written together; parameters are grouped by it.
+        Instead of a rate's value the host notes a mark, the same for all rates written together; parameters are grouped
+        by it.
         """
         parts: dict[float, list[Tensor]] = {}
         for p in params:

@@ -18,9 +18,9 @@ from .stepper import by_count, by_count_on_device, counter, number, run_closure,
 class FusedOptimizer(Optimizer):
     """Base of the optimisers that are formulas.
 
-    `foreach` and `fused` choose nothing: every step is fused over all parameters. `capturable` keeps counters on the parameters'
-    device; in classes with `counts_on_device` the host does not read them there. `differentiable` runs the same formulas as recorded
-    operations.
+    `foreach` and `fused` choose nothing: every step is fused over all parameters. `capturable` keeps counters on the
+    parameters' device; in classes with `counts_on_device` the host does not read them there. `differentiable` runs the
+    same formulas as recorded operations.
     """
 
     late_options: dict[
@@ -41,7 +41,10 @@ class FusedOptimizer(Optimizer):
                         known[name] = self._counter(group, p, known[name])
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the parameters; `closure`, called first, computes the loss and its gradients anew. Returns its loss."""
+        """Update the parameters; `closure`, called first, computes the loss and its gradients anew.
+
+        Returns its loss.
+        """
         with set_grad_enabled(self.defaults["differentiable"]):
             loss = run_closure(closure)
             for group in self.param_groups:
@@ -95,7 +98,9 @@ class FusedOptimizer(Optimizer):
     def _by_count(
         self, group: dict[str, Any], params: Sequence[Tensor]
     ) -> Iterator[tuple[Any, list[Tensor]]]:
-        """Count the step; yield each number of steps (a tensor, if it stays on the device) with the parameters that have made it."""
+        """Count the step; yield each number of steps (a tensor, if it stays on the device) with the parameters that
+        have made it.
+        """
         stays = self._stays_on_device(group)
         yield from (by_count_on_device if stays else by_count)(params, self.state)
 
@@ -116,7 +121,9 @@ class FusedOptimizer(Optimizer):
         states: dict[str, str],
         numbers: dict[str, Any],
     ) -> None:
-        """Run statements that update `p` and states and read the gradient `g`; `states` maps names in the statements to names in the state."""
+        """Run statements that update `p` and states and read the gradient `g`; `states` maps names in the statements to
+        names in the state.
+        """
         writes: dict[str, Sequence[Tensor]] = {"p": params}
         found = [self.state[p] for p in params] if states else []  # a look-up would add an entry
         for letter, name in states.items():

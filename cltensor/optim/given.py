@@ -1,6 +1,7 @@
 """`step_given`: a step of an optimiser over tensors, gradients and state that the caller holds in lists.
 
-It implements torch's functional forms (`torch.optim.adam.adam` and its kin). Knows no algorithm: it runs the class's `_update`.
+It implements torch's functional forms (`torch.optim.adam.adam` and its kin). Knows no algorithm: it runs the class's
+`_update`.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ _PAIRS = {  # options of a class that the functional forms take apart
 def step_given(kind: Any, given: dict[str, Any], **lists: str) -> None:
     """Update tensors by one step of the optimiser class `kind`, given the arguments of torch's functional form.
 
-    given: these arguments by name; the first two are the parameters and their gradients, and the others, unless in `lists`, are
-    options of the class. lists: which arguments are state, with the state's name in the class; a list may be too short where the
-    options do not need that state. RuntimeError for counters that are numbers, AssertionError for `grad_scale` or `found_inf` unless
-    fused.
+    given: these arguments by name; the first two are the parameters and their gradients, and the others, unless in
+    `lists`, are options of the class. lists: which arguments are state, with the state's name in the class; a list may
+    be too short where the options do not need that state. RuntimeError for counters that are numbers, AssertionError
+    for `grad_scale` or `found_inf` unless fused.
     """
     (_, params), (_, grads), *others = given.items()
     group = {"capturable": False, "decoupled_weight_decay": False, **dict(others)}

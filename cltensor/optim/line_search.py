@@ -25,7 +25,9 @@ class Point(NamedTuple):
 
 
 def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
-    """Return the step that minimises the cubic with the values and slopes of two points, clamped to bounds (by default, these points)."""
+    """Return the step that minimises the cubic with the values and slopes of two points, clamped to bounds (by default,
+    these points).
+    """
     low, high = bounds or (min(a.step, b.step), max(a.step, b.step))
     d1 = a.slope + b.slope - 3 * (a.value - b.value) / (a.step - b.step)
     square = d1 * d1 - a.slope * b.slope
@@ -50,8 +52,8 @@ def strong_wolfe(
 ) -> tuple[float, Tensor, float, int]:
     """Find a step that fulfils the strong Wolfe conditions: it lowers the function enough and flattens its slope.
 
-    at: returns value and gradient at a step. step: the first trial. value, grad, slope: those at 0. most: bound of iterations.
-    Returns value, gradient and length of the step, and the number of evaluations.
+    at: returns value and gradient at a step. step: the first trial. value, grad, slope: those at 0. most: bound of
+    iterations. Returns value, gradient and length of the step, and the number of evaluations.
     """
 
     def visit(length: float) -> Point:
@@ -111,7 +113,8 @@ def _sorted(bracket: list[Point]) -> tuple[Point, Point]:
 def _off_the_ends(trial: float, bracket: list[Point], stuck: bool) -> tuple[float, bool]:
     """Move a trial that is near an end of the bracket to a tenth of its width inside.
 
-    Only if it is not strictly inside, or if the previous trial was near an end, too (`stuck`). Returns trial and the new `stuck`.
+    Only if it is not strictly inside, or if the previous trial was near an end, too (`stuck`). Returns trial and the
+    new `stuck`.
     """
     least, largest = (pick(p.step for p in bracket) for pick in (min, max))
     margin = 0.1 * (largest - least)

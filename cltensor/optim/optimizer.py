@@ -222,7 +222,9 @@ class Optimizer:
         param_groups: list[dict[Any, Any]],
         key: Hashable = None,
     ) -> Tensor:
-        """Bring a loaded tensor to its parameter's dtype and device; a "step" counter only if `capturable` or `fused`, else the host reads it."""
+        """Bring a loaded tensor to its parameter's dtype and device; a "step" counter only if `capturable` or `fused`,
+        else the host reads it.
+        """
         if param_groups is None:
             raise AssertionError("Expected param_groups to be set")
         if key != "step":

@@ -57,7 +57,10 @@ class SparseAdam(Optimizer):
 
     @no_grad()
     def step(self, closure: Any = None) -> Any:
-        """Update the rows that gradients name; `closure`, called first, computes the loss and its gradients anew. Returns its loss."""
+        """Update the rows that gradients name; `closure`, called first, computes the loss and its gradients anew.
+
+        Returns its loss.
+        """
         loss = run_closure(closure)
         for group in self.param_groups:
             params = [p for p in group["params"] if p._grad is not None]

@@ -1,4 +1,5 @@
-"""How a step runs: chains of formulas over all parameters at once, and counters that the host reads without waiting for the device.
+"""How a step runs: chains of formulas over all parameters at once, and counters that the host reads without waiting for
+the device.
 
 Knows the options of a group that several optimisers share (lr, maximize, weight_decay, ...), but no algorithm.
 """
@@ -46,7 +47,8 @@ def update(
     *,
     differentiable: bool = False,
 ) -> None:
-    """Run statements (`lines`) on lists of tensors; the keys are their names in the statements. Those in `writes` are updated in place.
+    """Run statements (`lines`) on lists of tensors; the keys are their names in the statements. Those in `writes` are
+    updated in place.
 
     Numbers that are tensors are read by the kernels, not by the host.
     """
@@ -70,7 +72,8 @@ def _tensors_in(text: str, numbers: Mapping[str, Any]) -> dict[str, Tensor]:
 
 
 def gradient(group: Mapping[str, Any]) -> list[str]:
-    """Return the statements that turn the gradient `g` into the direction to descend: the sign for `maximize`, and weight decay.
+    """Return the statements that turn the gradient `g` into the direction to descend: the sign for `maximize`, and
+    weight decay.
 
     Weight decay adds the L2 penalty to `g` or, if decoupled, shrinks `p`.
     """
@@ -82,7 +85,9 @@ def gradient(group: Mapping[str, Any]) -> list[str]:
 
 
 def lerp(average: str, value: str, name: str, weight: Any) -> str:
-    """Return the statement of torch's `average.lerp_(value, weight)`, in the form that is exact at the nearer end; `name` is the weight's."""
+    """Return the statement of torch's `average.lerp_(value, weight)`, in the form that is exact at the nearer end;
+    `name` is the weight's.
+    """
     if isinstance(weight, Tensor) or abs(weight) < 0.5:
         return f"{average} = {average} + ({value} - {average}) * {name}"
     return f"{average} = {value} - ({value} - {average}) * (1 - {name})"
@@ -92,7 +97,9 @@ def lerp(average: str, value: str, name: str, weight: Any) -> str:
 
 
 def number(x: Any, keep: bool = False) -> Any:
-    """Return a hyperparameter as a Python number; with `keep` a tensor stays a (0-dim) tensor, so that the host does not wait for it."""
+    """Return a hyperparameter as a Python number; with `keep` a tensor stays a (0-dim) tensor, so that the host does
+    not wait for it.
+    """
     if not isinstance(x, Tensor):
         return x
     return x.reshape(()) if keep else x.item()
@@ -126,7 +133,10 @@ def _host_device() -> Any:
 
 
 class Replaced:
-    """`count`: how often an optimiser with state got other state or groups. Recordings of its steps are outdated then."""
+    """`count`: how often an optimiser with state got other state or groups.
+
+    Recordings of its steps are outdated then.
+    """
 
     count = 0
 
@@ -144,7 +154,9 @@ class _Known:
 
 
 def peek(t: Tensor) -> float:
-    """Read a number, from what this module remembers to have written if the tensor is unchanged and numpy cannot see its memory."""
+    """Read a number, from what this module remembers to have written if the tensor is unchanged and numpy cannot see
+    its memory.
+    """
     known = fields(t).get("_known")
     if known is not None and known.buffer is t._storage.value and known.version == t._vc.value:
         if not known.buffer.exported:
@@ -197,7 +209,9 @@ def _one_more(t: Tensor) -> float:
 
 
 def _write(t: Tensor, value: float) -> tuple[Buffer, np.ndarray | None]:
-    """Write through the backend, in order with its launches; return the buffer, and its memory as a numpy array if the host shares it."""
+    """Write through the backend, in order with its launches; return the buffer, and its memory as a numpy array if the
+    host shares it.
+    """
     storage, kind = t._storage, t.dtype.np
     assert kind is not None
     buffer, start = storage.for_write(), t._offset * kind.itemsize
@@ -230,7 +244,9 @@ def by_count_on_device(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -
 
 
 def _count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> dict[float, list[Tensor]]:
-    """Count a step of every parameter by a kernel; return the parameters grouped by the number of steps that the host has noted."""
+    """Count a step of every parameter by a kernel; return the parameters grouped by the number of steps that the host
+    has noted.
+    """
     counters = [state[p]["step"] for p in params]
     parts: dict[float, list[Tensor]] = {}
     tallies = [1 + tally(count) for count in counters]
@@ -260,7 +276,9 @@ def note(t: Tensor, value: float) -> None:
 
 
 def renew(t: Tensor) -> None:
-    """Renew the note of a number that something else may have changed: before a recording, which cannot read it, begins."""
+    """Renew the note of a number that something else may have changed: before a recording, which cannot read it,
+    begins.
+    """
     if fields(t).get("_tally") is not None:
         note(t, tally(t))
 

@@ -58,7 +58,9 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable:
 
 
 def get_swa_multi_avg_fn() -> Callable:
-    """Make the function that updates lists of equally weighted averages in place, given the number of values averaged so far."""
+    """Make the function that updates lists of equally weighted averages in place, given the number of values averaged
+    so far.
+    """
 
     @no_grad()
     def swa_update(averages: Sequence[Tensor], current: Sequence[Tensor], count: Any) -> None:
@@ -96,8 +98,9 @@ def get_swa_avg_fn() -> Callable:
 class AveragedModel(Module):
     """A copy of a model whose parameters are averages of the model's.
 
-    device: that of the copy. avg_fn: returns the next average, given (average, current, count). multi_avg_fn: updates lists of
-    averages in place. use_buffers: average buffers too, instead of copying them. `n_averaged` counts the updates.
+    device: that of the copy. avg_fn: returns the next average, given (average, current, count). multi_avg_fn: updates
+    lists of averages in place. use_buffers: average buffers too, instead of copying them. `n_averaged` counts the
+    updates.
     """
 
     n_averaged: Tensor
@@ -182,7 +185,8 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Anneal the rate from its present value to `swa_lr` in `anneal_epochs` epochs, along a cosine or a line; constant after that.
+    """Anneal the rate from its present value to `swa_lr` in `anneal_epochs` epochs, along a cosine or a line; constant
+    after that.
 
     ValueError for another `anneal_strategy` or a bad number of epochs.
     """

@@ -1,7 +1,7 @@
 """Sparse tensors: coordinates (COO) and matrices compressed by rows or columns (CSR, CSC), under torch's names.
 
-`pattern` knows where entries are, `tensor` has the object and its gradients, and `table` and `dispatch` route calls to the
-functions of the other files. Dense operations do not depend on this package.
+`pattern` knows where entries are, `tensor` has the object and its gradients, and `table` and `dispatch` route calls to
+the functions of the other files. Dense operations do not depend on this package.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ globals().update(TYPES)
 def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
     """Multiply matrices of which at least one is sparse; gradients flow to both.
 
-    reduce: how the products of a CSR matrix's row, its entries times rows of the dense `mat2`, become one row: "sum", "mean", "amax" or "amin".
+    reduce: how the products of a CSR matrix's row, its entries times rows of the dense `mat2`, become one row: "sum",
+    "mean", "amax" or "amin".
     """
     return F["mm"](mat1, mat2) if reduce is None else products.reduced(mat1, mat2, reduce)
 

@@ -1,4 +1,7 @@
-"""Sums, products and elementwise functions of sparse tensors. Functions that map zero to zero work on the values alone."""
+"""Sums, products and elementwise functions of sparse tensors.
+
+Functions that map zero to zero work on the values alone.
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ Tensor = Any
 def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
     """Return the dense tensor with the same elements.
 
-    The gradient has the entries of the tensor or, with `masked_grad` False, one wherever the incoming gradient is not zero.
+    The gradient has the entries of the tensor or, with `masked_grad` False, one wherever the incoming gradient is not
+    zero.
     """
     if masked_grad is False and graph.needs_grad(self):
         with unrecorded():
@@ -203,7 +204,10 @@ def to_coo(s: SparseTensor) -> SparseTensor:
 
 
 def relaid(s: SparseTensor, kind: Layout, dense_dim: Any = None) -> SparseTensor:
-    """Return the tensor in another sparse layout. As in torch, RuntimeError for a `dense_dim`: it is for dense tensors."""
+    """Return the tensor in another sparse layout.
+
+    As in torch, RuntimeError for a `dense_dim`: it is for dense tensors.
+    """
     if dense_dim is not None:
         source, title = LAYOUT_NAMES[s.layout], LAYOUT_NAMES.get(kind, str(kind))
         function = f"{'coo' if s.layout is sparse_coo else 'sparse_compressed'}_to_{str(kind)[6:]}"
@@ -495,7 +499,10 @@ _refused("expand_as", "expand is unsupported for Sparse tensors")
 
 
 def _refused_here(name: str) -> None:
-    """Refuse a function whose result is not sparse. Its dense form would not fail by itself: it reads no storage, only shape and dtype."""
+    """Refuse a function whose result is not sparse.
+
+    Its dense form would not fail by itself: it reads no storage, only shape and dtype.
+    """
 
     @op(name)
     def refuse(*args: Any, **kwargs: Any) -> Any:

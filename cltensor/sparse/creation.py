@@ -29,8 +29,8 @@ Tensor = Any
 class check_sparse_tensor_invariants:
     """Switch checks of the indices given for sparse tensors: a context manager, a decorator, and a global switch.
 
-    With checks off (the default), indices are looked at only where no size is given. Indices outside the sizes are then found by the
-    first operation that depends on it.
+    With checks off (the default), indices are looked at only where no size is given. Indices outside the sizes are then
+    found by the first operation that depends on it.
     """
 
     _enabled = False

@@ -1,7 +1,8 @@
-"""How dense functions learn of sparse tensors: when the first one is made, the functions that take sparse tensors get code that looks for them.
+"""How dense functions learn of sparse tensors: when the first one is made, the functions that take sparse tensors get
+code that looks for them.
 
-Until then they cost dense calls nothing. Rows never get such code: they learn of a sparse operand by failing to find its storage (ops/elsewhere.py).
-The function objects stay the same ones.
+Until then they cost dense calls nothing. Rows never get such code: they learn of a sparse operand by failing to find
+its storage (ops/elsewhere.py). The function objects stay the same ones.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class _State:
 
 
 STATE = _State()
-# Methods that dense tensors have as well: called on the class, as `torch.Tensor.to_dense(s)`, they must reach the sparse ones.
+# Methods that dense tensors have as well: called on the class, as `torch.Tensor.to_dense(s)`, they must reach the
+# sparse ones.
 _ANSWERS = [
     "to_dense", "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "sparse_dim", "dense_dim", "_nnz", "coalesce",
     "is_coalesced", "indices", "_indices", "_values", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices",
@@ -79,8 +81,8 @@ def _named(name: str, fn: Callable) -> Callable:
 def _have_ask(name: str, dense: Any, sparse: Callable) -> None:
     """Give a function the code that looks for sparse arguments first, once (Note [Interception] in interception.py).
 
-    Wrappers of autocast and of numpy's argument names are left alone: the code goes to the function beneath, which other functions
-    of the library call.
+    Wrappers of autocast and of numpy's argument names are left alone: the code goes to the function beneath, which
+    other functions of the library call.
     """
     dense = getattr(dense, "__uncast__", dense)
     while hasattr(dense, "_numpy_names"):

@@ -21,8 +21,8 @@ Tensor = Any
 class Merge:
     """A pattern coalesced, each place once and in order, and how its entries map there.
 
-    `order` sorts the entries by place, `starts` says where each place begins among the sorted ones; both are None where every entry
-    stays as it is.
+    `order` sorts the entries by place, `starts` says where each place begins among the sorted ones; both are None where
+    every entry stays as it is.
     """
 
     def __init__(self, pattern: Pattern, order: Tensor, starts: Tensor) -> None:
@@ -51,7 +51,8 @@ class Merge:
 
 
 class Lines(NamedTuple):
-    """A matrix's entries by rows: where each row begins among them (`pointer`), and the column of each (`other`); or the reverse, by columns.
+    """A matrix's entries by rows: where each row begins among them (`pointer`), and the column of each (`other`); or
+    the reverse, by columns.
 
     `order`: the entries' numbers in the pattern, None if they are in the pattern's order.
     """
@@ -62,10 +63,12 @@ class Lines(NamedTuple):
 
 
 class Pattern:
-    """Coordinates `indices` (sparse dims, entries) within sizes; for a compressed matrix (`pointer`, `plain`, `along`) instead.
+    """Coordinates `indices` (sparse dims, entries) within sizes; for a compressed matrix (`pointer`, `plain`, `along`)
+    instead.
 
-    coalesced: each place occurs once, and the entries are in order. checked: all coordinates are known to be within the sizes.
-    compressed: where each row (`along` 0) or column (1) begins among the entries, and each entry's coordinate in the other dim.
+    coalesced: each place occurs once, and the entries are in order. checked: all coordinates are known to be within the
+    sizes. compressed: where each row (`along` 0) or column (1) begins among the entries, and each entry's coordinate in
+    the other dim.
     """
 
     def __init__(
@@ -208,7 +211,9 @@ class Pattern:
     # ---- other patterns
 
     def find(self, wanted: Pattern) -> tuple[Tensor, Tensor]:
-        """Return, for each entry of `wanted`, whether this coalesced pattern has an entry in that place, and its number (0 where not)."""
+        """Return, for each entry of `wanted`, whether this coalesced pattern has an entry in that place, and its number
+        (0 where not).
+        """
         keys, sought = self.keys, wanted.keys
         with unrecorded():
             if not self.count:
@@ -234,7 +239,9 @@ class Pattern:
         return made
 
     def compress(self, along: int) -> tuple[Pattern, Tensor | None]:
-        """Return the pattern, coalesced, compressed by rows (`along` 0) or columns (1), and the order its entries take, None if unchanged."""
+        """Return the pattern, coalesced, compressed by rows (`along` 0) or columns (1), and the order its entries take,
+        None if unchanged.
+        """
         lines = self.rows if along == 0 else self.columns
         made = Pattern(
             self.sizes, None, checked=True, compressed=(lines.pointer, lines.other, along)

@@ -138,7 +138,9 @@ def _check(function: str, a: Any, b: Any) -> None:
 
 
 def _sparse_by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
-    """Multiply sparse matrices: each entry (i, k) of `a` by all entries (k, j) of `b`; products in the same place (i, j) are summed."""
+    """Multiply sparse matrices: each entry (i, k) of `a` by all entries (k, j) of `b`; products in the same place (i,
+    j) are summed.
+    """
     kind = sparse_coo if a.layout is sparse_coo else sparse_csr
     a, b = coalesced(to_coo(a)), coalesced(to_coo(b))
     p, q = a._pattern, b._pattern
@@ -292,7 +294,9 @@ def spmm(input: Any, mat2: Any) -> Any:
 
 @public()
 def hspmm(mat1: Any, mat2: Any, *, out: Any = None) -> SparseTensor:
-    """Multiply a sparse matrix by a dense one; the result is sparse in its rows, with a dense row for each row of `mat1` that has entries."""
+    """Multiply a sparse matrix by a dense one; the result is sparse in its rows, with a dense row for each row of
+    `mat1` that has entries.
+    """
     if not isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor):
         raise RuntimeError("hspmm: expected a sparse and a dense matrix")
     _check("hspmm", mat1, mat2)
@@ -326,7 +330,9 @@ def sspaddmm(
 
 
 def reduced(a: Any, dense: Any, reduce: str) -> Tensor:
-    """Reduce, for each row i of a CSR matrix, its entries (i, k) times the rows k of a dense matrix; 0 where it has no entry."""
+    """Reduce, for each row i of a CSR matrix, its entries (i, k) times the rows k of a dense matrix; 0 where it has no
+    entry.
+    """
     if reduce == "prod":
         raise RuntimeError("sparse_mm_reduce: reduce type of prod has not been enabled.")
     reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)

@@ -211,7 +211,9 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> SparseTensor:
-    """Make a matrix of given diagonals: element j of row i of `diagonals` lies in column j of the diagonal `offsets[i]`."""
+    """Make a matrix of given diagonals: element j of row i of `diagonals` lies in column j of the diagonal
+    `offsets[i]`.
+    """
     if diagonals.ndim == 1:
         diagonals = diagonals.unsqueeze(0)
     if diagonals.ndim != 2:

@@ -1,7 +1,8 @@
 """The operations that take sparse tensors, by torch's names.
 
-`op` enters a function; `dispatch` then makes it a method of sparse tensors, and routes calls of the public functions and of the
-rows of `ops` with sparse operands to it. Where the function returns NotImplemented, the call raises torch's error for its name.
+`op` enters a function; `dispatch` then makes it a method of sparse tensors, and routes calls of the public functions
+and of the rows of `ops` with sparse operands to it. Where the function returns NotImplemented, the call raises torch's
+error for its name.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 from ..ops.elsewhere import HANDLERS
 
 TABLE: dict[str, Callable[..., Any]] = {}  # functions and methods
-# Names whose dense methods, unless rows, take sparse operands. Matters for those in OWN: for all in TABLE it is so anyway.
+# Names whose dense methods, unless rows, take sparse operands. Matters for those in OWN: for all in TABLE it is so
+# anyway.
 MIXED: set[str] = set()
 OWN: dict[str, Callable[..., Any]] = {}  # methods only
 

@@ -4,10 +4,10 @@ Owns the object: what it answers about itself, and how gradients pass between it
 the other files of this package, which `dispatch` attaches.
 
 Note [Gradients]
-    An operation takes a tensor's values with their history (`values_of`), computes with dense operations, and makes a sparse tensor
-    of the result (`pack`). `values_of` and `pack` record a node each; between these nodes flows a sparse gradient over the same
-    pattern, so that its values need no look-up. Where a tensor has several entries in one place, its gradient has one entry there:
-    the gradient of that place.
+    An operation takes a tensor's values with their history (`values_of`), computes with dense operations, and makes a
+    sparse tensor of the result (`pack`). `values_of` and `pack` record a node each; between these nodes flows a sparse
+    gradient over the same pattern, so that its values need no look-up. Where a tensor has several entries in one place,
+    its gradient has one entry there: the gradient of that place.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class SparseTensor(Tensor):
         return t
 
     def _become(self, other: SparseTensor) -> SparseTensor:
-        """Replace this tensor's entries and history by those of `other`, the result of an operation that is to be in place."""
+        """Replace this tensor's entries and history by those of `other`, the result of an operation that is to be in
+        place.
+        """
         if GRAD.enabled and self._requires:
             raise RuntimeError(LEAF_WRITTEN)
         if other.dtype is not self.dtype:
@@ -252,7 +254,8 @@ class SparseTensor(Tensor):
         self._acc = None
 
     def _kept(self, alone: bool) -> SparseTensor:
-        """Return this tensor as the gradient stored in a leaf. Its values are copied unless refcounts show that nobody else holds them.
+        """Return this tensor as the gradient stored in a leaf. Its values are copied unless refcounts show that nobody
+        else holds them.
 
         `alone`: nobody but the caller holds the tensor.
         """

@@ -1,7 +1,7 @@
 """Eigenvalues of Hermitian matrices and singular values, by the kernels of `codegen.factor`.
 
-Reflectors make a matrix tridiagonal or bidiagonal, diagonal_values.py finds that form's values and vectors, and the reflectors are applied to
-the vectors. Nothing here records gradients.
+Reflectors make a matrix tridiagonal or bidiagonal, diagonal_values.py finds that form's values and vectors, and the
+reflectors are applied to the vectors. Nothing here records gradients.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def _condensed(xs: Sequence[Tensor], hermitian: bool) -> list[Tensor]:
 
 @Replayed.of_memory
 def _reflected(xs: Sequence[Tensor], first: int, columns: int) -> list[Tensor]:
-    """Apply reflectors that begin in row `first` to the first `columns` columns of [[X, 0], [0, I]]; returns the transpose.
+    """Apply reflectors that begin in row `first` to the first `columns` columns of [[X, 0], [0, I]]; returns the
+    transpose.
 
     Operands: the reflectors' vectors (…, k, m - first) and 1 / tau (…, k), X^T (…, n, n).
     """
@@ -73,7 +74,9 @@ def _reflected(xs: Sequence[Tensor], first: int, columns: int) -> list[Tensor]:
 
 
 def _scaled(A: Tensor) -> tuple[Tensor, Tensor]:
-    """Divide matrices by powers of 2, so that squares of their elements neither overflow nor vanish; also return these powers (…, 1)."""
+    """Divide matrices by powers of 2, so that squares of their elements neither overflow nor vanish; also return these
+    powers (…, 1).
+    """
     largest = A.abs().amax((-2, -1))
     bound = 100 if largest.dtype.itemsize == 4 else 1000
     exponent = FUNCTIONS["frexp"](largest)[1].clamp(-bound, bound)
@@ -92,7 +95,9 @@ def _hermitian(xs: Sequence[Tensor], upper: bool) -> list[Tensor]:
 
 @Replayed.of_memory
 def _small(xs: Sequence[Tensor], upper: bool, vectors: bool) -> list[Tensor]:
-    """Return eigenvalues of small symmetric matrices, a flag for each matrix that is not finite and, if `vectors`, the eigenvectors as rows."""
+    """Return eigenvalues of small symmetric matrices, a flag for each matrix that is not finite and, if `vectors`, the
+    eigenvectors as rows.
+    """
     (x,) = xs
     backend = get_backend(x.device)
     with backend.lock:
@@ -121,7 +126,10 @@ def _in_order(rows: Tensor, order: Tensor, signs: Tensor | None, dtype: dtypes.d
 
 @at_once
 def _sizes_in_order(xs: Sequence[Tensor], descending: bool) -> list[Tensor]:
-    """Return sorted eigenvalues or, if `descending`, singular values, whose signs are dropped. Operands: values, powers of 2."""
+    """Return sorted eigenvalues or, if `descending`, singular values, whose signs are dropped.
+
+    Operands: values, powers of 2.
+    """
     values, scale = xs
     values = values.abs() if descending else values
     return [values.sort(-1, descending=descending)[0] * scale]
@@ -147,9 +155,9 @@ def _singular_vectors(
 ) -> list[Tensor]:
     """Return sorted singular values (…, n), the left vectors as rows, and the right ones as columns, conjugated.
 
-    `turned`: the factorized matrix was A^H. The vectors of A's longer side (the right ones if `turned`, else the left ones) are completed
-    to `columns` vectors. Operands: values, n with signs or (by divide and conquer) more than n without, powers of 2, right and left
-    vectors as rows, the reflectors of the longer side, those of the shorter.
+    `turned`: the factorized matrix was A^H. The vectors of A's longer side (the right ones if `turned`, else the left
+    ones) are completed to `columns` vectors. Operands: values, n with signs or (by divide and conquer) more than n
+    without, powers of 2, right and left vectors as rows, the reflectors of the longer side, those of the shorter.
     """
     values, scale, rows, v, v_inverse, u, u_inverse = xs
     more = values.shape[-1] - n
@@ -227,7 +235,10 @@ def svd(
 def _of_long(
     tall: Tensor, full: bool, vectors: bool, function: str, turned: bool
 ) -> tuple[Tensor | None, Tensor, Tensor | None]:
-    """Factorize `tall` = Q R by the singular values of R. If `turned`, `tall` is A^H, and the factors are those of A = R^H Q^H."""
+    """Factorize `tall` = Q R by the singular values of R.
+
+    If `turned`, `tall` is A^H, and the factors are those of A = R^H Q^H.
+    """
     n = tall.shape[-1]
     q, r = factors.qr(tall, ("complete" if full else "reduced") if vectors else "r")
     square = r.narrow(-2, 0, n)

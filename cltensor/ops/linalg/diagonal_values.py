@@ -1,4 +1,5 @@
-"""Eigenvalues and singular values, with vectors, of tridiagonal and bidiagonal matrices: by plane rotations or, for large matrices, by divide and conquer.
+"""Eigenvalues and singular values, with vectors, of tridiagonal and bidiagonal matrices: by plane rotations or, for
+large matrices, by divide and conquer.
 
 Here `beside` stands for the off-diagonals. Nothing here records gradients.
 """
@@ -28,10 +29,11 @@ def _flat(x: Tensor) -> Operand:
 
 @Replayed.of_memory
 def _rotated(xs: Sequence[Tensor], kind: str, vectors: bool, lower: bool) -> list[Tensor | None]:
-    """Diagonalise matrices, given as diagonals and off-diagonals (…, n), in place, until all are done or the room for rotations is full.
+    """Diagonalise matrices, given as diagonals and off-diagonals (…, n), in place, until all are done or the room for
+    rotations is full.
 
-    `lower`: bidiagonal matrices are lower triangles. Returns the three lists of `rotations.Lists`, and the products of the rotations laid
-    out as `rotations.begin` does.
+    `lower`: bidiagonal matrices are lower triangles. Returns the three lists of `rotations.Lists`, and the products of
+    the rotations laid out as `rotations.begin` does.
     """
     d, e = map(_flat, xs)
     backend, dev = get_backend(xs[0].device), xs[0].device
@@ -50,9 +52,11 @@ def diagonalized(
     lower: bool = False,
     whole: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
-    """Overwrite diagonals (…, n) by the values; return the vectors laid out as by `rotations.begin`. Waits for the device.
+    """Overwrite diagonals (…, n) by the values; return the vectors laid out as by `rotations.begin`. Waits for the
+    device.
 
-    `whole`: diagonals and off-diagonals of the whole matrices, where `values` and `beside` are blocks of them. An error names these.
+    `whole`: diagonals and off-diagonals of the whole matrices, where `values` and `beside` are blocks of them. An error
+    names these.
     """
     found = _rotated([values, beside], kind, vectors, lower)
     states, products = found[0], found[3]
@@ -97,7 +101,8 @@ def _failed(kind: str, values: Tensor, beside: Tensor, where: int, function: str
 def _padded(d: Tensor, e: Tensor, blocks: int, m: int) -> tuple[Tensor, Tensor]:
     """Divide diagonals and off-diagonals (…, n) into blocks (…, blocks, m).
 
-    Padding rows at the end of the last block are decoupled, and their value is greater than all others, so that they sort last.
+    Padding rows at the end of the last block are decoupled, and their value is greater than all others, so that they
+    sort last.
     """
     *batch, n = d.shape
     beside = e.narrow(-1, 0, n - 1)
@@ -110,8 +115,8 @@ def _padded(d: Tensor, e: Tensor, blocks: int, m: int) -> tuple[Tensor, Tensor]:
 
 @at_once
 def _apart(xs: Sequence[Tensor], blocks: int, m: int) -> list[Tensor]:
-    """Tear tridiagonal matrices (…, n) into blocks: return the blocks' diagonals with the couplings subtracted, the blocks' off-diagonals (0 at
-    each end), and the off-diagonals as they were, couplings included; each (…, blocks, m).
+    """Tear tridiagonal matrices (…, n) into blocks: return the blocks' diagonals with the couplings subtracted, the
+    blocks' off-diagonals (0 at each end), and the off-diagonals as they were, couplings included; each (…, blocks, m).
     """
     d, e = xs
     d, beside = _padded(d, e, blocks, m)
@@ -132,10 +137,11 @@ def _merged(xs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _conquered(values: Tensor, vectors: Tensor, *beside: Tensor) -> tuple[Tensor, Tensor]:
-    """Merge pairs of blocks until the matrices are whole: return their values (…, n') and vectors [sides, count, n', n'] as rows.
+    """Merge pairs of blocks until the matrices are whole: return their values (…, n') and vectors [sides, count, n',
+    n'] as rows.
 
-    Operands: the blocks' values [blocks, m], vectors [sides, blocks, m, m] as columns, and the whole matrices' off-diagonals (for
-    singular values also the diagonals) (…, blocks, m).
+    Operands: the blocks' values [blocks, m], vectors [sides, blocks, m, m] as columns, and the whole matrices'
+    off-diagonals (for singular values also the diagonals) (…, blocks, m).
     """
     *batch, blocks, m = beside[0].shape
     sides = len(vectors)
@@ -163,7 +169,8 @@ def eigenvectors(values: Tensor, beside: Tensor, function: str) -> tuple[Tensor,
 
 @at_once
 def _square_blocks(xs: Sequence[Tensor], blocks: int, m: int) -> list[Tensor]:
-    """Divide upper bidiagonal matrices (…, n): return diagonals and off-diagonals (…, blocks, m), and what `conquer.made_square` makes of these.
+    """Divide upper bidiagonal matrices (…, n): return diagonals and off-diagonals (…, blocks, m), and what
+    `conquer.made_square` makes of these.
 
     The last row of each block couples it to the next one.
     """
@@ -192,10 +199,11 @@ def _made_wide(xs: Sequence[Tensor]) -> list[Tensor]:
 
 @at_once
 def _bordered(xs: Sequence[Tensor], m: int) -> list[Tensor]:
-    """Take square blocks back to wide ones: return the values' magnitudes [blocks, m], padded with inf, and vectors [2, blocks, m, m] as columns.
+    """Take square blocks back to wide ones: return the values' magnitudes [blocks, m], padded with inf, and vectors [2,
+    blocks, m, m] as columns.
 
-    Operands: values [blocks, m - 1], their vectors as rows, and the rotations of `conquer.made_square`. The last row and column of the
-    vectors are the identity's before those rotations are applied.
+    Operands: values [blocks, m - 1], their vectors as rows, and the rotations of `conquer.made_square`. The last row
+    and column of the vectors are the identity's before those rotations are applied.
     """
     values, rows, numbers = xs
     pad = FUNCTIONS["constant_pad_nd"]
@@ -209,7 +217,8 @@ def _bordered(xs: Sequence[Tensor], m: int) -> list[Tensor]:
 
 
 def singular_vectors(values: Tensor, beside: Tensor, function: str) -> tuple[Tensor, Tensor]:
-    """Return the singular values (…, n') of upper bidiagonal matrices (…, n), and the vectors [2, count, n', n'] as rows, the right ones first.
+    """Return the singular values (…, n') of upper bidiagonal matrices (…, n), and the vectors [2, count, n', n'] as
+    rows, the right ones first.
 
     n' > n; all but the n smallest values belong to padding.
     """

@@ -42,7 +42,9 @@ def by_columns(stored: Tensor) -> Tensor:
 
 
 def as_stored(x: Operand, batch: Sequence[int], backend: Backend) -> Tensor:
-    """Wrap column-major matrices [count, m, n] from `parts.by_columns` as they are stored: their transposes (…, n, m), row-major."""
+    """Wrap column-major matrices [count, m, n] from `parts.by_columns` as they are stored: their transposes (…, n, m),
+    row-major.
+    """
     _, m, n = x.shape
     return core.result(x._replace(shape=(*batch, n, m)), backend.device)
 
@@ -118,17 +120,21 @@ def _cholesky(xs: Sequence[Tensor]) -> list[Tensor]:
 def _cholesky_factor(xs: Sequence[Tensor], upper: bool) -> list[Tensor]:
     (A,) = xs
     stored, info = _cholesky([A.mH if upper else A])
-    # `stored` is L^T. The result is stored transposed, too: L as L^T, and U = L^H as U^T, the conjugate transpose of `stored`.
+    # `stored` is L^T. The result is stored transposed, too: L as L^T, and U = L^H as U^T, the conjugate transpose of
+    # `stored`.
     return [FUNCTIONS["tril"](stored.mH) if upper else FUNCTIONS["triu"](stored), info]
 
 
 def cholesky(A: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
-    """Return L of A = L L^H or, if `upper`, U of A = U^H U, read from that triangle, and info (…): the first leading minor that is not positive."""
+    """Return L of A = L L^H or, if `upper`, U of A = U^H U, read from that triangle, and info (…): the first leading
+    minor that is not positive.
+    """
     factor, info = _cholesky_factor([A], upper)
     return by_columns(factor), info
 
 
-# One triangular solve: whether the matrix is transposed, conjugated, upper triangular (before transposing), unit triangular.
+# One triangular solve: whether the matrix is transposed, conjugated, upper triangular (before transposing), unit
+# triangular.
 Step = tuple[bool, bool, bool, bool]
 
 
@@ -148,8 +154,8 @@ def _substituted(
 ) -> list[Tensor]:
     """Copy B and solve with A once for each of `steps`; return the solutions as they are stored.
 
-    `right`: the right-hand side is B^T, read in place. Operands: A, B, and, unless `exchanged` is "", the pivots by which rows are
-    exchanged: "before" the steps, or "after" them in reverse order.
+    `right`: the right-hand side is B^T, read in place. Operands: A, B, and, unless `exchanged` is "", the pivots by
+    which rows are exchanged: "before" the steps, or "after" them in reverse order.
     """
     backend, (a, b, *pivots) = _operands(xs)
     batch = b.shape[:-2]
@@ -174,7 +180,10 @@ def _solved(
     exchanged: str = "",
     right: bool = False,
 ) -> Tensor:
-    """Return the solutions as they are stored: column-major matrices as their row-major transposes. Batch dims broadcast."""
+    """Return the solutions as they are stored: column-major matrices as their row-major transposes.
+
+    Batch dims broadcast.
+    """
     given, n = alike(A, B), A.shape[-1]
     if pivots is not None:
         with unrecorded():
@@ -233,7 +242,8 @@ def _halves(factor: Tensor, upper: bool) -> tuple[Step, Step]:
 
 @Replayed.of_memory
 def _inverted(xs: Sequence[Tensor], steps: tuple[Step, ...]) -> list[Tensor]:
-    """Invert by steps as `_substituted` takes them, the first of which must be with a lower triangle; return the inverses as they are stored.
+    """Invert by steps as `_substituted` takes them, the first of which must be with a lower triangle; return the
+    inverses as they are stored.
 
     Operands: the factors and, after LU, the pivots. These exchange rows of the matrix, hence columns of its inverse.
     """
@@ -272,7 +282,9 @@ def _solution(xs: Sequence[Tensor], left: bool, vector: bool) -> list[Tensor]:
 
 
 def solution(A: Tensor, B: Tensor, left: bool, vector: bool) -> tuple[Tensor, Tensor]:
-    """Solve AX = B (XA = B unless `left`), with B (…, n) if `vector`; also return the number (…) of A's first zero pivot, 0 where there is none."""
+    """Solve AX = B (XA = B unless `left`), with B (…, n) if `vector`; also return the number (…) of A's first zero
+    pivot, 0 where there is none.
+    """
     value, info = _solution([A, B], left, vector)
     return value, info
 
@@ -286,7 +298,9 @@ def _cholesky_inverse(xs: Sequence[Tensor], upper: bool) -> list[Tensor]:
 
 
 def cholesky_inverse(factor: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
-    """Invert A = L L^H (U^H U where `upper`), given the factor; also return the number (…) of its first zero diagonal element, 0 where there is none."""
+    """Invert A = L L^H (U^H U where `upper`), given the factor; also return the number (…) of its first zero diagonal
+    element, 0 where there is none.
+    """
     value, zero = _cholesky_inverse([factor], upper)
     return by_columns(value), zero
 
@@ -357,7 +371,9 @@ def _qr(xs: Sequence[Tensor], columns: int | None) -> list[Tensor]:
 
 
 def geqrf(A: Tensor) -> tuple[Tensor, Tensor]:
-    """Factorize (…, m, n): R with the vectors of the reflectors below it, and the reflectors' factors tau (…, min(m, n))."""
+    """Factorize (…, m, n): R with the vectors of the reflectors below it, and the reflectors' factors tau (…, min(m,
+    n)).
+    """
     packed, tau = _qr([A], None)
     return by_columns(packed), tau
 
@@ -422,9 +438,11 @@ def reflected(A: Tensor, tau: Tensor, X: Tensor | None = None, adjoint: bool = F
 
 @Replayed.of_memory
 def _least_squares(xs: Sequence[Tensor], wide: bool) -> list[Tensor]:
-    """Minimise |A X - B| by A = Q R, for A (…, m, n) with m >= n; if `wide`, find the X of least norm with A^H X = B instead.
+    """Minimise |A X - B| by A = Q R, for A (…, m, n) with m >= n; if `wide`, find the X of least norm with A^H X = B
+    instead.
 
-    Returns X and the packed factors, as they are stored. Unless `wide`, rows of X after the nth hold the rest of Q^H B: the residual.
+    Returns X and the packed factors, as they are stored. Unless `wide`, rows of X after the nth hold the rest of Q^H B:
+    the residual.
     """
     backend, (x, b) = _operands(xs)
     *batch, m, n = x.shape
@@ -493,14 +511,18 @@ def _size(x: Tensor) -> Tensor:
 
 
 def least_ratio(A: Tensor, rcond: float | None) -> float:
-    """Return `rcond` or its default, eps times A's longer side: singular values up to this fraction of the largest count as zero."""
+    """Return `rcond` or its default, eps times A's longer side: singular values up to this fraction of the largest
+    count as zero.
+    """
     return dtypes.finfo(A.dtype).eps * max(A.shape[-2:]) if rcond is None else rcond
 
 
 def least_squares_if_certain(
     A: Tensor, B: Tensor, rcond: float | None
 ) -> tuple[Tensor, Tensor] | None:
-    """Return X as `least_squares` does, and the ranks (…), if certainly no singular value counts as zero at `rcond` (`least_ratio`); else None."""
+    """Return X as `least_squares` does, and the ranks (…), if certainly no singular value counts as zero at `rcond`
+    (`least_ratio`); else None.
+    """
     x, ranks, certain, *sizes = _minimised_if_certain(alike(A, B), rcond)
     if certain.is_meta or not (certain or _certain(sizes, least_ratio(A, rcond))[0]):
         return None
@@ -508,7 +530,9 @@ def least_squares_if_certain(
 
 
 def first_bad(info: Tensor) -> tuple[str, int] | None:
-    """Return how torch's errors name the first matrix with a nonzero info code, and the code; None if there is none, or on "meta"."""
+    """Return how torch's errors name the first matrix with a nonzero info code, and the code; None if there is none, or
+    on "meta".
+    """
     if info.is_meta:
         return None
     codes: Any = info._host().reshape(-1)

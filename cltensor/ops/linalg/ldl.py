@@ -1,7 +1,8 @@
-"""Factorizations P L D L^T P^T of symmetric or Hermitian matrices with Bunch-Kaufman pivoting, and systems solved with them.
+"""Factorizations P L D L^T P^T of symmetric or Hermitian matrices with Bunch-Kaufman pivoting, and systems solved with
+them.
 
-Factors are packed as by LAPACK's sytrf and hetrf: L below the diagonal, D on the diagonal and, where a pivot is negative, in a
-2 x 2 block. As in torch there is no gradient.
+Factors are packed as by LAPACK's sytrf and hetrf: L below the diagonal, D on the diagonal and, where a pivot is
+negative, in a 2 x 2 block. As in torch there is no gradient.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ def _factorized(xs: Sequence[Tensor], hermitian: bool) -> list[Tensor]:
 
 @Replayed.of_memory
 def _solved(xs: Sequence[Tensor], hermitian: bool) -> list[Tensor]:
-    """Return X as it is stored (`factors.as_stored`). Operands: the packed factors (…, n, n), B (…, n, k), pivots (…, n)."""
+    """Return X as it is stored (`factors.as_stored`).
+
+    Operands: the packed factors (…, n, n), B (…, n, k), pivots (…, n).
+    """
     B = xs[1]
     backend = get_backend(B.device)
     with backend.lock:

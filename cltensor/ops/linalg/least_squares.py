@@ -46,7 +46,10 @@ def _tolerance(longer: int, s: Tensor, atol: Any, rtol: Any) -> Tensor:
 
 
 def _singular(A: Tensor, hermitian: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Factorize A = L diag(s) R^H. If `hermitian`, by the eigendecomposition of its lower triangle: s then has signs."""
+    """Factorize A = L diag(s) R^H.
+
+    If `hermitian`, by the eigendecomposition of its lower triangle: s then has signs.
+    """
     if hermitian:
         s, u = diagonal_forms.eigh(A, False, True, "linalg.eigh")
         assert u is not None
@@ -164,7 +167,9 @@ def lstsq(
     driver: str | None = None,
     out: Any = None,
 ) -> Any:
-    """Minimise |A X - B|: return the solution, and residuals, ranks and singular values, empty where the driver computes none."""
+    """Minimise |A X - B|: return the solution, and residuals, ranks and singular values, empty where the driver
+    computes none.
+    """
     if A.ndim < 2:
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
     if B.ndim < 1:
@@ -205,7 +210,8 @@ def lstsq(
 
 
 def _by_qr(A: Tensor, B: Tensor, driver: str, rcond: float | None) -> tuple[Tensor, ...] | None:
-    """Solve by QR if the driver allows it: "gels" assumes full rank; for "gelsy" no singular value may be small enough to be left out.
+    """Solve by QR if the driver allows it: "gels" assumes full rank; for "gelsy" no singular value may be small enough
+    to be left out.
 
     None where that is not certain, or where the driver is another.
     """

@@ -19,7 +19,9 @@ _ROUNDS = 1000
 
 
 def _orthonormal(S: Tensor, B: Tensor | None) -> Tensor:
-    """Return B-orthonormal columns Q (Q^T B Q = I; without B, Q^T Q = I) with the span of S; nearly dependent directions are dropped."""
+    """Return B-orthonormal columns Q (Q^T B Q = I; without B, Q^T Q = I) with the span of S; nearly dependent
+    directions are dropped.
+    """
     eps = dtypes.finfo(S.dtype).eps
     for _ in range(2):
         gram = S.mT @ (S if B is None else B @ S)
@@ -32,7 +34,9 @@ def _orthonormal(S: Tensor, B: Tensor | None) -> Tensor:
 
 
 def _best(A: Tensor, S: Tensor, n: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """Return the n extreme eigenpairs of A within the span of orthonormal columns S (Rayleigh-Ritz), the most extreme first."""
+    """Return the n extreme eigenpairs of A within the span of orthonormal columns S (Rayleigh-Ritz), the most extreme
+    first.
+    """
     values, vectors = LINALG["eigh"](S.mT @ (A @ S))
     if largest:
         values, vectors = values.flip(0), vectors.flip(1)
@@ -74,7 +78,8 @@ def _dense(A: Tensor, B: Tensor | None, k: int, largest: bool) -> tuple[Tensor, 
     if B is not None:
         back = LINALG["inv"](LINALG["cholesky"](B))
         A = back @ A @ back.mT
-    # `eigh` reads one triangle of A. The iteration, which this replaces, multiplies by all of A, so the gradient belongs to both.
+    # `eigh` reads one triangle of A. The iteration, which this replaces, multiplies by all of A, so the gradient
+    # belongs to both.
     values, vectors = LINALG["eigh"]((A + A.mT) / 2)
     if back is not None:
         vectors = back.mT @ vectors
@@ -98,9 +103,9 @@ def lobpcg(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the k largest (or smallest) eigenvalues of symmetric A (…, m, m), and their vectors (…, m, k).
 
-    With B, those of A x = λ B x. X (…, m, n) is the initial guess, iK an approximate inverse of A, niter the maximum number of steps,
-    tol the relative error at which to stop.
-    Where a gradient is wanted, all eigenpairs are computed instead. ValueError unless m >= 3 n.
+    With B, those of A x = λ B x. X (…, m, n) is the initial guess, iK an approximate inverse of A, niter the maximum
+    number of steps, tol the relative error at which to stop. Where a gradient is wanted, all eigenpairs are computed
+    instead. ValueError unless m >= 3 n.
     """
     m = A.shape[-1]
     if A.shape[-2] != m:

@@ -95,7 +95,10 @@ def eye_like(x: Tensor) -> Tensor:
 
 
 def absent(g: Tensor) -> bool:
-    """Tell whether an output's gradient is all zeros, as for an output nothing was computed from. May wait for the device."""
+    """Tell whether an output's gradient is all zeros, as for an output nothing was computed from.
+
+    May wait for the device.
+    """
     if g._node is not None or g._requires:
         return False
     value = g._storage.value

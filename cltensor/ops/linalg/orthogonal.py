@@ -110,7 +110,9 @@ def _geqrf_back(ctx: Any, *_: Any) -> None:
 def _recorded(
     value: Tensor, node: str, fn: Callable[..., Tensor], inputs: tuple[Tensor, ...]
 ) -> Tensor:
-    """Record a value as one node, whose backward computes the value again by `fn`, a chain of differentiable ops, and differentiates that."""
+    """Record a value as one node, whose backward computes the value again by `fn`, a chain of differentiable ops, and
+    differentiates that.
+    """
     if graph.needs_grad(*inputs):
         saved = {f"input{i}": x for i, x in enumerate(inputs)}
 

@@ -95,7 +95,8 @@ def _det_back(ctx: Any, g: Tensor) -> Tensor:
     wide = (g * result.conj())[..., None, None] if not bool((result == 0).any()) else None
     if wide is not None:
         return wide * adjoint(inv_ex(a)[0])
-    # A singular matrix has no inverse, but cofactors: det'(A) = det(U Vh) * U diag(products of the other singular values) Vh.
+    # A singular matrix has no inverse, but cofactors: det'(A) = det(U Vh) * U diag(products of the other singular
+    # values) Vh.
     with unrecorded():
         u, s, vh = diagonal_forms.svd(a, False, True, "linalg.svd")
         assert u is not None

@@ -1,7 +1,7 @@
 """Singular values and eigenvalues.
 
-Eigenvalues of non-Hermitian matrices are computed on the host (lapack.py), all else by kernels (diagonal_forms.py). Gradients are formulas
-over tensors, so they are differentiable again.
+Eigenvalues of non-Hermitian matrices are computed on the host (lapack.py), all else by kernels (diagonal_forms.py).
+Gradients are formulas over tensors, so they are differentiable again.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ from .spectral import eig, eigh, eigvals, eigvalsh, linalg_svd, svdvals  # fmt: 
 
 # ------------------------------------------------------------------------------------------- the exponential
 
-# Degree of the Taylor polynomial for matrices scaled to norm 1 (later terms are below rounding), and terms in a block of Horner's rule.
+# Degree of the Taylor polynomial for matrices scaled to norm 1 (later terms are below rounding), and terms in a block
+# of Horner's rule.
 _DEGREE = {"float32": (12, 4), "float64": (18, 6), "complex64": (12, 4), "complex128": (18, 6)}
 
 
@@ -122,7 +123,9 @@ def _exp_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
-    """Return the inverse for `tensordot`: A's first `ind` dims are taken as the rows of a square matrix, the rest as its columns."""
+    """Return the inverse for `tensordot`: A's first `ind` dims are taken as the rows of a square matrix, the rest as
+    its columns.
+    """
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
     rows, cols = tuple(A.shape[:ind]), tuple(A.shape[ind:])

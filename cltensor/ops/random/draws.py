@@ -205,7 +205,10 @@ def geometric(shape: Size, dt: DType, draw: Draw, p: float) -> Expr:
 def drawn(
     make: Callable[..., Expr], shape: Size, dt: DType, dev: device, source: Generator, *params: Any
 ) -> Tensor:
-    """Draw a tensor by one of the expressions above. Small draws of a kind seen before are launched at once, by a prepared launch."""
+    """Draw a tensor by one of the expressions above.
+
+    Small draws of a kind seen before are launched at once, by a prepared launch.
+    """
     count = numel(shape)
     draw = source.take(count)
     if 0 < count <= _SMALL and Recorder.active is None and not config.CONFIG.eager:
@@ -215,8 +218,8 @@ def drawn(
             return known.launch(draw)
         if len(_known) >= _MOST:
             _known.clear()
-        # A kind is prepared at its second draw, as most kinds are drawn once. Without a thread team a launch costs more, and
-        # the draw stays pending, so that fusion spares the launch.
+        # A kind is prepared at its second draw, as most kinds are drawn once. Without a thread team a launch costs
+        # more, and the draw stays pending, so that fusion spares the launch.
         again = key in _known and get_backend(dev).team is not None
         _known[key] = _Known(make, shape, dt, dev, params) if again else None
     return finish(make(shape, dt, draw, *params), dt, shape, dev)
@@ -229,7 +232,9 @@ _SEED, _FIRST = object(), object()
 
 
 class _Known:
-    """A kind of draw (distribution, shape, dtype, device, parameters) with its prepared launch: only seed and counter vary."""
+    """A kind of draw (distribution, shape, dtype, device, parameters) with its prepared launch: only seed and counter
+    vary.
+    """
 
     def __init__(
         self, make: Callable[..., Expr], shape: Size, dt: DType, dev: device, params: tuple
@@ -317,7 +322,9 @@ def hand_over(t: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
 def wanted(
     function: str, out: Tensor | None, dt: Any, layout: Any, dev: Any, usual: DType | None = None
 ) -> tuple[DType, device]:
-    """Return dtype and device of a draw: those of `out`, which must agree with any asked for; else those asked for; else the defaults."""
+    """Return dtype and device of a draw: those of `out`, which must agree with any asked for; else those asked for;
+    else the defaults.
+    """
     dt = None if dt is None else dtypes.asked(dt, function)
     where = None if out is not None and dev is None else place(dev)
     if out is not None:

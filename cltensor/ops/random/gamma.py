@@ -39,7 +39,9 @@ beta_slope = Row(
 
 
 def _bits(t: Tensor) -> Leaf:
-    """Return an operand that reads a tensor's elements as integers, their bit patterns, for nodes that compute in integers."""
+    """Return an operand that reads a tensor's elements as integers, their bit patterns, for nodes that compute in
+    integers.
+    """
     t = t.contiguous()
     memory = core.kernel_operand(t)
     t._storage.reads += 1
@@ -48,7 +50,9 @@ def _bits(t: Tensor) -> Leaf:
 
 
 def _draw(op: PointOp, parameters: list[Tensor], generator: Generator | None) -> Expr:
-    """Return the expression of a device function of index, seed, counter and parameters (all of one shape), with 64-bit results."""
+    """Return the expression of a device function of index, seed, counter and parameters (all of one shape), with 64-bit
+    results.
+    """
     first = parameters[0]
     shape, i64 = Size(first.shape), dtypes.int64
     seed, counter = choose(generator, first.device).take(first.numel())
@@ -90,8 +94,8 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw points of the simplex, with the last dimension's elements as concentrations; differentiable by them.
 
-    Gamma numbers of small concentrations underflow in float32, so they are drawn as float64 where the device has it. As in torch, a
-    point's elements are neither 0 nor 1.
+    Gamma numbers of small concentrations underflow in float32, so they are drawn as float64 where the device has it. As
+    in torch, a point's elements are neither 0 nor 1.
     """
     dt, double = input.dtype, input._storage.backend.info.fp64 and input.dtype.category == 2
     shapes = input.detach()
@@ -108,8 +112,8 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
 def _push(ctx: Any, g: Tensor) -> Tensor:
     """Return the gradient by the concentrations (implicit reparameterization).
 
-    With concentration i, element i of the point moves at a fixed quantile of its beta distribution, and the point on the line through
-    corner i of the simplex.
+    With concentration i, element i of the point moves at a fixed quantile of its beta distribution, and the point on
+    the line through corner i of the simplex.
     """
     shapes, point = ctx.input, ctx.result
     wide = dtypes.float64 if point._storage.backend.info.fp64 else point.dtype

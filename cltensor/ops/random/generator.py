@@ -1,7 +1,7 @@
 """Where random numbers come from: a `Generator` is a seed and a counter, and each draw takes a range of counters when it is called.
 
-Owns the generators, one per device unless the caller brings their own, and the key and counter each draw is made of. What the
-bits become is in `draws.py`.
+Owns the generators, one per device unless the caller brings their own, and the key and counter each draw is made of.
+What the bits become is in `draws.py`.
 
 Note [Reproducible]. Element i of a draw is a function of seed, first counter and i (see cl_kernels/random/philox.cl), so numbers are the
 same on every device, for every launch shape, and whenever the draw runs.

@@ -53,7 +53,9 @@ def set_value(group: dict[str, Any], key: str, value: Any) -> None:
 
 
 def for_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """Return an argument's value for every group, given one for all or a list; ValueError for a list of the wrong length."""
+    """Return an argument's value for every group, given one for all or a list; ValueError for a list of the wrong
+    length.
+    """
     groups = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [_own(value) for _ in range(groups)]

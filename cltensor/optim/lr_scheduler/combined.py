@@ -50,7 +50,10 @@ class _Combined(LRScheduler):
 
 
 class SequentialLR(_Combined):
-    """Run one schedule after the other; each epoch in `milestones` starts the next. ValueError unless there is one milestone less than schedules."""
+    """Run one schedule after the other; each epoch in `milestones` starts the next.
+
+    ValueError unless there is one milestone less than schedules.
+    """
 
     def __init__(
         self,

@@ -10,7 +10,9 @@ from .base import LRScheduler
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Lower the rate from its initial value to `eta_min` along half a period of a cosine, in `T_max` epochs, and raise it again after."""
+    """Lower the rate from its initial value to `eta_min` along half a period of a cosine, in `T_max` epochs, and raise
+    it again after.
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
@@ -47,7 +49,8 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Lower the rate from its initial value to `eta_min` along half a period of a cosine, and restart; `T_0` epochs first, then `T_mult` times as many.
+    """Lower the rate from its initial value to `eta_min` along half a period of a cosine, and restart; `T_0` epochs
+    first, then `T_mult` times as many.
 
     ValueError for arguments of the wrong type or sign.
     """

@@ -40,8 +40,9 @@ class _MomentumCycle(LRScheduler):
 class CyclicLR(_MomentumCycle):
     """Cycle the rate linearly between `base_lr` and `max_lr`; `mode` or `scale_fn` scales the amplitude.
 
-    step_size_up, step_size_down: numbers of batches up and down. mode: "triangular", "triangular2" (half the amplitude each
-    cycle) or "exp_range" (scaled by gamma ** batch). scale_mode: whether `scale_fn` is given the cycle's number or the iteration's.
+    step_size_up, step_size_down: numbers of batches up and down. mode: "triangular", "triangular2" (half the amplitude
+    each cycle) or "exp_range" (scaled by gamma ** batch). scale_mode: whether `scale_fn` is given the cycle's number or
+    the iteration's.
     """
 
     def __init__(
@@ -148,11 +149,12 @@ def _power(gamma: float, x: float) -> float:
 
 
 class OneCycleLR(_MomentumCycle):
-    """Raise the rate to `max_lr` and lower it to almost nothing, once, in `total_steps` batches (or epochs * steps_per_epoch).
+    """Raise the rate to `max_lr` and lower it to almost nothing, once, in `total_steps` batches (or epochs *
+    steps_per_epoch).
 
-    pct_start: fraction of the batches that raise the rate. anneal_strategy: "cos" or "linear". div_factor: `max_lr` over the first rate.
-    final_div_factor: the first rate over the last. three_phase: return to the first rate before going down to the last. ValueError for
-    arguments out of range, and for a step too many.
+    pct_start: fraction of the batches that raise the rate. anneal_strategy: "cos" or "linear". div_factor: `max_lr`
+    over the first rate. final_div_factor: the first rate over the last. three_phase: return to the first rate before
+    going down to the last. ValueError for arguments out of range, and for a step too many.
     """
 
     def __init__(

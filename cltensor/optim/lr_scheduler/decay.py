@@ -12,7 +12,10 @@ from .base import ClosedFactorLR, LRScheduler, function_state
 
 
 class _Lambdas(LRScheduler):
-    """Base of the schedules by functions: one for each group. Saving them keeps attributes of callable objects, not functions."""
+    """Base of the schedules by functions: one for each group.
+
+    Saving them keeps attributes of callable objects, not functions.
+    """
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.optimizer = optimizer

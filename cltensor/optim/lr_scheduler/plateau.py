@@ -12,9 +12,9 @@ from .base import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, set_v
 class ReduceLROnPlateau(LRScheduler):
     """Multiply the rate by `factor` when a metric has not improved for more than `patience` epochs.
 
-    mode: whether less ("min") or more ("max") is better. threshold: the least improvement that counts, as a fraction of the best
-    value ("rel") or absolute ("abs"). cooldown: epochs to wait after lowering. min_lr: the least rate, one or one for each group.
-    eps: changes of the rate up to this are not made. ValueError for arguments out of range.
+    mode: whether less ("min") or more ("max") is better. threshold: the least improvement that counts, as a fraction of
+    the best value ("rel") or absolute ("abs"). cooldown: epochs to wait after lowering. min_lr: the least rate, one or
+    one for each group. eps: changes of the rate up to this are not made. ValueError for arguments out of range.
     """
 
     def __init__(
