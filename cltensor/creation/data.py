@@ -1,4 +1,4 @@
-"""Tensors from Python data and arrays: copied, or on the same memory where nothing has to change."""
+"""Tensors from Python data and arrays: copied, or sharing their memory where no conversion is needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..tensor import Tensor
 from .factory import finish
 from .parse import check_order, encode, parse
 
-lenders: list[Callable[[Any], Tensor]] = []  # interchange.py's way to memory of other libraries
+lenders: list[Callable[[Any], Tensor]] = []  # interchange.py's `from_dlpack`: imports go down only
 
 
 def _lends(obj: Any) -> bool:
@@ -31,7 +31,7 @@ def _lends(obj: Any) -> bool:
 
 
 def copied(data: Tensor, dt: Any, dev: Any, call: str) -> Tensor:
-    """Copy a tensor without its history, warning that `call` is not the way."""
+    """Copy a tensor without its history, with torch's warning that `call` is not meant for tensors."""
     warnings.warn(
         f"To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather than {call}(sourceTensor).",
         UserWarning,
@@ -65,14 +65,14 @@ def tensor(
 
 
 def _read_as(storage: UntypedStorage, dt: DType | None) -> Tensor:
-    """The memory of a storage as numbers of a dtype, int64 if None."""
+    """Return a 1-D tensor on a storage's memory, of a dtype, int64 if None."""
     dt = dt or dtypes.int64
     count = storage.nbytes() // dt.itemsize
     return core.make(storage._storage, Size((count,)), dt, storage.device)
 
 
 def from_data(data: Any, dt: DType | None, dev: device) -> Tensor:
-    """Copy Python data or an array into a new tensor; a dense order of an array's dims is kept."""
+    """Copy Python data or an array into a new tensor; an array keeps the order of its dims in memory."""
     array, dt = parse(data, dt)
     backend = get_backend(dev)
     backend.require(dt)
@@ -88,7 +88,7 @@ def from_data(data: Any, dt: DType | None, dev: device) -> Tensor:
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Make a tensor, sharing memory with arrays and tensors where nothing has to change."""
+    """Make a tensor, sharing memory with arrays and tensors where neither dtype nor device has to change."""
     if isinstance(data, Tensor):
         return data.to(device=data.device if device is None else device, dtype=dtype)
     if isinstance(data, np.ndarray) and data.flags.writeable and data.dtype.isnative:
@@ -110,9 +110,9 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool | None = None,
 ) -> Tensor:
-    """Make a tensor of a tensor, array, buffer, number or sequence, on its memory unless `copy` or a conversion asks otherwise.
+    """Make a tensor of a tensor, array, buffer, number or sequence, sharing its memory if possible and unless `copy`.
 
-    A buffer's bytes are read as `dtype`, the default one if None. ValueError where `copy=False` cannot be kept.
+    A buffer's bytes are read as `dtype`, the default one if None. ValueError where `copy=False` but a copy is needed.
     """
     dt = dtypes.asked(dtype, "asarray")
     t = _on_memory_of(obj, dt)
@@ -139,7 +139,9 @@ def asarray(
 
 
 def _on_memory_of(obj: Any, dt: DType | None) -> Tensor | None:
-    """The object itself, or a tensor on its memory; None for what has no memory that a tensor can be on."""
+    """Return a tensor itself, or a tensor on the object's memory; None for an object whose memory a tensor cannot
+    share.
+    """
     if isinstance(obj, Tensor):
         return obj
     if isinstance(obj, UntypedStorage):

@@ -1,4 +1,6 @@
-"""What all makers of tensors share: torch's keywords, the dtype and the place they ask for, and how a result is handed over."""
+"""What all factories of tensors share: torch's keywords, the dtype and device these ask for, `out=` and
+`requires_grad`.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,12 @@ _SHARED = {
 
 
 def finish(t: Tensor, requires_grad: bool, out: Tensor | None = None, function: str = "") -> Tensor:
-    """Hand over what was made: written into `out`, or asking for a gradient."""
+    """Return a new tensor as the caller asked for it: written into `out`, or requiring a gradient."""
     if out is not None:
         if out.shape != t.shape and out.numel() == t.numel() and t.ndim == 1:
-            t = t.view(out.shape)  # a ramp fills an output of its size, whatever the shape
+            t = t.view(
+                out.shape
+            )  # a 1-D result fills an `out` of as many elements, whatever its shape
         elif out.shape != t.shape:
             if function == "arange" and out.numel():
                 warnings.warn(
@@ -58,7 +62,9 @@ def shape_of(function: str, size: tuple, named: Any = None) -> Size:
 
 
 def _publish(call: Any, make: Maker, *, out: bool = False) -> Maker:
-    """Name a public form after its maker, whose `dt` and `dev` are torch's shared keywords to users."""
+    """Give a public form its maker's name, docstring and signature, with torch's shared keywords in place of `dt` and
+    `dev`.
+    """
     call.__name__ = call.__qualname__ = make.__name__
     call.__doc__, call.__module__ = make.__doc__, make.__module__
     own = inspect.signature(make)

@@ -1,4 +1,4 @@
-"""Tensors of one value or none: empty, zeros, ones, full, their forms after another tensor, and the identity matrix."""
+"""Tensors of one value or none: empty, zeros, ones, full, their `_like` and `new_` forms, and the identity matrix."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def blank(shape: Size, dt: DType | None, dev: device) -> Tensor:
 def filled(
     shape: Size, value: Any, dt: DType | None, dev: device, like: Tensor | None = None
 ) -> Tensor:
-    """Make a lazy tensor whose every element is a number; `value` None leaves them undefined.
+    """Make a pending tensor with every element `value`; None leaves its elements undefined.
 
-    `like`: a tensor that may be of the same kind, which saves asking for the device.
+    `like`: a tensor that may have this dtype and device, which saves looking up the backend.
     """
     if value is None:
         return blank(shape, dt, dev)
@@ -50,7 +50,7 @@ def filled(
 
 
 def ordered(t: Tensor, strides: tuple[int, ...] | None) -> Tensor:
-    """Give a tensor of equal or undefined elements another dense order; None is the one it has."""
+    """Return a tensor of equal or undefined elements with other dense strides, unchanged for None."""
     return t if strides is None else core.make(t._storage, t.shape, t.dtype, t.device, strides)
 
 
@@ -145,7 +145,9 @@ def eye(n: int, m: int | None = None, *, dt: DType | None, dev: device) -> Tenso
     if m < 0:
         raise RuntimeError(f"m must be greater or equal to 0, got {m}")
     made = dt or dtypes.get_default_dtype()
-    if n * m >= LARGE:  # a division for each element would take longer than two writes
+    if (
+        n * m >= LARGE
+    ):  # _EYE divides for each element, which takes longer than writing zeros, then ones
         out = filled(Size((n, m)), 0, made, dev)
         core.make(out._storage, (min(n, m),), made, dev, (m + 1,)).fill_(1)
         return out
@@ -157,7 +159,7 @@ def eye(n: int, m: int | None = None, *, dt: DType | None, dev: device) -> Tenso
 
 
 def _alike(input: Tensor, value: Any, dt: DType, dev: device, memory_format: Any) -> Tensor:
-    """A filled tensor of the input's shape, in its order of dims unless a format is asked for."""
+    """Make a filled tensor of the input's shape, with its order of dims in memory unless a memory format is asked for."""
     strides = formats.strides_like("empty_like", input, memory_format)
     return ordered(filled(input.shape, value, dt, dev), strides)
 

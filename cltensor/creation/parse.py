@@ -1,4 +1,6 @@
-"""Python data and numpy arrays as memory: the dtype they ask for, torch's errors for what is ragged or foreign, and bits."""
+"""Python data and numpy arrays turned into memory: dtype inference, torch's errors for ragged or foreign data, and
+encoding.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _PLAIN = (float, int, bool)
 
 
 def encode(array: np.ndarray, dt: DType) -> np.ndarray:
-    """Contiguous memory of an array's values in a dtype, also in those numpy does not have."""
+    """Return an array's values in a dtype as contiguous memory; bfloat16 and complex32, which numpy lacks, as their
+    bits.
+    """
     if dt.np is not None:
         if array.dtype == dt.np:
             return np.ascontiguousarray(array)
@@ -72,7 +76,7 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
         return parse(np.asarray(data), dt)
     if not _is_sequence(data):
         raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
-    kinds: list[DType] = []  # of leaves that are tensors or numpy's
+    kinds: list[DType] = []  # dtypes of leaves that are tensors or numpy arrays
     plain = _plain(data, dt, kinds)
     sizes = _sizes(plain)
     if 0 in sizes:
@@ -81,7 +85,7 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
         array = np.array(plain)
     except (ValueError, OverflowError) as error:
         raise ValueError(str(error)) from None
-    if array.dtype.kind == "f" and _whole(plain):  # numpy's type for int64 beside uint64
+    if array.dtype.kind == "f" and _whole(plain):  # numpy makes floats of int64 and uint64 together
         array = np.array(plain, object)
     array = _numbers(array, dt)
     if array.dtype == object:
@@ -116,7 +120,10 @@ def _whole(data: Any) -> bool:
 
 
 def _numbers(array: np.ndarray, dt: DType | None) -> np.ndarray:
-    """Integers beyond int64, which numpy keeps as objects or uint64, as what the dtype takes; ValueError if it takes none."""
+    """Convert integers beyond int64, which numpy keeps as objects or uint64, to a type that converts to `dt`.
+
+    ValueError if `dt` is an integer dtype other than uint64, or None without a float among the numbers.
+    """
     if dt is dtypes.uint64 and array.dtype.kind in "iu":
         return _unsigned(array)
     kinds = set(map(type, array.flat)) if array.dtype == object else {int}
@@ -130,7 +137,7 @@ def _numbers(array: np.ndarray, dt: DType | None) -> np.ndarray:
 
 
 def _unsigned(array: np.ndarray) -> np.ndarray:
-    """Integers as uint64; torch's OverflowError for those that are none."""
+    """Return integers as uint64; torch's OverflowError for those out of its range."""
     if array.min() < 0:
         raise OverflowError("can't convert negative int to unsigned")
     if array.max() >= 1 << 64:
@@ -152,7 +159,7 @@ def _check_fits(array: np.ndarray, dt: DType) -> None:
 
 
 def _number_kinds(data: Any) -> Iterator[DType]:
-    """The dtypes of the Python numbers in nested sequences."""
+    """Yield the dtypes of the Python numbers in nested sequences."""
     if isinstance(data, list | tuple):
         for x in data:
             yield from _number_kinds(x)
@@ -161,7 +168,10 @@ def _number_kinds(data: Any) -> Iterator[DType]:
 
 
 def _plain(data: Any, dt: DType | None, kinds: list[DType]) -> Any:
-    """Turn tensors of one element, arrays and sequences inside nested sequences into numbers and lists; notes their dtypes."""
+    """Turn one-element tensors, arrays and other sequences inside nested sequences into numbers and lists.
+
+    Appends the dtypes of tensors and arrays to `kinds`.
+    """
     if not isinstance(data, list | tuple | Tensor | np.ndarray) and _is_sequence(data):
         data = _items(data)
     if isinstance(data, list | tuple):
@@ -205,7 +215,9 @@ def _element(t: Tensor, dt: DType) -> Any:
 
 
 def _sizes(data: Any) -> list[int]:
-    """The shape of nested sequences, whose first items tell it; torch's errors for items that do not have it."""
+    """Return the shape of nested sequences, as their first items tell; torch's errors where other items have another
+    one.
+    """
     sizes: list[int] = []
     first = data
     while isinstance(first, list | tuple):

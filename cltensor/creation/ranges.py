@@ -29,7 +29,7 @@ def _real(dev: device) -> DType:
 
 
 def _ramp(count: int, start: Any, step: Any, dt: DType, dev: device) -> Tensor:
-    """start + i * step in int64 or float64 (float32 without fp64), then converted."""
+    """Make start + i * step, computed in int64 or float64 (float32 without fp64), then converted."""
     whole = dt.category < 2 or (isinstance(start, int) and isinstance(step, int))
     args = (core.index_expression((count,)), Scalar(start), Scalar(step))
     inner = dtypes.int64 if whole else _real(dev)
@@ -99,7 +99,10 @@ def arange(
             check_value(v, made)
     elif whole and made.category == 2 and max(map(abs, (start, end, step))) >= 1 << 53:
         start, end, step = float(start), float(end), float(step)
-    if made in (dtypes.int64, dtypes.uint64):  # of the others a count is one of the numbers given
+    if made in (
+        dtypes.int64,
+        dtypes.uint64,
+    ):  # for other dtypes the count follows from the numbers as given
         start, end, step = int(start), int(end), int(step)
         if step == 0:
             raise ValueError("step must be nonzero")
@@ -131,9 +134,10 @@ def range(
     return _ramp(int((end - start) / step + 1), start, step, made, dev)
 
 
-# Both halves count from their own end, so that the last value is exactly `end`.
+# The first half counts from `start`, the second from `end`, so that the last value is exactly `end`.
 _LINEAR = PointOp("linspace", "where(x < u, y + w * x, z - w * (v - x))")
-# Integers are cut off from sums rounded once, as of an fma: `w` and `s` add up to the step, and `w` times an index is exact.
+# Integers are truncated from sums that must be rounded only once, as by an fma. So the step is split in two, w + s,
+# where `w` has so few bits that `w` times an index is exact.
 _WHOLE = PointOp(
     "linspace_whole", "where(x < u, (y + w * x) + s * x, (z - w * (v - x)) - s * (v - x))"
 )
@@ -141,7 +145,7 @@ _POWER = PointOp("logspace", "pow(y, x)")
 
 
 def _spaced_dtype(dt: DType | None, start: Any, end: Any, function: str) -> DType:
-    """The dtype of a ramp: complex where an end is, else the default."""
+    """Return the dtype of evenly spaced values: that asked for, else complex if an end is, else the default."""
     ends = [v for v in (start, end) if isinstance(v, complex)]
     if not ends:
         return dt or dtypes.get_default_dtype()

@@ -1,4 +1,4 @@
-"""What a type makes: `Tensor(…)`, `FloatTensor(…)`, `t.new(…)` and `t.new_tensor(…)`."""
+"""Construction by type: `Tensor(…)`, `FloatTensor(…)`, `t.new(…)` and `t.new_tensor(…)`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _NEW_FORM = (
 
 
 def legacy_new(args: tuple, dt: DType | None, dev: Any, home: Any = None) -> Tensor:
-    """What `Tensor(…)`, `FloatTensor(…)` and `t.new(…)` make: sizes as ints or a Size, else data.
+    """Make what `Tensor(…)`, `FloatTensor(…)` and `t.new(…)` return: ints or a Size are sizes, anything else is data.
 
-    `dev` is the device asked for, `home` that of the tensor whose `new` it is.
+    `dev` is the device asked for, `home` that of the tensor whose `new` was called.
     """
     kind, dt = dt, dt or dtypes.get_default_dtype()
     at, first = place(home), args[0] if args else None

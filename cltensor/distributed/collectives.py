@@ -1,6 +1,6 @@
-"""What all members of a group call together, on tensors: `all_reduce`, `broadcast`, `all_gather`, ...
+"""Collectives, which all members of a group call together, on tensors: `all_reduce`, `broadcast`, `all_gather`, ...
 
-Owns torch's arguments and its checks of them. How it is done is in process_group.py and below.
+Owns torch's arguments and its checks of them. The collectives themselves are in process_group.py and below.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 
 def check_tensor(value: Any, name: str) -> None:
-    """TypeError, in torch's words, for what is no tensor."""
+    """Raise TypeError, in torch's words, unless given a tensor."""
     if not isinstance(value, Tensor):
         raise TypeError(
             f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n             but got {type(value)} instead."
@@ -42,7 +42,7 @@ def check_tensor(value: Any, name: str) -> None:
 
 
 def check_tensors(value: Any, name: str) -> None:
-    """TypeError, in torch's words, for what is no list of tensors."""
+    """Raise TypeError, in torch's words, unless given a list of tensors."""
     if not isinstance(value, list):
         raise TypeError(
             f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n             but got {type(value)} instead."
@@ -125,7 +125,7 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Any:
-    """Reduce a tensor over all members, in place in the destination's alone."""
+    """Reduce a tensor over all members, in place on the destination only."""
     group = group_or_default(group)
     root = -1 if rank_not_in_group(group) else rank_in_group(group, dst, group_dst)
     check_tensor(tensor, "tensor")
@@ -141,7 +141,7 @@ def broadcast(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Any:
-    """Give all members the source's tensor, in place."""
+    """Copy the source's tensor to all members, in place."""
     group = group_or_default(group)
     root = -1 if rank_not_in_group(group) else rank_in_group(group, src, group_src)
     check_tensor(tensor, "tensor")
@@ -153,7 +153,7 @@ def broadcast(
 def all_gather(
     tensor_list: list[Any], tensor: Any, group: Any = None, async_op: bool = False
 ) -> Any:
-    """Write everybody's tensor to a list of one for each member."""
+    """Write every member's tensor to `tensor_list`, which has a tensor for each member."""
     check_tensors(tensor_list, "tensor_list")
     check_tensor(tensor, "tensor")
     _check_same_dtype(tensor_list, tensor)
@@ -166,7 +166,7 @@ def all_gather(
 def all_gather_single(
     output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
 ) -> Any:
-    """Write everybody's tensor to one: behind each other along the first dimension, or stacked along a new one."""
+    """Write every member's tensor to one tensor: concatenated along the first dim, or stacked along a new one."""
     check_tensor(input_tensor, "input_tensor")
     check_tensor(output_tensor, "output_tensor")
     if _outside(group, "all_gather_single"):
@@ -189,7 +189,10 @@ def all_gather_into_tensor(
 def all_gather_coalesced(
     output_tensor_lists: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False
 ) -> Any:
-    """Write everybody's list of tensors to a list for each member. Returns a future where `async_op`."""
+    """Write every member's list of tensors to a list of lists, one for each member.
+
+    Returns a future where `async_op`.
+    """
     warnings.warn(
         "`torch.distributed.all_gather_coalesced` will be deprecated. If you must use it, please revisit our documentation later at "
         "https://pytorch.org/docs/main/distributed.html#collective-functions",
@@ -229,7 +232,7 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Any:
-    """Write everybody's tensor to the destination's list."""
+    """Write every member's tensor to the destination's list."""
     check_tensor(tensor, "tensor")
     if gather_list:
         check_tensors(gather_list, "gather_list")
@@ -251,7 +254,7 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Any:
-    """Write to each member's tensor its part of the source's list."""
+    """Write tensor number i of the source's list to member i's tensor."""
     check_tensor(tensor, "tensor")
     if scatter_list:
         check_tensors(scatter_list, "scatter_list")
@@ -272,7 +275,7 @@ def reduce_scatter(
     group: Any = None,
     async_op: bool = False,
 ) -> Any:
-    """Write to member i's output what all members' tensors number i are together."""
+    """Write the reduction of all members' tensors number i to member i's output."""
     check_tensor(output, "output")
     check_tensors(input_list, "input_list")
     _check_same_dtype(output, input_list)
@@ -287,7 +290,7 @@ def reduce_scatter(
 def reduce_scatter_single(
     output: Any, input: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Any:
-    """Write to member i's output what all members' parts number i, along the first dimension, are together."""
+    """Write the reduction of all members' parts number i, divided along the first dim, to member i's output."""
     check_tensor(output, "output")
     check_tensor(input, "input")
     if _outside(group, "reduce_scatter_single"):
@@ -316,7 +319,9 @@ def all_to_all_single(
     group: Any = None,
     async_op: bool = False,
 ) -> Any:
-    """Divide the input along its first dimension among all members, evenly or by sizes, and write theirs to the output."""
+    """Divide the input along its first dim among all members, evenly or by sizes; write the parts received to the
+    output.
+    """
     if _outside(group, "all_to_all_single"):
         return None
     check_tensor(output, "output")
@@ -334,7 +339,7 @@ def all_to_all(
     group: Any = None,
     async_op: bool = False,
 ) -> Any:
-    """Write to tensor i of the outputs what member i has at this rank's place of its inputs."""
+    """Send tensor j of the inputs to member j; write to tensor i of the outputs what member i sends."""
     if _outside(group, "all_to_all"):
         return None
     check_tensors(output_tensor_list, "output_tensor_list")
@@ -350,7 +355,7 @@ def barrier(
     device_ids: Any = None,
     timeout: timedelta | None = None,
 ) -> Any:
-    """Return when all members have come here."""
+    """Return when all members have called this."""
     if _outside(group, "barrier"):
         return None
     work = group_or_default(group).barrier(async_op)
@@ -361,7 +366,10 @@ def barrier(
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """Return when all members have come here; else rank 0 says who has not, the first or, with `wait_all_ranks`, all."""
+    """Return when all members have called this; after the timeout, rank 0's error names the first that has not, or all.
+
+    wait_all_ranks: name all of them.
+    """
     if _outside(group, "monitored_barrier"):
         return
     if get_backend(group) not in (Backend.GLOO, Backend.UNDEFINED):

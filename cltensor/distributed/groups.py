@@ -1,6 +1,6 @@
-"""Which groups this process is in: making them, ending them, and what their ranks are.
+"""The groups this process is in: making and ending them, and translating their ranks.
 
-Owns the world: the default group and those made of it. What groups do is in process_group.py.
+Owns the world: the default group and those made of its ranks. What a group does is in process_group.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNINITIALISED = (
 
 
 class Backend(str):
-    """The name of what carries a group's messages; "gloo" is the one there is."""
+    """The name of a backend, which carries a group's messages. Only "gloo" is available."""
 
     __slots__ = ()
 
@@ -59,7 +59,7 @@ class Backend(str):
 
 
 class _Group:
-    """What is known of a group beside itself."""
+    """The data of a group that its ProcessGroup does not have: backend name, parent store, and the world's ranks in it."""
 
     def __init__(self, backend: str, store: Store, ranks: Sequence[int]) -> None:
         self.backend, self.store = backend, store
@@ -70,8 +70,8 @@ class _World:
     default: ProcessGroup | None = None
     default_hook: Any = None
     groups: ClassVar[dict[ProcessGroup, _Group]] = {}
-    count = 0  # groups since there is a default one
-    ever = 0  # groups ever: names in a store that outlives them are not used twice
+    count = 0  # groups made since the default one
+    ever = 0  # groups ever made: a name in a store that outlives its group must not be used twice
 
 
 class _WorldMeta(type):
@@ -114,7 +114,7 @@ is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
 
 
 def is_backend_available(backend: str) -> bool:
-    """Tell whether every backend in a name, such as "gloo" or "cpu:gloo", is there."""
+    """Tell whether every backend in a name, such as "gloo" or "cpu:gloo", is available."""
     return all(part.rpartition(":")[2] == "gloo" for part in backend.lower().split(","))
 
 
@@ -124,7 +124,7 @@ def is_torchelastic_launched() -> bool:
 
 
 def rank_not_in_group(pg: Any) -> bool:
-    """Tell whether a group is what those get who are not in it."""
+    """Tell whether a group is NON_GROUP_MEMBER, which `new_group` returns to processes that are not in the group."""
     return pg is not None and pg == GroupMember.NON_GROUP_MEMBER
 
 
@@ -159,7 +159,7 @@ def _known(pg: Any) -> _Group:
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """Return what a rank of the world is in a group. ValueError if it is not in there."""
+    """Return the rank in a group of a rank of the world. ValueError if that is not a member."""
     if group is _World.default:
         return global_rank
     ranks = _known(group).ranks
@@ -169,7 +169,7 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """Return what a rank of a group is in the world. ValueError if there is none."""
+    """Return the rank in the world of a group's rank. ValueError if the group has no such rank."""
     if group is _World.default:
         return group_rank
     for rank, inside in _known(group).ranks.items():
@@ -186,7 +186,7 @@ def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
 def rank_in_group(
     pg: ProcessGroup, global_rank: int | None, group_rank: int | None, in_world: bool = False
 ) -> int:
-    """Return a group's rank, or the world's, given one of the two. ValueError for both or none."""
+    """Return a rank in a group (in the world if `in_world`), given as one of the two. ValueError for both or none."""
     if group_rank is not None:
         if global_rank is not None:
             raise ValueError("Can't specify both group_rank and global_rank")
@@ -197,7 +197,7 @@ def rank_in_group(
 
 
 def get_rank(group: Any = None) -> int:
-    """Return this process's rank in a group, -1 if it is not in there."""
+    """Return this process's rank in a group, -1 if it is not a member."""
     if rank_not_in_group(group):
         return -1
     world = default_group()
@@ -205,7 +205,7 @@ def get_rank(group: Any = None) -> int:
 
 
 def get_world_size(group: Any = None) -> int:
-    """Return how many processes are in a group, -1 if this one is not."""
+    """Return the number of a group's members, -1 if this process is none of them."""
     if rank_not_in_group(group):
         return -1
     world = default_group()
@@ -245,7 +245,7 @@ def get_pg_count() -> int:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """Return this process's number on its machine, as the environment says."""
+    """Return this process's number on its machine, by the environment variable LOCAL_RANK, else `fallback_rank`."""
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is not None:
@@ -257,7 +257,7 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 
 def check_timeout(timeout: Any) -> None:
-    """TypeError for what is no timedelta."""
+    """Raise TypeError unless given a timedelta."""
     if not isinstance(timeout, timedelta):
         raise TypeError(
             f"Expected timeout argument to be of type datetime.timedelta, got {timeout}"
@@ -265,7 +265,7 @@ def check_timeout(timeout: Any) -> None:
 
 
 def _check_backend(name: str) -> None:
-    """Raise, in torch's words, for a backend that is not here."""
+    """Raise, in torch's words, for a backend that is not available."""
     for part in name.lower().split(","):
         kind = part.rpartition(":")[2]
         if kind in (Backend.GLOO, Backend.UNDEFINED):
@@ -293,8 +293,9 @@ def init_process_group(
 ) -> None:
     """Make the default group of all processes, which call this with the same `init_method` or with a `store` each.
 
-    backend: "gloo", which carries the tensors of all devices, or None for it. init_method: "env://" (the default: RANK, WORLD_SIZE,
-    MASTER_ADDR, MASTER_PORT), "tcp://host:port", "file:///path". timeout: how long nothing may move; half an hour.
+    backend: "gloo" or None, which is the same: it carries tensors of all devices. init_method: "env://" (the default,
+    by the variables RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), "tcp://host:port", "file:///path". timeout: the time
+    without progress after which a collective fails; by default half an hour.
     """
     if _World.default is not None:
         raise ValueError("trying to initialize the default process group twice!")
@@ -351,7 +352,7 @@ def _count_one() -> None:
 
 
 def _name_errors(rank: int) -> None:
-    """Have what ends this process say which rank it is."""
+    """Have the traceback of an exception that ends this process name its rank."""
     before = _World.default_hook = sys.excepthook
 
     def named(kind: Any, error: Any, trace: Any) -> None:
@@ -365,7 +366,7 @@ def _name_errors(rank: int) -> None:
 
 
 def destroy_process_group(group: Any = None) -> None:
-    """End a group, all of them for the default one: what was begun is finished, and connections are closed."""
+    """End a group, or, for the default one, all groups: finish what was begun, and close the connections."""
     if rank_not_in_group(group):
         return
     pg = _World.default if group is None else group
@@ -395,9 +396,10 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> Any:
-    """Make a group of some ranks of the world. All processes call it, in the same order, also those who are not in it.
+    """Make a group of some ranks of the world. All processes must call this, in the same order, also those not in the
+    group.
 
-    With `use_local_synchronization` members alone do.
+    With `use_local_synchronization` only its members must.
     """
     world = default_group()
     known = _World.groups[world]
@@ -422,7 +424,9 @@ def new_group(
             )
     _check_backend(backend)
     name = ""
-    if use_local_synchronization:  # others may have made more groups, or less
+    if (
+        use_local_synchronization
+    ):  # members may have made different numbers of groups: no common counter
         text = "_".join(map(str, members))
         key = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
         again = sum(g.group_name.startswith(key) for g in _World.groups)
@@ -443,7 +447,7 @@ def new_subgroups(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Divide a group into groups of `group_size` neighbours; return this process's and all."""
+    """Divide a group into groups of `group_size` consecutive ranks; return this process's group and a list of all."""
     if group_size is None:
         raise ValueError(
             "Default group size only takes effect when CUDA is available.If your subgroup using a backend that does not depend on CUDA,"
@@ -470,7 +474,7 @@ def new_subgroups_by_enumeration(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Make a group of each list of ranks, no rank in two of them; return this process's and all."""
+    """Make a group of each list of ranks, no rank in two of them; return this process's group and a list of all."""
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
     made: list[Any] = []

@@ -1,7 +1,7 @@
-"""`ProcessGroup`: a member's side of a group of processes, and what it checks before anything is sent.
+"""`ProcessGroup`: one member's view of a group of processes, and the checks made before anything is sent.
 
-The checks and their words are those of torch's gloo. Who is in which group is groups.py's business; what torch users call is in
-collectives.py and point_to_point.py.
+The checks and their messages are those of torch's gloo. Which groups there are is known to groups.py; the functions
+that users call are in collectives.py and point_to_point.py.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class BackendType(enum.IntEnum):
 
 
 class ProcessGroup:
-    """Processes that compute together, seen from one of them: ranks are counted within the group."""
+    """A group of processes, seen from one member. Ranks are those within the group."""
 
     BackendType = BackendType
 
@@ -78,18 +78,18 @@ class ProcessGroup:
     _get_backend_name = name
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Have what moves nothing for so long fail."""
+        """Set the time without progress after which a collective or message fails."""
         self._timeout, self._mesh.timeout = timeout, timeout.total_seconds()
 
     def shutdown(self) -> None:
-        """Finish what was begun and close the connections."""
+        """Finish collectives and messages that were begun, then close the connections."""
         self._lane.end()
         self._lane.drain(self._mesh.timeout)
         self._mail.close()
         self._mesh.close()
 
     def abort(self) -> None:
-        """Close the connections: what is on its way fails."""
+        """Close the connections at once: collectives and messages under way fail."""
         self._mesh.close("the process group was aborted")
 
     # --- checks
@@ -125,7 +125,7 @@ class ProcessGroup:
         results: Sequence[Any],
         async_op: bool,
     ) -> Work:
-        """Do one collective, behind all that came before."""
+        """Run a collective after all that were begun before, then deliver what was received; return its work."""
 
         def whole() -> None:
             try:
@@ -139,7 +139,7 @@ class ProcessGroup:
     # --- collectives
 
     def allreduce(self, tensors: Any, op: Any = ReduceOp.SUM, async_op: bool = True) -> Work:
-        """Reduce each of some tensors over all members."""
+        """Reduce each of the tensors over all members, in place."""
         tensors = tensors if isinstance(tensors, list | tuple) else [tensors]
         op = getattr(op, "reduceOp", op)
         if not all(t._strided for t in tensors):
@@ -169,7 +169,7 @@ class ProcessGroup:
         return self._do(lambda: part.run(self._mesh), part.sent, tensors, async_op)
 
     def reduce(self, t: Any, root: int, op: Any = ReduceOp.SUM, async_op: bool = True) -> Work:
-        """Reduce a tensor over all members, for the root."""
+        """Reduce a tensor over all members, in place on the root."""
         self._check_root("reduce", root)
         self._check_dtype(t)
         reduction.check(op, t, "reduce")
@@ -179,7 +179,7 @@ class ProcessGroup:
         )  # fmt: skip
 
     def broadcast(self, t: Any, root: int, async_op: bool = True) -> Work:
-        """Give all members the root's tensor."""
+        """Copy the root's tensor to all members."""
         t, root = (t[0] if isinstance(t, list | tuple) else t), getattr(root, "rootRank", root)
         self._check_root("broadcast", root)
         self._check_dtype(plain(t))
@@ -189,7 +189,7 @@ class ProcessGroup:
         )
 
     def allgather(self, outs: Sequence[Any], t: Any, async_op: bool = True) -> Work:
-        """Give all members everybody's tensor."""
+        """Copy every member's tensor to all members' `outs`."""
         call = "allgather"
         if len(outs) != self._size:
             raise self._fail(
@@ -204,7 +204,9 @@ class ProcessGroup:
         )  # fmt: skip
 
     def all_gather_single(self, out: Any, t: Any, async_op: bool = True) -> Work:
-        """Give all members everybody's tensor, one behind the other in the first dimension or stacked along a new one."""
+        """Copy every member's tensor to all members' `out`, concatenated along the first dim or stacked along a new
+        one.
+        """
         out, t = plain(out), plain(t)
         parts = _parts(out, self._size, t)
         self._check_alike("allgather", parts, t)
@@ -218,7 +220,11 @@ class ProcessGroup:
     def _divided(
         self, t: Any, parts: Sequence[Any], written: bool
     ) -> tuple[list[Memory], list[Memory]]:
-        """Return what is to be delivered, and the memory of each part."""
+        """Return the memories to deliver afterwards, and the memory of each part.
+
+        `written`: whether the parts are received. They are of `t` itself if the host shares its memory, else of one
+        copy.
+        """
         if t.is_contiguous() and t._storage.backend.info.host_shared:
             memories = [Memory(p, written, not written) for p in parts]
             return memories, memories
@@ -228,7 +234,7 @@ class ProcessGroup:
         return [*memories, whole], memories
 
     def gather(self, t: Any, outs: Sequence[Any], root: int, async_op: bool = True) -> Work:
-        """Give the root everybody's tensor."""
+        """Copy every member's tensor to the root's `outs`."""
         self._check_root("gather", root)
         self._check_dtype(plain(t))
         if root == self._rank:
@@ -244,7 +250,7 @@ class ProcessGroup:
         )  # fmt: skip
 
     def scatter(self, out: Any, parts: Sequence[Any], root: int, async_op: bool = True) -> Work:
-        """Give each member its part of the root's."""
+        """Copy the root's part number i to member i's `out`."""
         self._check_root("scatter", root)
         self._check_dtype(plain(out))
         if root == self._rank:
@@ -262,7 +268,7 @@ class ProcessGroup:
     def reduce_scatter(
         self, out: Any, parts: Sequence[Any], op: Any = ReduceOp.SUM, async_op: bool = True
     ) -> Work:
-        """Reduce all members' parts number i for member i."""
+        """Reduce all members' parts number i to member i's `out`."""
         call = "reduce_scatter"
         if len(parts) != self._size:
             raise self._fail(
@@ -280,7 +286,7 @@ class ProcessGroup:
     def reduce_scatter_single(
         self, out: Any, t: Any, op: Any = ReduceOp.SUM, async_op: bool = True
     ) -> Work:
-        """Reduce a tensor, divided along its first dimension, for one member each."""
+        """Reduce a tensor over all members, each of which gets one part of it, divided along the first dim."""
         out, t = plain(out), plain(t)
         if out.numel() * self._size != t.numel():
             raise self._fail(
@@ -295,7 +301,7 @@ class ProcessGroup:
         )  # fmt: skip
 
     def alltoall(self, outs: Sequence[Any], parts: Sequence[Any], async_op: bool = True) -> Work:
-        """Give member j everybody's part number j."""
+        """Copy every member's part number j to member j's `outs`."""
         for given in (outs, parts):
             if len(given) != self._size:
                 raise self._fail(
@@ -321,7 +327,7 @@ class ProcessGroup:
         sizes: Sequence[int],
         async_op: bool = True,
     ) -> Work:
-        """Divide a tensor along its first dimension among all members; put together what comes from them."""
+        """Divide a tensor along its first dim among all members, and concatenate the parts received from them in `out`."""
         out, t = plain(out), plain(t)
         self._check_dtype(t)
         into, of = Memory(out, True), Memory(t, False)
@@ -356,7 +362,7 @@ class ProcessGroup:
         return self._do(lambda: schedules.barrier(self._mesh), [], [], async_op)
 
     def monitored_barrier(self, timeout: timedelta, wait_all_ranks: bool = False) -> None:
-        """Return when all members are here; the first says who is not in time."""
+        """Return when all members have called this; after the timeout, rank 0's error names who has not."""
         text: list[str] = []
 
         def piece() -> None:
@@ -425,7 +431,9 @@ def _size(t: Any) -> str:
 
 
 def _parts(t: Any, count: int, like: Any) -> list[Any]:
-    """Divide a tensor along its first dimension, as torch does; as parts of `like`'s shape where their number of elements is right."""
+    """Divide a tensor into `count` parts: of `like`'s shape if the number of elements fits, else along its first dim,
+    as torch does.
+    """
     if t.numel() == count * like.numel() and t.is_contiguous():
         return list(t.reshape(count, *like.shape).unbind(0)) if count else []
     return list(t.chunk(count))

@@ -1,10 +1,11 @@
 """`Reducer`: gradients of a replica averaged over all processes while backward goes on.
 
-Parameters are divided into buckets, the last ones first, as their gradients come in that order. A gradient goes to its place in the bucket
-as soon as it is there; a bucket is reduced when it is full and all before it have been, the same order in every process. When the
-last has been begun, the end of backward waits for them all and the gradients get what the buckets say.
+Parameters are divided into buckets, the last parameters first, as their gradients are ready in about that order. A
+gradient is copied to its place in the bucket as soon as it is accumulated. The reduction of a bucket is begun when the
+bucket is full and those of all buckets before it have been begun: the same order in every process. When the last one
+has been begun, the end of backward waits for all of them and writes the results to the gradients.
 
-Owns buckets, what is ready, and what is done with it. Must not know modules.
+Owns buckets, which gradients are ready, and the reductions. Must not know modules.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .collectives import all_reduce
 
 __all__ = ["FIRST_BUCKET", "GradBucket", "Reducer", "broadcast_coalesced"]
 
-FIRST_BUCKET = 1 << 20  # bytes: the first is to be on its way soon
+FIRST_BUCKET = 1 << 20  # bytes; small, so that the first reduction begins early
 
 _UNFINISHED = (
     "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your module has parameters "
@@ -49,7 +50,7 @@ _TWICE = (
 
 
 class GradBucket:
-    """What a communication hook gets: the gradients of some parameters, side by side."""
+    """The argument of a communication hook: the gradients of some parameters, side by side in one buffer."""
 
     def __init__(
         self, index: int, last: bool, buffer: Any, views: list[Any], parameters: list[Any]
@@ -66,7 +67,7 @@ class GradBucket:
         return self._buffer
 
     def gradients(self) -> list[Any]:
-        """Return each parameter's place in the buffer."""
+        """Return views of the buffer, one for each parameter's gradient."""
         return self._views
 
     def parameters(self) -> list[Any]:
@@ -78,12 +79,14 @@ class GradBucket:
         return self._last
 
     def set_buffer(self, buffer: Any) -> None:
-        """Have the hooks behind this one see another tensor."""
+        """Replace the buffer, for the hook that this one wraps."""
         self._buffer = buffer
 
 
 class _Bucket:
-    """Places for the gradients of some parameters, all of one kind and on one device; a sparse gradient is a bucket itself."""
+    """A buffer for the gradients of some parameters, all of one dtype and device; a sparse gradient has a bucket of its
+    own.
+    """
 
     def __init__(self, indices: list[int], parameters: Sequence[Any], sparse: bool) -> None:
         self.indices, self.sparse = indices, sparse
@@ -92,7 +95,7 @@ class _Bucket:
         self.result: Future[Any] | None = None
         first = self.parameters[0]
         if sparse:
-            self.buffer, self.views = first, [first]  # until there is a gradient
+            self.buffer, self.views = first, [first]  # placeholders until there is a gradient
             return
         total = sum(p.numel() for p in self.parameters)
         self.buffer = FUNCTIONS["zeros"]((total,), dtype=first.dtype, device=first.device)
@@ -112,12 +115,15 @@ class _Bucket:
 def assign(
     parameters: Sequence[Any], first: int, most: int, sparse: Sequence[int] = ()
 ) -> list[list[int]]:
-    """Divide parameters into buckets, those used last first, no more bytes in one than `first` and then `most` if that can be.
+    """Divide parameters into buckets, the last parameters first; return the numbers of each bucket's parameters.
 
-    sparse: the parameters whose gradients are, which have a bucket each.
+    A bucket is closed when it has reached `first` bytes (the first of its dtype and device) or `most` (the others).
+    sparse: the parameters with sparse gradients, which have a bucket each.
     """
     found: list[list[int]] = []
-    open_ones: dict[Any, tuple[list[int], int, int]] = {}  # by kind: a bucket, its bytes, its limit
+    open_ones: dict[
+        Any, tuple[list[int], int, int]
+    ] = {}  # by kind: the open bucket, its bytes, its limit
     for i in reversed(range(len(parameters))):
         p = parameters[i]
         if i in sparse:
@@ -141,7 +147,10 @@ def _as_sparse(grad: Any, p: Any) -> Any:
 
 
 def _telling(reducer: weakref.ref[Reducer], i: int) -> Callable[[Any], None]:
-    """Return the hook of a parameter: one that does not keep the reducer, which ends with its module."""
+    """Return the hook of a parameter.
+
+    It holds the reducer weakly, so that parameters do not keep it alive after its module.
+    """
 
     def tell(_: Any) -> None:
         there = reducer()
@@ -152,10 +161,11 @@ def _telling(reducer: weakref.ref[Reducer], i: int) -> Callable[[Any], None]:
 
 
 class Reducer:
-    """The gradients of one replica on their way to be the average of all.
+    """Averages the gradients of one replica over all replicas.
 
-    find_unused: parameters that backward does not come to are taken as unused. static: which ones it comes to, and how often, is what
-    the first pass shows. as_view: gradients are the places in the buckets themselves.
+    find_unused: parameters without a gradient at the end of backward count as unused. static: which parameters get
+    gradients, and how often, is recorded in the first pass and the same in all others. as_view: gradients are views of
+    the buckets.
     """
 
     def __init__(
@@ -180,13 +190,19 @@ class Reducer:
         self._place = {
             i: (bucket, k) for bucket in self.buckets for k, i in enumerate(bucket.indices)
         }
-        self._expects = False  # a forward has announced a backward
+        self._expects = False  # whether a forward has announced a backward
         self._begun: list[_Bucket] = []
         self._ready: set[int] = set()
-        self._fired = [0] * len(self.parameters)  # how often, in this pass
-        self._times: list[int] | None = None  # how often in each pass, of a static graph
-        self._used: set[int] = set()  # here, since the last time they were reduced
-        self._ends = False  # the end of the pass has been asked for
+        self._fired = [0] * len(
+            self.parameters
+        )  # gradients accumulated in this pass, per parameter
+        self._times: list[int] | None = (
+            None  # the same in each pass of a static graph, after its first
+        )
+        self._used: set[int] = (
+            set()
+        )  # parameters with gradients in this process since the last reduction
+        self._ends = False  # whether `_end` is queued for the end of this backward
         self._handles = [
             p.register_post_accumulate_grad_hook(_telling(weakref.ref(self), i))
             for i, p in enumerate(self.parameters)
@@ -197,7 +213,7 @@ class Reducer:
             handle.remove()
 
     def set_hook(self, state: Any, hook: Callable[[Any, GradBucket], Any]) -> None:
-        """Have each bucket reduced by a hook instead. RuntimeError for a second one."""
+        """Let a hook reduce the buckets. RuntimeError for a second one."""
         if self.hook is not None:
             raise RuntimeError(
                 "register_comm_hook or register_builtin_comm_hook can only be called once."
@@ -207,7 +223,7 @@ class Reducer:
     # --- one pass
 
     def prepare(self) -> None:
-        """Expect a backward. RuntimeError, in torch's words, if the last one did not come to all parameters."""
+        """Expect a backward. RuntimeError, in torch's words, if the last one left parameters without gradients."""
         if self._expects and self._ready and len(self._ready) < len(self.parameters):
             missing = [i for i in range(len(self.parameters)) if i not in self._ready]
             text = f"\nParameter indices which did not receive grad for rank {self.group.rank()}: {' '.join(map(str, missing))}"
@@ -220,32 +236,34 @@ class Reducer:
             bucket.left, bucket.result = len(bucket.indices), None
 
     def prepare_for_backward(self, outputs: Sequence[Any] = ()) -> None:
-        """Expect a backward from tensors whose forward did not announce one, as libraries do that end `no_sync` after it."""
+        """Expect a backward from a forward that did not announce one: libraries call this that end `no_sync` after the
+        forward.
+        """
         self.prepare()
 
     @property
     def waits_for_end(self) -> bool:
-        """Whether only the end of backward shows which parameters it comes to."""
+        """Whether only the end of backward shows which parameters get gradients."""
         return self.find_unused or (self.static and self._times is None)
 
     def at_end(self) -> None:
-        """Have what no gradient came to by the end of this backward taken as unused."""
+        """Have `_end` called at the end of this backward: parameters without a gradient then count as unused."""
         if self._expects and not self._ends:
             self._ends = True
             queue_callback(self._end)
 
     def _arrived(self, i: int) -> None:
-        """A gradient has been accumulated."""
+        """Note that a gradient has been accumulated."""
         self._used.add(i)
         if not self._expects:
             return
         self._fired[i] += 1
         if self.waits_for_end:
-            self.at_end()  # where no output told of it
+            self.at_end()  # in case no hook of an output has
         if self.static:
             if self._times is None:
                 return
-            if not self._ready:  # what never gets a gradient need not be waited for
+            if not self._ready:  # do not wait for parameters that never get a gradient
                 for never in [k for k, n in enumerate(self._times) if not n]:
                     self._mark(never)
             if self._fired[i] < self._times[i]:
@@ -257,7 +275,7 @@ class Reducer:
             queue_callback(self._finish)
 
     def _mark(self, i: int) -> None:
-        """A gradient is what it will be: put it in its place, and begin what can be begun."""
+        """Copy a final gradient to its bucket, and begin the reductions that can be begun."""
         if i in self._ready:
             return
         self._ready.add(i)
@@ -304,7 +322,7 @@ class Reducer:
         bucket.result = result
 
     def _end(self) -> None:
-        """Backward is over: what has no gradient by now gets none."""
+        """End a backward: parameters without a gradient get none any more."""
         if self.static and self._times is None:
             self._times = list(self._fired)
         for i in range(len(self.parameters)):
@@ -340,7 +358,7 @@ class Reducer:
             p.grad.copy_(view)
 
     def _unused_everywhere(self) -> set[int]:
-        """The parameters that no process used."""
+        """Return the parameters that no process used."""
         here = {i for i in range(len(self.parameters)) if i not in self._used}
         if self.static and not self.find_unused:
             return here
@@ -376,7 +394,10 @@ class Reducer:
 
 
 def broadcast_coalesced(group: Any, tensors: Sequence[Any], size: int, root: int) -> None:
-    """Give all members the root's tensors, in place, many in a message of about `size` bytes. Versions stay as they are."""
+    """Copy the root's tensors to all members, in place, many in one message of about `size` bytes.
+
+    Versions are not counted up.
+    """
     parts: dict[Any, list[Any]] = {}
     for t in tensors:
         parts.setdefault((t.dtype, t.device), []).append(t)

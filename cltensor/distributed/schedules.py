@@ -1,10 +1,11 @@
 """Who sends what to whom: each collective in terms of one exchange between all members.
 
-Note [Schedules]. Large reductions are divided into one shard for each member. All send each member its shard, which that member
-reduces, in the order of the ranks, and sends to all: every element crosses each connection as often as in a ring, 2 (n - 1) / n times
-a member's tensor each way, but in two rounds instead of 2 (n - 1), and it is reduced in one place, so that all have the same bits. What
-is small goes whole to all, who reduce it in the same order: one round. Reducing goes on while the rest arrives, by pieces of 512 KiB. Large
-tensors are broadcast by shards, too: the root sends each member one, and the members pass theirs on.
+Note [Schedules]. Large reductions are divided into one shard for each member. All members send each member its shard;
+that member reduces it, in the order of the ranks, and sends the result to all. A member sends as much as in a ring, 2
+(n - 1) / n times its tensor, but in two rounds instead of 2 (n - 1), and each element is reduced in one place, so that
+all have the same bits. Small tensors go whole to all members, which reduce them in the same order: one round. A shard
+is reduced while it arrives, by pieces of 512 KiB. Large tensors are broadcast by shards, too: the root sends each
+member one, and the members pass theirs on.
 
 Owns the order of messages and of sums. Must not know sockets, threads or devices.
 """
@@ -21,12 +22,12 @@ from .wire import Memory, scratch
 
 SMALL = 64 << 10  # bytes that are sent whole to every member
 PIECE = 512 << 10  # bytes that are reduced at once
-SEGMENT = 64 << 20  # bytes of a tensor that are under way at once: as much is set aside
+SEGMENT = 64 << 20  # bytes of a tensor that are reduced in one go: this bounds the scratch memory
 _NOTHING = memoryview(b"")
 
 
 def shards(count: int, size: int) -> list[tuple[int, int]]:
-    """Divide elements among members: where each one's begin and end."""
+    """Divide elements among members: return where each member's shard begins and ends."""
     each, more = divmod(count, size)
     ends = [0]
     for i in range(size):
@@ -35,7 +36,7 @@ def shards(count: int, size: int) -> list[tuple[int, int]]:
 
 
 def _others(mesh: Mesh) -> list[int]:
-    """The other members, the next one first: not all send to the same one at once."""
+    """Return the other members, the next rank first, so that not all send to the same member at once."""
     return [(mesh.rank + i) % mesh.size for i in range(1, mesh.size)]
 
 
@@ -72,7 +73,7 @@ def _all_reduce_whole(mesh: Mesh, number: int, t: Memory, op: Any, kind: str, ro
 def _all_reduce_shards(
     mesh: Mesh, number: int, t: Memory, op: Any, kind: str, start: int, stop: int, root: int
 ) -> None:
-    """Reduce the elements from `start` to `stop`, each member a shard of them."""
+    """Reduce the elements from `start` to `stop`, each member one shard of them."""
     places = [(start + a, start + b) for a, b in shards(stop - start, mesh.size)]
     outgoing = [(r, t.part(*places[r])) for r in _others(mesh)]
     mine = t.flat[slice(*places[mesh.rank])]
@@ -90,7 +91,9 @@ def _all_reduce_shards(
 
 
 class Shard:
-    """The elements that this member reduces: its own, which the result takes the place of in `into`."""
+    """The shard that this member reduces: its own elements `own`, and where the result goes, `into`, by default in
+    their place.
+    """
 
     def __init__(self, memory: Memory, own: Any, into: Any = None) -> None:
         self.memory, self.own = memory, own
@@ -100,7 +103,7 @@ class Shard:
 def _reduce_arriving(
     mesh: Mesh, number: int, kind: str, outgoing: Sequence[Any], shard: Shard, op: Any
 ) -> None:
-    """Reduce the others' elements with ours, piece by piece as they arrive."""
+    """Reduce the others' elements of this member's shard with its own, piece by piece as they arrive."""
     count, each = shard.own.numel(), shard.own.dtype.itemsize
     others = _others(mesh)
     room = scratch(shard.own, count * len(others))
@@ -127,7 +130,7 @@ def _reduce_arriving(
 
 
 def reduce_scatter(mesh: Mesh, parts: Sequence[Memory], out: Memory, op: Any) -> None:
-    """Reduce all members' parts number i for member i."""
+    """Reduce all members' parts number i to member i's `out`."""
     number = mesh.begin()
     own = parts[mesh.rank]
     if mesh.size == 1:
@@ -138,7 +141,7 @@ def reduce_scatter(mesh: Mesh, parts: Sequence[Memory], out: Memory, op: Any) ->
 
 
 def broadcast(mesh: Mesh, t: Memory, root: int) -> None:
-    """Give all members the root's elements."""
+    """Copy the root's elements to all members."""
     number = mesh.begin()
     if mesh.size == 1:
         return
@@ -161,7 +164,7 @@ def broadcast(mesh: Mesh, t: Memory, root: int) -> None:
 
 
 def all_gather(mesh: Mesh, t: Memory, outs: Sequence[Memory]) -> None:
-    """Give all members everybody's elements."""
+    """Copy every member's elements to all members' `outs`."""
     number = mesh.begin()
     if t.bytes.nbytes:
         outs[mesh.rank].bytes[:] = t.bytes
@@ -171,7 +174,7 @@ def all_gather(mesh: Mesh, t: Memory, outs: Sequence[Memory]) -> None:
 
 
 def gather(mesh: Mesh, t: Memory, outs: Sequence[Memory], root: int) -> None:
-    """Give the root everybody's elements."""
+    """Copy every member's elements to the root's `outs`."""
     number = mesh.begin()
     if mesh.rank != root:
         mesh.transfer("gather", number, [(root, t.bytes)], [])
@@ -182,7 +185,7 @@ def gather(mesh: Mesh, t: Memory, outs: Sequence[Memory], root: int) -> None:
 
 
 def scatter(mesh: Mesh, out: Memory, parts: Sequence[Memory], root: int) -> None:
-    """Give each member its part of the root's."""
+    """Copy the root's part number i to member i's `out`."""
     number = mesh.begin()
     if mesh.rank != root:
         mesh.transfer("scatter", number, [], [(root, out.bytes)])
@@ -193,7 +196,7 @@ def scatter(mesh: Mesh, out: Memory, parts: Sequence[Memory], root: int) -> None
 
 
 def all_to_all(mesh: Mesh, outs: Sequence[memoryview], parts: Sequence[memoryview]) -> None:
-    """Give member j everybody's part number j. ValueError unless what stays here fits."""
+    """Copy every member's part number j to member j. ValueError unless this member's own part fits."""
     number = mesh.begin()
     if parts[mesh.rank].nbytes:
         outs[mesh.rank][:] = parts[mesh.rank]
@@ -204,7 +207,7 @@ def all_to_all(mesh: Mesh, outs: Sequence[memoryview], parts: Sequence[memoryvie
 
 
 def barrier(mesh: Mesh) -> None:
-    """Return when all members are here."""
+    """Return when all members have called this."""
     number = mesh.begin()
     others = _others(mesh)
     mesh.transfer(

@@ -88,9 +88,10 @@ class RAdam(FusedOptimizer):
 
 
 def _rectified(count: Any, beta2: float) -> tuple[Any, Any]:
-    """Return the root of the squares' bias, and the factor that rectifies it: None while they are not known well.
+    """Return the root of the bias correction of the averaged square, and the factor that rectifies its variance.
 
-    On the device both are tensors, and the factor is 0 so long.
+    The factor is None in the first steps, whose variance cannot be rectified. For a counter on the device both results
+    are tensors, and the factor is 0 in those steps.
     """
     certain = 2 / (1 - beta2) - 1
     known = not isinstance(count, Tensor)

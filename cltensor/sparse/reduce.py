@@ -79,9 +79,11 @@ def _spread_out(ctx: Any, g: Tensor) -> Tensor:
 def reduced(
     input: Any, name: str, dims: tuple[int, ...], keepdim: bool, dtype: Any, mask: Any, nothing: Any
 ) -> SparseTensor:
-    """Reduce what is there, or what `mask` says, by "sum", "prod", "amax" or "amin"; `nothing` changes no result.
+    """Reduce the entries, or the elements where `mask` is true, by the function `name`: "sum", "prod", "amax" or
+    "amin".
 
-    Rows of coordinates make such, without an entry where none counts; of them there is "mean", too.
+    The result has the input's layout, and entries only where an element counted. Elements that `mask` selects and that
+    are no entries count as `nothing`, the identity of the reduction. For CSR matrices `name` may be "mean", too.
     """
     rows = input.layout is sparse_csr
     s, sparse = coalesced(to_coo(input)), input.sparse_dim()
