@@ -1,7 +1,8 @@
 """`cltensor.distributed`: processes, on one machine or several, that compute together.
 
-Groups carry tensors of all devices over TCP, under torch's name "gloo": those of the cpu device from their memory, others by way
-of the host's. Sharded tensors and modules, device meshes and remote calls are not here; their names exist and raise when used.
+Groups carry tensors of all devices over TCP, under torch's name "gloo": those of the cpu device directly from their
+memory, others by a copy in host memory. Sharded tensors and modules, device meshes and remote calls are not here; their
+names exist and raise when used.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def all_gather_single(
 def all_gather_into_tensor(
     output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
 ) -> Any:
-    """Do as `all_gather_single`, its new name."""
+    """Do as `all_gather_single`, the new name of this function."""
     warnings.warn(
         "`torch.distributed.all_gather_into_tensor` is deprecated. Please use `torch.distributed.all_gather_single` instead.",
         FutureWarning, stacklevel=2,
@@ -303,7 +303,7 @@ def reduce_scatter_single(
 def reduce_scatter_tensor(
     output: Any, input: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Any:
-    """Do as `reduce_scatter_single`, its new name."""
+    """Do as `reduce_scatter_single`, the new name of this function."""
     warnings.warn(
         "`torch.distributed.reduce_scatter_tensor` is deprecated. Please use `torch.distributed.reduce_scatter_single` instead.",
         FutureWarning, stacklevel=2,

@@ -1,4 +1,4 @@
-"""What goes wrong between processes, in torch's classes. Knows of nothing that raises them."""
+"""Errors between processes, under the names of torch's classes. Knows of nothing that raises them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class DistError(RuntimeError):
 
 
 class DistBackendError(DistError):
-    """A collective failed: a process is gone, too late, or takes part in another one.
+    """A collective failed: a process is gone, too late, or in another collective.
 
-    ranks: of those processes, where that is known.
+    ranks: the ranks of those processes, if known.
     """
 
     def __init__(self, text: str = "", ranks: Sequence[int] = ()) -> None:
@@ -31,7 +31,7 @@ class DistStoreError(DistError):
 
 
 class QueueEmptyError(DistStoreError):
-    """Nothing was in a queue of a store, and nobody wanted to wait."""
+    """A store's queue was empty, and the call was not to wait."""
 
 
 for _kind in (DistError, DistBackendError, DistNetworkError, DistStoreError, QueueEmptyError):

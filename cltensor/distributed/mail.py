@@ -1,10 +1,11 @@
-"""Messages from one member of a group to another, found by their tags: what `send` and `recv` do.
+"""Messages from one member of a group to another, matched by tags: `send` and `recv`.
 
-A sender has a connection to each member it writes to, and a thread for it where it does not wait. A thread of the receiver takes
-what comes: into the memory of a receive that waits for it, else aside, until one asks. While much lies aside and nobody waits, the
-connection is not read, and the sender waits.
+A sender has a connection to each member it sends to, and, for sends that do not wait, a thread for it. The receiver has
+a thread for each connection. It reads a message into the memory of a receive that waits for it, else into a buffer,
+where a later receive finds it. While many bytes are buffered and nobody waits for this sender, the connection is not
+read, so that the sender blocks.
 
-Owns the messages on their way. Must not know tensors, but for the memory they land in.
+Owns messages under way. Of tensors it knows only the memory to send and to receive into.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from .work import Lane, Work
 
 ANY = -1  # as the source of a receive
 _HEAD = struct.Struct("<qQ")  # tag, bytes
-_ASIDE = 256 << 20  # bytes that may lie aside while nobody waits for a message
+_ASIDE = 256 << 20  # bytes that may be buffered while no receive waits for a message
 
 
 class _Receive:
-    """Memory that waits for a message."""
+    """A receive that waits for its message."""
 
     def __init__(self, source: int, tag: int, memory: Memory, work: Work) -> None:
         self.source, self.tag, self.memory, self.work = source, tag, memory, work
@@ -37,7 +38,7 @@ class Mail:
     def __init__(self, mesh: Mesh, name: str) -> None:
         self._mesh, self._name = mesh, name
         mesh.on_mail = self._connected
-        self._links: dict[int, socket.socket] = {}  # by which we send
+        self._links: dict[int, socket.socket] = {}  # for sending
         self._lanes: dict[int, Lane] = {}
         self._sources: dict[int, socket.socket] = {}
         self._ended: dict[int, str] = {}  # members that send no more, and why
@@ -48,7 +49,7 @@ class Mail:
     # --- sending
 
     def send(self, memory: Memory, to: int, tag: int, work: Work, later: bool) -> Work:
-        """Send a tensor's elements; by the caller where nothing is before it, unless `later`."""
+        """Send a tensor's elements: in the calling thread if no earlier send to this member is pending, unless `later`."""
 
         def piece() -> None:
             try:
@@ -76,7 +77,7 @@ class Mail:
     # --- receiving
 
     def receive(self, memory: Memory, source: int, tag: int, work: Work) -> Work:
-        """Have a message land in a tensor's memory; `ANY` takes it from whoever sends one."""
+        """Receive a message into a tensor's memory; with the source `ANY`, from whichever member sends one."""
         if source != ANY:
             work._watch = lambda: self._lost(source)
         else:
@@ -101,7 +102,7 @@ class Mail:
         _finish(memory, work)
 
     def _lost(self, source: int) -> None:
-        """DistBackendError if a member is gone and nothing more comes from it."""
+        """Raise DistBackendError if a member is gone, so that nothing more can come from it."""
         if source in self._ended or (source not in self._sources and self._mesh.is_gone(source)):
             why = self._ended.get(source, "Connection closed by peer")
             raise DistBackendError(f"Read error from rank {source}: {why}")
@@ -162,7 +163,9 @@ class Mail:
 
     def _put_aside(self, rank: int, tag: int, data: bytearray) -> None:
         with self._changed:
-            for i, waits in enumerate(self._waiting):  # it may have come meanwhile
+            for i, waits in enumerate(
+                self._waiting
+            ):  # a receive may have been posted since `_claim`
                 if waits.source in (ANY, rank) and waits.tag == tag:
                     del self._waiting[i]
                     waits.work._source = rank
@@ -177,7 +180,7 @@ class Mail:
             )
 
     def close(self) -> None:
-        """Send what is waiting to be sent, then close all connections."""
+        """Complete pending sends, close all connections, and fail pending receives."""
         for lane in self._lanes.values():
             lane.end()
             lane.drain(self._mesh.timeout)

@@ -1,4 +1,4 @@
-"""Names that programs ask for beside the collectives: levels of talk, options of calls, older spellings."""
+"""Names of torch.distributed that programs use beside the collectives: debug levels, option objects, older spellings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ __all__ = [
 
 
 class DebugLevel(enum.IntEnum):
-    """How much is checked and said, as TORCH_DISTRIBUTED_DEBUG asks; kept, for collectives always say what does not fit."""
+    """Debug levels of TORCH_DISTRIBUTED_DEBUG.
+
+    The level is stored only: collectives always check and report mismatches.
+    """
 
     OFF = 0
     INFO = 1
@@ -30,7 +33,7 @@ _level: list[DebugLevel] = []
 
 
 def set_debug_level_from_env() -> None:
-    """Take the level from TORCH_DISTRIBUTED_DEBUG. ValueError for what is none."""
+    """Set the level to that of TORCH_DISTRIBUTED_DEBUG. ValueError for an unknown one."""
     text = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if text not in DebugLevel.__members__:
         raise ValueError(
@@ -52,14 +55,14 @@ def set_debug_level(level: DebugLevel) -> None:
 
 
 class BuiltinCommHookType(enum.IntEnum):
-    """Hooks of DistributedDataParallel that torch has in its core."""
+    """Communication hooks of DistributedDataParallel that are built into torch's core."""
 
     ALLREDUCE = 0
     FP16_COMPRESS = 1
 
 
 class _Options:
-    """What a method of a group may be told in one object."""
+    """Options of a method of a group, in one object."""
 
     def __init__(self) -> None:
         self.reduceOp: Any = RedOpType.SUM
@@ -91,7 +94,7 @@ BroadcastOptions, GatherOptions, ScatterOptions, AllToAllOptions, BarrierOptions
 
 
 class _reduce_op:
-    """The older name of ReduceOp, which says so."""
+    """The older name of ReduceOp, which warns that it is deprecated."""
 
     __members__: ClassVar[dict[str, RedOpType]] = dict(RedOpType.__members__)
 

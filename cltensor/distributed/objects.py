@@ -1,6 +1,6 @@
-"""Python objects instead of tensors: pickled, and sent as tensors of bytes.
+"""Collectives and messages of Python objects: pickled, and sent as tensors of bytes.
 
-As with every pickle, what other processes send is trusted: it can run code here.
+As with every pickle, other processes must be trusted: unpickling what they send can run code.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _sizes(*sizes: int) -> Any:
 
 
 def _padded(t: Any, size: int) -> Any:
-    """Return bytes with as many behind them as make `size`."""
+    """Return bytes padded to `size`, with undefined content."""
     made = _bytes(size)
     made[: t.numel()] = t
     return made
@@ -64,14 +64,14 @@ def _outside(group: Any, call: str) -> bool:
 
 
 def _all_sizes(mine: int, group: Any) -> list[int]:
-    """How many bytes each member has."""
+    """Return how many bytes each member has, given this one's number."""
     found = [_sizes(0) for _ in range(get_world_size(group))]
     all_gather(found, _sizes(mine), group)
     return [int(size) for size in found]
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
-    """Write everybody's object to a list of one place for each member."""
+    """Write every member's object to `object_list`, which has a place for each member."""
     if _outside(group, "all_gather_object"):
         return
     mine = _pickled(obj)
@@ -89,7 +89,7 @@ def gather_object(
     group: Any = None,
     group_dst: int | None = None,
 ) -> None:
-    """Write everybody's object to the destination's list."""
+    """Write every member's object to the destination's list."""
     group = group_or_default(group)
     if _outside(group, "gather_object"):
         return
@@ -129,7 +129,7 @@ def send_object_list(
     group_dst: int | None = None,
     use_batch: bool = False,
 ) -> None:
-    """Send objects to a process, which receives as many."""
+    """Send objects to a process, which must receive a list of the same length."""
     group = group_or_default(group)
     to = rank_in_group(group, dst, group_dst)
     check_not_self(group, to, "destination")
@@ -146,7 +146,9 @@ def recv_object_list(
     group_src: int | None = None,
     use_batch: bool = False,
 ) -> int:
-    """Receive objects into a list of as many places; return who sent them, -1 outside of the group."""
+    """Receive objects into a list of the same length as sent; return the sender's rank, -1 in a process outside the
+    group.
+    """
     group = group_or_default(group)
     source = rank_in_group(group, src, group_src)
     check_not_self(group, source, "source")
@@ -167,7 +169,7 @@ def broadcast_object_list(
     device: Any = None,
     group_src: int | None = None,
 ) -> None:
-    """Write the source's objects to everybody's list, of as many places."""
+    """Write the source's objects to every member's list, which must have the same length."""
     group = group_or_default(group)
     if _outside(group, "broadcast_object_list"):
         return
@@ -189,7 +191,7 @@ def scatter_object_list(
     group: Any = None,
     group_src: int | None = None,
 ) -> None:
-    """Write to the first place of each member's output list its object of the source's input list."""
+    """Write object number i of the source's input list to the first place of member i's output list."""
     group = group_or_default(group)
     if _outside(group, "scatter_object_list"):
         return

@@ -1,6 +1,6 @@
-"""How the parts of a sharded tensor lie on a mesh of processes, said in torch's words: values that libraries make in their plans.
+"""torch's descriptions of how a tensor is distributed over a mesh of processes, which libraries make in their plans.
 
-Only descriptions: no tensor here is sharded.
+Descriptions only: no tensor is sharded here.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
 
 class Placement:
-    """How a tensor lies along one dim of a mesh."""
+    """How a tensor is distributed along one dim of a mesh."""
 
     def is_shard(self, dim: int | None = None) -> bool:
-        """Tell whether it is in parts, along `dim` if that is given."""
+        """Tell whether the tensor is divided into shards, along `dim` if that is given."""
         return isinstance(self, Shard) and dim in (None, self.dim)
 
     def is_replicate(self) -> bool:
-        """Tell whether everybody has all of it."""
+        """Tell whether every process has the whole tensor."""
         return isinstance(self, Replicate)
 
     def is_partial(self, reduce_op: str | None = None) -> bool:
-        """Tell whether it is yet to be reduced, by `reduce_op` if that is given."""
+        """Tell whether the processes' values are yet to be reduced, by `reduce_op` if that is given."""
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
 
 @dataclass(frozen=True, repr=False)
 class Shard(Placement):
-    """In parts along `dim`, as `chunk` makes them."""
+    """Divided along `dim`, into the parts that `chunk` makes."""
 
     dim: int
 
@@ -40,7 +40,7 @@ class Shard(Placement):
     def local_shard_size_and_offset(
         curr_local_size: int, num_chunks: int, rank: int
     ) -> tuple[int, int]:
-        """Return how many of `curr_local_size` elements part `rank` of `num_chunks` has, and the first's place."""
+        """Return the size of part `rank` of `num_chunks` of `curr_local_size` elements, and where it begins."""
         if curr_local_size % num_chunks == 0:
             size = curr_local_size // num_chunks
             return size, size * rank
@@ -57,7 +57,7 @@ class Shard(Placement):
 
 @dataclass(frozen=True, repr=False)
 class _StridedShard(Placement):
-    """In parts along `dim` of each of `split_factor` groups."""
+    """Divided along `dim` in each of `split_factor` groups."""
 
     dim: int
     split_factor: int = 1
@@ -71,7 +71,7 @@ class _StridedShard(Placement):
 
 @dataclass(frozen=True, repr=False)
 class Replicate(Placement):
-    """Whole everywhere."""
+    """The whole tensor in every process."""
 
     def __repr__(self) -> str:
         return "Replicate()"
@@ -82,7 +82,7 @@ class Replicate(Placement):
 
 @dataclass(frozen=True, repr=False)
 class Partial(Placement):
-    """To be reduced by `reduce_op` over everybody's."""
+    """Values yet to be reduced over all processes, by `reduce_op`."""
 
     reduce_op: str = "sum"
 

@@ -1,6 +1,6 @@
-"""From one process to another: `send`, `recv`, their like that do not wait, and several at once.
+"""Messages from one process to another: `send`, `recv`, their asynchronous forms, and batches of them.
 
-Owns torch's arguments and its checks of them. The messages are mail.py's.
+Owns torch's arguments and its checks of them. The messages themselves are in mail.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
 
 def check_not_self(group: Any, rank: int, which: str) -> None:
-    """ValueError where a message would go from a process to itself."""
+    """Raise ValueError for a message from a process to itself."""
     if group.rank() == rank:
         raise ValueError(
             f"Invalid {which} rank: {which} rank should not be the same as the rank of the current process."
@@ -45,7 +45,7 @@ def isend(
     tag: int = 0,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Send a tensor, which must not be written before the work is done."""
+    """Begin to send a tensor, which must not be written to before the returned work is done."""
     group = group_or_default(group)
     return _send(tensor, rank_in_group(group, dst, group_dst), group, tag, True)
 
@@ -57,7 +57,9 @@ def irecv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> Work | None:
-    """Receive a tensor, which must not be read before the work is done; from whoever sends one where there is no source."""
+    """Begin to receive a tensor, which must not be read before the returned work is done; without a source, from any
+    member.
+    """
     check_tensor(tensor, "tensor")
     if rank_not_in_group(group):
         warn_not_in_group("irecv")
@@ -75,7 +77,7 @@ def send(
     tag: int = 0,
     group_dst: int | None = None,
 ) -> None:
-    """Send a tensor. ValueError to this process itself."""
+    """Send a tensor. ValueError if the destination is this process itself."""
     group = group_or_default(group)
     to = rank_in_group(group, dst, group_dst)
     check_not_self(group, to, "destination")
@@ -91,7 +93,7 @@ def recv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> int:
-    """Receive a tensor and return who sent it, -1 outside of the group."""
+    """Receive a tensor, and return the sender's rank in the world, -1 in a process outside the group."""
     work = irecv(tensor, src, group, tag, group_src)
     if work is None:
         return -1
@@ -103,7 +105,7 @@ def recv(
 
 
 class P2POp:
-    """One of several messages for `batch_isend_irecv`: `isend` or `irecv`, a tensor, and who it goes to or comes from."""
+    """A message for `batch_isend_irecv`: `isend` or `irecv`, a tensor, and the peer that receives or sends it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""How several members' elements become one: `ReduceOp` and the kernels that do it. Knows nothing of connections."""
+"""Reductions of several members' elements: `ReduceOp`, and its operations on tensors. Knows nothing of connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ReduceOp", "supports_complex"]
 
 
 class RedOpType(enum.IntEnum):
-    """Which operation."""
+    """The kinds of reductions."""
 
     SUM = 0
     AVG = 1
@@ -56,7 +56,7 @@ RedOpType.__qualname__ = "ReduceOp.RedOpType"
 
 
 def supports_complex(reduceOp: Any) -> bool:
-    """Tell whether an operation can be done on the parts of complex numbers."""
+    """Tell whether an operation on complex numbers can be done on real and imaginary parts separately."""
     return reduceOp in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PREMUL_SUM)
 
 
@@ -71,7 +71,7 @@ _NUMBERS: dict[Any, Callable[[Any, Any], Any]] = {
     ReduceOp.BOR: lambda a, b: a | b,
     ReduceOp.BXOR: lambda a, b: a ^ b,
 }
-# Truth values stay 0 and 1, which kernels count on.
+# Operations on bool, whose results must be 0 or 1: kernels rely on that.
 _TRUTHS: dict[Any, Callable[[Any, Any], Any]] = {
     ReduceOp.SUM: lambda a, b: a | b,
     ReduceOp.PRODUCT: lambda a, b: a & b,
@@ -84,7 +84,7 @@ _TRUTHS: dict[Any, Callable[[Any, Any], Any]] = {
 
 
 def check(op: Any, t: Tensor, call: str) -> None:
-    """Raise, in torch's words, unless tensors of this dtype can be reduced so."""
+    """Raise, in torch's words, unless tensors of this dtype can be reduced by `op`."""
     if not isinstance(op, RedOpType) or op is ReduceOp.PREMUL_SUM:
         raise TypeError(
             f"{call}(): incompatible function arguments. The operation is one of ReduceOp's but PREMUL_SUM; got {op!r}"
@@ -98,9 +98,9 @@ def check(op: Any, t: Tensor, call: str) -> None:
 
 
 def reduce_into(out: Tensor, operands: Sequence[Tensor], op: Any, count: int) -> None:
-    """Write what the operands, in this order, are together to `out`, whose memory one of them may be.
+    """Write the reduction of the operands, in this order, to `out`, which may be one of them.
 
-    count: of the members whose elements went into them, which an average is divided by.
+    count: the number of members whose elements went into the operands, by which an average is divided.
     """
     table = _TRUTHS if out.dtype.category == 0 else _NUMBERS
     backend = out._storage.backend

@@ -1,4 +1,4 @@
-"""How processes find their store: `env://`, `tcp://host:port`, `file:///path`, and what programs register."""
+"""How processes find their store: `env://`, `tcp://host:port`, `file:///path`, and schemes that programs register."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ _handlers: dict[str, Callable[..., Found]] = {}
 
 
 def register_rendezvous_handler(scheme: str, handler: Callable[..., Found]) -> None:
-    """Have `handler(url, timeout=...)` find the store for URLs of a scheme. RuntimeError if there is one already."""
+    """Register `handler(url, timeout=...)` to find the store for URLs of a scheme.
+
+    RuntimeError if that has one already.
+    """
     if scheme in _handlers:
         raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
     _handlers[scheme] = handler
 
 
 def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Found:
-    """Yield the store, the rank and the number of processes that an URL leads to; ValueError where it does not say enough."""
+    """Yield the store, the rank and the number of processes for a URL; ValueError where it lacks something."""
     if not isinstance(url, str | bytes):
         raise RuntimeError(f"`url` must be a string. {type(url)}: {url!r}")
     if not isinstance(rank, Integral):
@@ -84,11 +87,12 @@ def _by_file(url: str, **kwargs: Any) -> Found:
 
 
 def _at(host: str, port: int, rank: int, world_size: int, timeout: timedelta) -> Store:
-    """The store at an address: that of whoever started the processes, or else rank 0's."""
+    """Return the store at an address: the launcher's if one started the processes, else one that rank 0 keeps."""
     if not 0 <= port < 1 << 16:
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # its store outlives it
+        # The launcher's store outlives an attempt, so each attempt has keys of its own.
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         return PrefixStore(f"attempt_{attempt}", TCPStore(host, port, world_size, False, timeout))
     return TCPStore(host, port, world_size, rank == 0, timeout, multi_tenant=True)
 

@@ -3,8 +3,9 @@
     python -m cltensor.distributed.run --nproc-per-node 2 SCRIPT --lr 0.1
     python -m cltensor.distributed.run --nnodes 2 --node-rank 0 --master-addr 10.0.0.1 --nproc-per-node 4 SCRIPT
 
-The process started so keeps the store of the first machine and watches its processes: when one fails, the others are ended, and all
-are started again while `--max-restarts` allows. Owns processes and their environment. Must not know tensors.
+This launcher (on the first machine) keeps the store and watches the processes of its machine: when one fails, it ends
+the others and starts all of them again, at most `--max-restarts` times. Owns processes and their environment. Must not
+know tensors.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _GRACE = 30.0  # seconds that a process has to end after SIGTERM
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line: torchrun's options, in both spellings."""
+    """Return the parser of the command line: torchrun's options, with dashes or underscores."""
     made = argparse.ArgumentParser(
         "cltensor.distributed.run", description=__doc__.partition("\n")[0]
     )
@@ -83,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
     option("no-python", action="store_true", help="run a program")
     made.add_argument("training_script")
     made.add_argument("training_script_args", nargs=argparse.REMAINDER)
-    for action in made._actions:  # each can be given by the environment
+    for action in made._actions:  # as in torchrun, the variable PET_<OPTION> gives a default
         if action.option_strings and action.dest != "help":
             given = os.environ.get(f"PET_{action.dest.upper()}")
             if given is not None:
@@ -92,7 +93,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _processes(text: str) -> int:
-    """How many processes an argument means."""
+    """Return the number of processes that --nproc-per-node asks for."""
     if text.isdigit():
         return int(text)
     if text in ("cpu", "auto"):
@@ -112,7 +113,7 @@ def _processes(text: str) -> int:
 
 
 def _is_here(host: str) -> bool:
-    """Tell whether a host is this machine: whether its address can be listened on."""
+    """Tell whether a host is this machine: whether a socket can be bound to its address."""
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.bind((socket.gethostbyname(host), 0))
@@ -122,7 +123,7 @@ def _is_here(host: str) -> bool:
 
 
 class _Machine:
-    """This machine's part of a run: its number, its processes' ranks, and the store that all ask."""
+    """This machine's part of a run: its number, the ranks of its processes, and the store."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.local = _processes(args.nproc_per_node)
@@ -150,13 +151,13 @@ class _Machine:
                 return TCPStore(self.host, self.port, None, True, timeout)
             except RuntimeError:
                 if rank == 0:
-                    raise  # else another process of this machine has it
+                    raise  # else another launcher on this machine has the port
         return TCPStore(self.host, self.port, None, False, timeout)
 
     def environment(
         self, local: int, args: argparse.Namespace, attempt: int, errors: str
     ) -> dict[str, str]:
-        """What a process is told."""
+        """Return the environment of a process."""
         rank, world = str(self.first + local), str(self.world)
         own = {
             "LOCAL_RANK": str(local), "RANK": rank, "GROUP_RANK": str(self.rank), "ROLE_RANK": rank, "ROLE_NAME": args.role,
@@ -165,7 +166,7 @@ class _Machine:
             "TORCHELASTIC_MAX_RESTARTS": str(args.max_restarts), "TORCHELASTIC_RUN_ID": self.name,
             "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_ERROR_FILE": os.path.join(errors, f"{attempt}-{local}.json"),
         }  # fmt: skip
-        if self.local > 1:  # else all of them want all processors
+        if self.local > 1:  # by default each process would use all processors
             own["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "1")
         return {**os.environ, **own}
 
@@ -187,7 +188,7 @@ def _command(args: argparse.Namespace) -> list[str]:
 
 
 def _outputs(args: argparse.Namespace, local: int) -> dict[str, Any]:
-    """Where a process writes."""
+    """Return the files for a process's output, as keyword arguments of Popen."""
     if args.redirects == "0" or not args.log_dir:
         return {}
     folder = os.path.join(args.log_dir, str(local))
@@ -200,7 +201,7 @@ def _outputs(args: argparse.Namespace, local: int) -> dict[str, Any]:
 
 
 def _end(processes: Sequence[subprocess.Popen]) -> None:
-    """Ask processes to end, and see that they do."""
+    """Terminate processes, and kill those that have not ended after the grace period."""
     for process in processes:
         if process.poll() is None:
             process.terminate()
@@ -216,7 +217,7 @@ def _end(processes: Sequence[subprocess.Popen]) -> None:
 def _attempt(
     machine: _Machine, args: argparse.Namespace, attempt: int, errors: str
 ) -> dict[int, ProcessFailure]:
-    """Run all processes of this machine once; return those that failed, the others having been ended."""
+    """Run all processes of this machine once, ending the others when one fails; return those that failed, by rank."""
     processes: list[subprocess.Popen] = []
     told = []
     try:
@@ -244,7 +245,10 @@ def _stop(number: int, frame: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Start what a command line says, and wait for it. ChildFailedError when it fails more often than it may."""
+    """Start the processes that a command line asks for, and wait for them.
+
+    ChildFailedError after the last permitted restart.
+    """
     machine = _Machine(args)
     if machine.local > 1 and "OMP_NUM_THREADS" not in os.environ:
         sys.stderr.write(
@@ -267,7 +271,7 @@ def run(args: argparse.Namespace) -> None:
 
 @record
 def main(args: Sequence[str] | None = None) -> None:
-    """Read a command line and do what it says; exits with 1 when it fails."""
+    """Run what a command line (by default this process's) asks for; exit with 1 if it fails."""
     try:
         run(parser().parse_args(args))
     except ChildFailedError as error:

@@ -1,4 +1,4 @@
-"""Sums of sparse tensors over all members: everybody's places and values are gathered, and added where they meet.
+"""Sums of sparse tensors over all members: all members' indices and values are gathered, and coalesced.
 
 Owns what is sent of a sparse tensor. Must not know sockets.
 """
@@ -16,7 +16,7 @@ from .wire import Memory, scratch
 
 
 class SparseSum:
-    """One member's part of a sum: what it has, taken when the collective is called."""
+    """One member's operand of a sum: its indices and values as they are when the collective is called."""
 
     def __init__(self, t: Any) -> None:
         with no_grad():
@@ -29,7 +29,7 @@ class SparseSum:
         self.sent = [Memory(x, False) for x in (self._count, self._places, self._values)]
 
     def run(self, mesh: Mesh) -> None:
-        """Gather everybody's part, and give the tensor the sum."""
+        """Gather all members' operands, and write the sum to the tensor."""
         count, places, values = self.sent
         counts = [scratch(count.flat, 1) for _ in range(mesh.size)]
         schedules.all_gather(mesh, count, counts)

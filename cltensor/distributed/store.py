@@ -1,7 +1,7 @@
-"""Stores: names and bytes that processes share, by which they find each other.
+"""Stores: keys with bytes as values, which processes share and by which they find each other.
 
-`HashStore` is a dictionary of one process, `FileStore` a file that all append to, `PrefixStore` part of another store.
-That of another process is `tcp_store.py`. Knows nothing of tensors or groups.
+`HashStore` is a dictionary within one process, `FileStore` a file that all processes append to, `PrefixStore` a part of
+another store. `TCPStore`, for keys in another process, is in tcp_store.py. Knows nothing of tensors or groups.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOOK_AGAIN = 0.01  # seconds between two looks at a file
 
 
 def as_bytes(value: Any, call: str) -> bytes:
-    """Return a value as it is kept; TypeError for what is neither text nor bytes."""
+    """Return a value as the bytes that are stored; TypeError unless it is text or bytes."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, bytes | bytearray):
@@ -41,7 +41,7 @@ def _plain(value: Any) -> str:
 
 
 class Store:
-    """Names and bytes; subclasses say where. Keys are made by `set` and `add`, and waited for by `get` and `wait`."""
+    """Keys and their bytes; subclasses say where. `set` and `add` make keys, `get` and `wait` wait for them."""
 
     _timeout = default_timeout
 
@@ -67,7 +67,10 @@ class Store:
         raise NotImplementedError
 
     def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> bytes:
-        """Write `desired_value` if the key is `expected_value`, or absent and that is empty; return what the key is."""
+        """Write `desired_value` if the key's value is `expected_value`, or if there is no key and that is empty.
+
+        Return the key's value after that, `expected_value` if there is no key.
+        """
         raise NotImplementedError
 
     def delete_key(self, key: str) -> bool:
@@ -91,7 +94,7 @@ class Store:
         raise NotImplementedError
 
     def append(self, key: str, value: Any) -> None:
-        """Put bytes behind those of a key, none where there is none."""
+        """Append bytes to those of a key, which is made if it does not exist."""
         raise NotImplementedError
 
     def clone(self) -> Store:
@@ -108,7 +111,7 @@ class Store:
         return [self.get(key) for key in keys]
 
     def has_extended_api(self) -> bool:
-        """Tell whether `append`, `multi_get` and `multi_set` are one step each."""
+        """Tell whether `append`, `multi_get` and `multi_set` are supported."""
         return False
 
     def queue_push(self, key: str, value: Any) -> None:
@@ -120,7 +123,7 @@ class Store:
         raise NotImplementedError("queue support is not implemented.")
 
     def queue_len(self, key: str) -> int:
-        """Return how much is in a queue."""
+        """Return the number of entries in a queue."""
         raise NotImplementedError("queue support is not implemented.")
 
 
@@ -218,9 +221,9 @@ class HashStore(Store):
 
 
 class FileStore(Store):
-    """Keys in a file that all processes see: each change is a record at its end, written under a lock of the file.
+    """Keys in a file that all processes share: each change is a record appended under a lock of the file.
 
-    The file goes with the last of `world_size` stores, and stays where that is unknown.
+    The last of `world_size` stores deletes the file; with an unknown `world_size` it stays.
     """
 
     _USERS, _DONE = "efcount/", "cleanup/"
@@ -238,12 +241,12 @@ class FileStore(Store):
             left = self.add(self._USERS, -1)
             if self._world_size >= 0 and not left and self.add(self._DONE, 1) >= 1:
                 os.remove(self.path)
-        except Exception:  # the folder is gone, or the interpreter is going
+        except Exception:  # the folder is gone, or the interpreter is shutting down
             return
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        """The file, locked against all others, with what they wrote known here."""
+        """Open and lock the file, and read the records that other processes have appended."""
         with self._lock, open(self.path, "a+b") as file:
             _lock_file(file)
             try:
@@ -356,7 +359,7 @@ def _unlock_file(file: Any) -> None:
 
 
 class PrefixStore(Store):
-    """The keys of another store that begin with a prefix, without it."""
+    """The keys of another store that begin with a prefix, named without the prefix."""
 
     def __init__(self, prefix: str, store: Store) -> None:
         self.prefix, self.underlying_store = prefix, store

@@ -1,7 +1,8 @@
-"""`TCPStore`: the keys of one process, asked for over TCP by the others.
+"""`TCPStore`: keys kept by one process, which the others reach over TCP.
 
-The process that is the master keeps them in a `HashStore` and answers each client in a thread of its own. Requests and answers are
-lists of byte strings, never pickles: nobody who reaches the port can run anything. Knows nothing of tensors or groups.
+The master process keeps the keys in a `HashStore` and answers each client in a thread of its own. Requests and answers
+are lists of byte strings, never pickles, so that whoever reaches the port cannot run code. Knows nothing of tensors or
+groups.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from .store import HashStore, Store, as_bytes, default_timeout
 __all__ = ["TCPStore"]
 
 _HELLO = b"cltensor-store-1"
-_ARRIVED = "init/"  # counts the clients; not listed
+_ARRIVED = "init/"  # the key that counts the clients; `list_keys` leaves it out
 _AGAIN = 0.05  # seconds between two tries to connect
-_MOST = 1 << 31  # bytes of a message
+_MOST = 1 << 31  # bytes of a message, at most
 
 
 def _send(link: socket.socket, parts: Sequence[bytes]) -> None:
@@ -32,7 +33,7 @@ def _send(link: socket.socket, parts: Sequence[bytes]) -> None:
 
 
 def read_exactly(link: socket.socket, count: int) -> bytes:
-    """Return so many bytes of a connection; ConnectionError where it ends before."""
+    """Read exactly `count` bytes from a connection; ConnectionError if it ends before that."""
     data = bytearray(count)
     view, at = memoryview(data), 0
     while at < count:
@@ -54,7 +55,7 @@ def _receive(link: socket.socket) -> list[bytes]:
 
 
 class _Server:
-    """The keys, and the threads that answer for them."""
+    """The master's keys, its listening socket, and the threads that answer clients."""
 
     def __init__(self, host: str, port: int) -> None:
         self.keys = HashStore()
@@ -76,7 +77,7 @@ class _Server:
         ).start()
 
     def close(self) -> None:
-        """Stop listening; who is connected goes on."""
+        """Stop listening; clients already connected are still answered."""
         try:
             self._listening.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -108,7 +109,7 @@ def _serve(link: socket.socket, keys: HashStore) -> None:
                     answer = [b"", *_answer(keys, call.decode(), given)]
                 except DistError as error:
                     answer = [type(error).__name__.encode(), str(error).encode()]
-                except ValueError as error:  # no number was added to
+                except ValueError as error:  # `add` to a key that holds no number
                     answer = [b"DistStoreError", str(error).encode()]
                 _send(link, answer)
     except (OSError, ValueError, struct.error):  # the client is gone, or never was one
@@ -116,7 +117,7 @@ def _serve(link: socket.socket, keys: HashStore) -> None:
 
 
 def _answer(keys: HashStore, call: str, given: list[bytes]) -> list[bytes]:
-    """Do what a client asks for."""
+    """Execute a client's request; return the parts of the answer."""
     if call == "set":
         keys.set(given[0].decode(), given[1])
     elif call == "append":
@@ -155,8 +156,9 @@ _servers: weakref.WeakValueDictionary[int, _Server] = weakref.WeakValueDictionar
 class TCPStore(Store):
     """Keys in the memory of the master, the process that made the store with `is_master`.
 
-    port: 0 has the master choose one, which `port` then is. With `wait_for_workers` the master waits for `world_size` stores.
-    multi_tenant: stores of one process with the same port share their keys. DistNetworkError where the master is not found.
+    port: with 0 the master chooses one, and sets the attribute `port`. With `wait_for_workers` the master waits for
+    `world_size` stores. multi_tenant: stores of one process with the same port share their keys. DistNetworkError where
+    the master is not found.
     """
 
     def __init__(
@@ -183,7 +185,7 @@ class TCPStore(Store):
         self.port = port
         self._asking = threading.Lock()
         self._link = _connect(host_name, port, timeout)
-        # Of this process, as the master's network knows it.
+        # This process's address in the network in which it reaches the master.
         self.address = self._link.getsockname()[0]
         arrived = self.add(_ARRIVED, 1)
         if is_master and wait_for_workers and world_size is not None and world_size > 0:
@@ -209,7 +211,7 @@ class TCPStore(Store):
             link.close()
 
     def _ask(self, call: str, *given: Any, wait: float = 0.0) -> list[bytes]:
-        """Send a request and return the answer, or raise what it says."""
+        """Send a request; return the answer, or raise the error in it."""
         parts = [g.encode() if isinstance(g, str) else g for g in given]
         with self._asking:
             try:
@@ -295,7 +297,7 @@ class TCPStore(Store):
 
 
 def _connect(host: str, port: int, timeout: timedelta) -> socket.socket:
-    """Connect to a master that may not be there yet."""
+    """Connect to the master, which may not be listening yet, until the timeout."""
     limit = timeout.total_seconds()
     end = time.monotonic() + limit
     while True:

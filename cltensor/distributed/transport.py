@@ -1,11 +1,12 @@
-"""Connections between the members of a group, and bytes over them.
+"""Connections between the members of a group, and transfers of bytes over them.
 
-Each pair of members has one connection for collectives, made with the group: what goes over it is ordered, and each message begins with
-what it is for, so that members that take part in different collectives learn of it. What is sent from one to another by itself
-(mail.py) has connections of its own, made when first needed. One socket of the process listens for all of its groups; who
-connects says a random word that only the group's store knows.
+Each pair of members has one connection for collectives, made with the group. Messages over it are ordered, and each
+begins with a head that names its collective, so that members that are in different collectives notice. Messages from
+one member to another (mail.py) have connections of their own, made when first needed. One socket of the process listens
+for all of its groups; a process that connects authenticates itself by a random word that it can only know from the
+group's store.
 
-Owns sockets, deadlines and who is gone. Must not know tensors.
+Owns sockets, deadlines and the detection of lost members. Must not know tensors.
 """
 
 from __future__ import annotations
@@ -23,16 +24,18 @@ from .errors import DistBackendError, DistNetworkError
 from .store import Store
 from .tcp_store import read_exactly
 
-_WORD = 16  # bytes of the word by which a group's members know each other
+_WORD = 16  # bytes of the random word by which a group's members authenticate themselves
 _HELLO = struct.Struct(f"<{_WORD}sIB")  # word, rank, kind of connection
-_HEAD = struct.Struct("<IIQ")  # of a message: which collective, the how-manieth, bytes
+_HEAD = struct.Struct(
+    "<IIQ"
+)  # head of a message: kind of collective, its number, bytes that follow
 COLLECTIVE, MAIL = 0, 1
 
-Part = tuple[int, memoryview]  # a member and bytes to or from it
+Part = tuple[int, memoryview]  # a member's rank, and bytes to send to it or receive from it
 
 
 class Listener:
-    """The socket on which this process is connected to, and who waits for whom."""
+    """The listening socket of this process, which hands connections to the groups that expect them."""
 
     def __init__(self, address: str) -> None:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -45,11 +48,11 @@ class Listener:
         threading.Thread(target=self._accept, daemon=True, name="connections").start()
 
     def expect(self, word: bytes, arrived: Callable[[int, int, socket.socket], None]) -> None:
-        """Have `arrived(rank, kind, connection)` called for who connects and knows the word."""
+        """Have `arrived(rank, kind, connection)` called for every connection that begins with this word."""
         self._expected[word] = arrived
 
     def forget(self, word: bytes) -> None:
-        """Refuse who says this word from now on."""
+        """Refuse connections with this word from now on."""
         self._expected.pop(word, None)
 
     def _accept(self) -> None:
@@ -65,7 +68,7 @@ class Listener:
             link.settimeout(30.0)
             word, rank, kind = _HELLO.unpack(read_exactly(link, _HELLO.size))
             arrived = self._expected[word]
-        except (OSError, KeyError):  # nobody of ours
+        except (OSError, KeyError):  # not a member of a group here
             link.close()
             return
         arrived(rank, kind, link)
@@ -76,7 +79,7 @@ _listening = threading.Lock()
 
 
 def _listener(address: str) -> Listener:
-    """The listening socket of this process at an address; a forked child needs its own."""
+    """Return this process's listener at an address. A forked child makes its own."""
     with _listening:
         found = _listeners.get(address)
         if found is None or found.owner != os.getpid():
@@ -118,8 +121,8 @@ class Mesh:
         self._store: Store | None = store
         self._links: dict[int, socket.socket] = {}
         self._arrived = threading.Condition()
-        self._count = 0  # collectives so far
-        self.broken: str | None = None  # why nothing more goes over the connections
+        self._count = 0  # collectives begun
+        self.broken: str | None = None  # why the connections can no longer be used
         if size == 1:
             return
         self._word = secrets.token_bytes(_WORD)
@@ -174,7 +177,9 @@ class Mesh:
             return True
 
     def begin(self) -> int:
-        """Count a collective, which all members begin in the same order; DistBackendError where there can be none any more."""
+        """Number a collective, which all members begin in the same order; DistBackendError once the connections are
+        closed.
+        """
         if self.broken is not None:
             raise DistBackendError(self.broken)
         self._count += 1
@@ -188,11 +193,11 @@ class Mesh:
         incoming: Sequence[Part],
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        """Send and receive, all at once; at most one message to and one from each member.
+        """Send and receive messages concurrently, at most one to and one from each member.
 
-        kind, number: of the collective, which the other side must be in, too. progress: called with how many bytes of every incoming message
-        are there, now and then and at the end. DistBackendError if a member is gone, takes part in something else, or nothing moves for the
-        timeout; nothing goes over the connections after that.
+        kind, number: those of the collective, in which the other members must be, too. progress: called with the number
+        of bytes that have arrived of every incoming message, repeatedly and at the end. DistBackendError if a member is
+        gone, is in another collective, or nothing moves for the timeout; the connections are then closed.
         """
         try:
             self._transfer(kind, number, outgoing, incoming, progress)
@@ -243,11 +248,11 @@ class Mesh:
                 poll.wait(sending, receiving, self.timeout)
 
     def close(self, why: str = "the process group was destroyed") -> None:
-        """Close all connections: the others learn of it at once."""
+        """Close all connections, which the other members notice at once."""
         if self.broken is not None:
             return
         self.broken = why
-        self._store, self.on_mail = None, _refuse  # a store ends with the last that knows it
+        self._store, self.on_mail = None, _refuse  # the store is closed with its last reference
         for link in self._links.values():
             try:
                 link.shutdown(socket.SHUT_RDWR)
@@ -259,7 +264,7 @@ class Mesh:
 
 
 class _Message:
-    """Bytes on their way to or from a member, behind a head that says what they are for."""
+    """A message being sent to or received from a member: a head that names its collective, then data."""
 
     __slots__ = ("at", "complete", "data", "head", "left", "link", "other", "view")
 
@@ -268,11 +273,11 @@ class _Message:
         self.head = bytearray(head)
         self.view = memoryview(self.head)  # what is left of the head
         self.left = data
-        self.at = 0  # bytes of the data that have gone or come
+        self.at = 0  # bytes of the data sent or received
         self.complete = False
 
     def send(self) -> bool:
-        """Send what the connection takes; tell whether all has gone."""
+        """Send as much as the connection takes without blocking; tell whether the message is complete."""
         try:
             while True:
                 if self.view.nbytes:
@@ -293,7 +298,7 @@ class _Message:
             raise _lost(self.link, self.other, "Write", error) from None
 
     def receive(self, kind: str, code: int, number: int) -> bool:
-        """Take what is there; tell whether there was something."""
+        """Receive what has arrived, without blocking; tell whether there was anything."""
         moved = False
         try:
             if self.view.nbytes:
@@ -330,7 +335,7 @@ def _send_both(link: socket.socket, head: memoryview, data: memoryview) -> int:
 
 
 class _Poll:
-    """Waits until one of some connections takes or has bytes."""
+    """Waits until one of several connections can be written to or read from."""
 
     def wait(
         self, sending: dict[int, _Message], receiving: dict[int, _Message], timeout: float
@@ -367,7 +372,7 @@ def _lost(link: socket.socket, other: int, what: str, error: OSError) -> DistBac
     try:
         address, port = link.getpeername()[:2]
         where = f"[{address}]:{port}"
-    except OSError:  # it is gone
+    except OSError:  # the connection is closed
         where = f"of rank {other}"
     return DistBackendError(
         f"{what} error {where}: {error.strerror or error}. This is typically caused by a remote worker hanging or bugs in the "

@@ -1,10 +1,10 @@
-"""Tensors as bytes to be sent, and as memory that bytes land in.
+"""Tensors as bytes to send, and as memory to receive into.
 
-What the host sees and what lies dense is sent from, and received into, its own memory. Any other tensor has a dense copy on the cpu
-device, which is sent or received instead and copied back when the collective is over. Both are made when a collective is called, so
-that what was computed before is what is sent, whichever thread sends it.
+A contiguous tensor whose memory the host shares is sent from, and received into, its own memory. Any other tensor gets
+a dense copy on the cpu device, which is sent or received instead and copied back when the collective is over. Either is
+prepared when the collective is called, so that the tensor's values at that time are sent, whichever thread sends them.
 
-Owns that memory. Must not know who it goes to.
+Owns that memory. Must not know who it is sent to.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def plain(t: Tensor) -> Tensor:
 
 
 class Memory:
-    """A tensor's elements side by side in memory of the host, in the order of its dimensions.
+    """A tensor's elements in host memory, contiguous and in row-major order.
 
-    flat: them as a tensor of one dimension; bytes: as bytes. written: whether they will be received, so that the tensor gets
-    them by `deliver`. read: whether they are wanted as they are.
+    `flat`: the elements as a 1-D tensor; `bytes`: as bytes. written: whether elements will be received, which `deliver`
+    then gives to the tensor. read: whether the tensor's present elements are needed.
     """
 
     def __init__(self, t: Tensor, written: bool, read: bool = True) -> None:
@@ -55,19 +55,19 @@ class Memory:
                     if written:
                         storage.for_write()
                     self.bytes = storage.host(flat._offset * size, flat.numel() * size).data
-                    self._buffer = storage.buffer()  # kept: the bytes are a view of its memory
+                    self._buffer = storage.buffer()  # kept alive: `bytes` is a view of its memory
         self._pins = not storage.pinned
-        storage.pinned = True  # writes go where the bytes are
+        storage.pinned = True  # writes in place must not move the storage to other memory
 
     def part(self, start: int, stop: int) -> memoryview:
-        """Return the bytes of some elements, when what has been launched on the memory is done."""
+        """Return the bytes of elements `start` to `stop`, after waiting for the launches on this memory."""
         size = self.flat.dtype.itemsize
         if self.bytes:
             self.flat._storage.backend.host_view(self._buffer)
         return self.bytes[start * size : stop * size]
 
     def deliver(self) -> None:
-        """Give the tensor what was received."""
+        """Copy what was received to the tensor, if it is not in its memory already."""
         if self._pins:
             self.flat._storage.pinned = False
         if self._written and not self.direct:
@@ -77,7 +77,7 @@ class Memory:
 
 
 def scratch(like: Tensor, count: int) -> Memory:
-    """Return memory for so many elements of a tensor's kind, on the cpu device, of undefined content."""
+    """Return memory for `count` elements of the dtype of `like`, on the cpu device, of undefined content."""
     return Memory(FUNCTIONS["empty"]((count,), dtype=like.dtype, device=_CPU), True)
 
 

@@ -1,7 +1,7 @@
-"""Work that goes on while its caller does: handles to wait for it, and the thread that does it.
+"""Asynchronous work: handles to wait for it (`Work`), and threads that do it (`Lane`).
 
-A `Lane` does one piece after the other, as a group's collectives have to be done. What is waited for anyway is done by the caller
-itself while the lane is empty: a hand-over between threads costs more than a small collective.
+A `Lane` does one piece after the other, as a group's collectives require. While it is empty, a piece whose caller waits
+anyway is done by the caller itself: handing it to another thread costs more than a small collective.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Lane", "Work"]
 
 
 class Work:
-    """A collective, or a message, that may still be on its way."""
+    """A handle of a collective or a message that may still be under way."""
 
     def __init__(self, results: Sequence[Any] = (), source: int = -1) -> None:
         self._results, self._source = list(results), source
@@ -27,11 +27,11 @@ class Work:
         self._error: BaseException | None = None
         self._future: Future[Any] | None = None
         self._making = threading.Lock()
-        self._watch: Callable[[], None] | None = None  # raises when waiting is in vain
-        self._look = 0.5  # seconds between two such looks
+        self._watch: Callable[[], None] | None = None  # raises if the work can never complete
+        self._look = 0.5  # seconds between two calls of `_watch`
 
     def finish(self, error: BaseException | None = None) -> None:
-        """Note that it is done, or why it never will be."""
+        """Mark the work as done, or as failed with an error. Only the first call counts."""
         with self._making:
             if self._over.is_set():
                 return
@@ -48,7 +48,10 @@ class Work:
             future.set_exception(self._error)
 
     def wait(self, timeout: timedelta | float | None = None) -> bool:
-        """Return True when it is done; raises why it failed. RuntimeError after the timeout, None or 0 for none."""
+        """Return True when the work is done; raise its error if it failed.
+
+        RuntimeError after the timeout; None or 0: no timeout.
+        """
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
         if not self._over.is_set():
             self._wait(seconds or None)
@@ -76,24 +79,24 @@ class Work:
                     return
 
     def is_completed(self) -> bool:
-        """Tell whether it is done or has failed."""
+        """Tell whether the work is done or has failed."""
         return self._over.is_set()
 
     def is_success(self) -> bool:
-        """Tell whether it is done and has not failed."""
+        """Tell whether the work is done and has not failed."""
         return self._over.is_set() and self._error is None
 
     def exception(self) -> BaseException | None:
-        """Return why it failed, None if it did not."""
+        """Return the error of failed work, else None."""
         return self._error
 
     def result(self) -> list[Any]:
-        """Return the tensors that it wrote."""
+        """Wait for the work, and return the tensors that it wrote."""
         self.wait()
         return self._results
 
     def get_future(self) -> Future[Any]:
-        """Return a future of the tensors that it writes."""
+        """Return a future of the tensors that the work writes."""
         with self._making:
             if self._future is not None:
                 return self._future
@@ -104,13 +107,13 @@ class Work:
         return future
 
     def source_rank(self) -> int:
-        """Return which rank of the group a message was received from."""
+        """Return the rank in the group that a message was received from."""
         return self._source
 
     _source_rank = source_rank
 
     def synchronize(self) -> None:
-        """Wait: there are no streams."""
+        """Do as `wait`: there are no streams to synchronise with."""
         self.wait()
 
 
@@ -126,7 +129,10 @@ class Lane:
         self._ended = False
 
     def do(self, piece: Callable[[], None], work: Work, later: bool) -> Work:
-        """Have a piece done, behind all that came before: at once, and by the caller, unless `later`. The work tells how it ended."""
+        """Do a piece after all earlier ones, and mark `work` with the outcome.
+
+        The caller does it at once if the lane is idle, unless `later`; else the lane's thread does it.
+        """
         with self._changed:
             mine = not later and not self._busy and not self._waiting
             if mine:
@@ -166,13 +172,13 @@ class Lane:
                     self._changed.notify_all()
 
     def end(self) -> None:
-        """Do what is waiting and nothing after it."""
+        """Refuse new pieces; those waiting are still done."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
 
     def drain(self, seconds: float) -> bool:
-        """Wait until nothing is waiting; False after so many seconds."""
+        """Wait until all pieces are done; return False if they are not after `seconds`."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._busy and not self._waiting, seconds)
 
@@ -182,7 +188,9 @@ def _run(piece: Callable[[], None], work: Work) -> None:
         piece()
     except Exception as error:
         work.finish(error)
-    except BaseException as error:  # the caller interrupts: others who wait learn of it, too
+    except (
+        BaseException
+    ) as error:  # an interrupt of the caller: other threads that wait must be told, too
         work.finish(DistBackendError(f"interrupted: {error!r}"))
         raise
     else:

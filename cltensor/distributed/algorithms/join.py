@@ -1,7 +1,7 @@
-"""`Join`: processes with fewer inputs than others go on taking part until all are done.
+"""`Join`: processes with fewer inputs than others go on taking part in collectives until all are done.
 
-Each iteration begins with a count of those that still have inputs; who has none does what the collectives of the others' iteration
-need. Knows nothing of what joins; that says by its hooks.
+Each iteration begins with a count of the processes that still have inputs; a process without inputs shadows the
+collectives of the others' iteration. What it has to do for that is given by hooks; this module knows nothing of it.
 """
 
 from __future__ import annotations
@@ -18,21 +18,23 @@ from ..work import Work
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 
-_MANY = 1000  # iterations without inputs after which a process says so
+_MANY = 1000  # iterations without inputs after which a process warns
 
 
 class JoinHook:
-    """What a process without inputs does: `main_hook` in every iteration of the others, `post_hook` when all are done."""
+    """Hooks of a process without inputs: `main_hook` runs in every iteration of the others, `post_hook` when all are
+    done.
+    """
 
     def main_hook(self) -> None:
-        """Do what the others' iteration needs of everybody."""
+        """Take part in the collectives of the others' iteration."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """End: all processes are done, and this is, or is not, one of the last."""
+        """Finish, when all processes are done; `is_last_joiner`: this process was one of the last to have inputs."""
 
 
 class JoinConfig(NamedTuple):
-    """How a Join treats something that joins."""
+    """Settings of a Join for one of its joinables."""
 
     enable: bool = False
     throw_on_early_termination: bool = False
@@ -40,7 +42,7 @@ class JoinConfig(NamedTuple):
 
 
 class Joinable(ABC):
-    """What can be joined: it calls `Join.notify_join_context(self)` before the collectives of an iteration."""
+    """Base of what can join: a subclass calls `Join.notify_join_context(self)` before the collectives of an iteration."""
 
     @abstractmethod
     def __init__(self) -> None:
@@ -49,7 +51,7 @@ class Joinable(ABC):
 
     @abstractmethod
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """Return what a process without inputs does."""
+        """Return the hooks for a process without inputs."""
 
     @property
     @abstractmethod
@@ -63,9 +65,10 @@ class Joinable(ABC):
 
 
 class Join:
-    """A block in which processes may have different numbers of inputs.
+    """A context in which processes may have different numbers of inputs.
 
-    throw_on_early_termination: RuntimeError in all as soon as one has none. ValueError without joinables, or where their groups differ.
+    throw_on_early_termination: raise RuntimeError in all processes as soon as one has no more inputs. ValueError
+    without joinables, or if their groups differ.
     """
 
     def __init__(
@@ -121,7 +124,7 @@ class Join:
 
     @staticmethod
     def notify_join_context(joinable: Any) -> Work | None:
-        """Count this process among those with inputs; return the work of the count, None outside of a block."""
+        """Count this process among those with inputs; return the work of that all_reduce, None outside a Join context."""
         if not hasattr(joinable, "_join_config"):
             raise AssertionError(
                 f"Check that the {type(joinable)} constructor calls the ``Joinable`` constructor"

@@ -1,4 +1,4 @@
-"""`cltensor.distributed.elastic`: what processes that `cltensor.distributed.run` started use."""
+"""`cltensor.distributed.elastic`: names for processes that `cltensor.distributed.run` started."""
 
 from . import multiprocessing
 

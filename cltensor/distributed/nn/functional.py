@@ -1,6 +1,6 @@
-"""Collectives that return new tensors and are differentiated: backward is the collective that goes the other way.
+"""Differentiable collectives, which return new tensors. The backward of each is the adjoint collective.
 
-All members take part in backward, too, in the same order.
+All members must run backward, too, and come to these collectives in the same order.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def broadcast(tensor: Any, src: int, group: Any = None) -> Any:
 
 
 def gather(tensor: Any, dst: int = 0, group: Any = None) -> Any:
-    """Return everybody's tensor to the destination, zeros elsewhere."""
+    """Return every member's tensor in the destination, zeros elsewhere."""
     return _Gather.apply(dst, group, tensor)
 
 
@@ -174,20 +174,20 @@ def scatter(tensors: Sequence[Any], src: int = 0, group: Any = None) -> Any:
 
 
 def reduce(tensor: Any, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Any:
-    """Return what all members' tensors are together, to the destination."""
+    """Return the reduction of all members' tensors; only the destination's result is defined."""
     return _Reduce.apply(dst, op, group, tensor)
 
 
 def reduce_scatter(
     output: Any, input_list: Sequence[Any], op: Any = ReduceOp.SUM, group: Any = None
 ) -> Any:
-    """Return what all members' tensors number i are together, to member i."""
+    """Return, in member i, the reduction of all members' tensors number i."""
     _deprecated("reduce_scatter", "reduce_scatter_single")
     return _ReduceScatter.apply(op, group, output, *input_list)
 
 
 def all_gather(tensor: Any, group: Any = None) -> Any:
-    """Return everybody's tensor."""
+    """Return every member's tensor."""
     _deprecated("all_gather", "all_gather_single")
     return _AllGather.apply(group, tensor)
 
@@ -195,7 +195,7 @@ def all_gather(tensor: Any, group: Any = None) -> Any:
 def all_to_all(
     output_tensor_list: list[Any], input_tensor_list: Sequence[Any], group: Any = None
 ) -> Any:
-    """Return what each member has at this one's place."""
+    """Return, in member j, every member's tensor number j."""
     return _AllToAll.apply(group, output_tensor_list, *input_tensor_list)
 
 
@@ -206,12 +206,12 @@ def all_to_all_single(
     input_split_sizes: Any = None,
     group: Any = None,
 ) -> Any:
-    """Return what each member has for this one, side by side."""
+    """Return, in member j, every member's part number j, concatenated along the first dim."""
     _deprecated("all_to_all_single")
     return _AllToAllSingle.apply(group, output, output_split_sizes, input_split_sizes, input)
 
 
 def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None) -> Any:
-    """Return what all members' tensors are together."""
+    """Return the reduction of all members' tensors."""
     _deprecated("all_reduce")
     return _AllReduce.apply(op, group, tensor)

@@ -1,7 +1,8 @@
-"""`ZeroRedundancyOptimizer`: each process steps a share of the parameters, and only for these keeps an optimiser's state.
+"""`ZeroRedundancyOptimizer`: each process steps a share of the parameters, and keeps the optimiser's state of that
+share only.
 
-After a step every process broadcasts its parameters to the others. Gradients are those of all parameters, as DistributedDataParallel
-averages them. Knows nothing of what the optimiser does.
+After a step every process broadcasts its share to the others. Every process needs the gradients of its share as
+averaged by DistributedDataParallel. Knows nothing of what the optimiser does.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MESSAGE = 25 << 20  # bytes broadcast at once
 
 
 class _Hook(JoinHook):
-    """A process without inputs goes on stepping its share."""
+    """Lets a process without inputs go on stepping its share."""
 
     def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:
         self._optimizer = optimizer
@@ -32,10 +33,10 @@ class _Hook(JoinHook):
 
 
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
-    """An optimiser of a class, whose state is divided among the processes of a group.
+    """An optimiser of class `optimizer_class`, with its state divided among the processes of a group.
 
-    defaults: the class's options. parameters_as_bucket_view: accepted, parameters are sent side by side anyway. `state_dict` needs
-    `consolidate_state_dict` before, in all processes.
+    defaults: the class's options. parameters_as_bucket_view: accepted and ignored, as parameters are sent side by side
+    anyway. Before `state_dict`, all processes must call `consolidate_state_dict`.
     """
 
     def __init__(
@@ -63,9 +64,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._make_optim()
 
     def _make_optim(self) -> None:
-        """Make the optimiser of this process's share; the groups here get the options that it filled in."""
+        """Make the optimiser of this process's share; copy the options that it filled in to the groups here."""
         shares = [{**g, "params": self._mine(g)} for g in self.param_groups]
-        if not any(g["params"] for g in shares):  # optimisers want a parameter
+        if not any(g["params"] for g in shares):  # an optimiser refuses an empty list of parameters
             shares[0]["params"] = [self.param_groups[0]["params"][0].detach().clone()]
         self.optim = self._class(shares, **self._options)
         for here, there in zip(self.param_groups, self.optim.param_groups):
@@ -77,7 +78,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return sorted(mine, key=lambda p: p.numel(), reverse=True)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group, divided among the processes by size; the largest parameters are given away first."""
+        """Add a group, divided among the processes: the largest parameters first, each to the process with the fewest
+        bytes.
+        """
         super().add_param_group(param_group)
         added = self.param_groups[-1]
         for p in sorted(added["params"], key=lambda p: p.numel(), reverse=True):
@@ -90,7 +93,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # --- steps
 
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
-        """Step this process's share, and get the others' parameters."""
+        """Step this process's share, and receive the parameters that the others have stepped."""
         self._copy_options(self.param_groups, self.optim.param_groups)
         loss = self.optim.step(closure=closure, **kwargs)
         self._copy_options(self.optim.param_groups, self.param_groups)
@@ -102,14 +105,14 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     @staticmethod
     def _copy_options(source: list[dict[str, Any]], target: list[dict[str, Any]]) -> None:
-        """What schedules change in one place is so in the other."""
+        """Copy options from one list of groups to another, so that both see what a schedule changed in one of them."""
         for here, there in zip(source, target):
             there.update({k: v for k, v in here.items() if k != "params"})
 
     # --- states
 
     def consolidate_state_dict(self, to: int = 0) -> None:
-        """Gather all processes' states in one of them; all call it."""
+        """Gather all processes' states in process `to`; all processes must call this."""
         mine = {
             i: _on_host(self.optim.state[p])
             for i, p in enumerate(self._parameters())
@@ -135,7 +138,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load the state of all parameters; each process keeps its share's."""
+        """Load the state of all parameters; each process keeps that of its share."""
         super().load_state_dict(state_dict)
         for p, state in self.state.items():
             if isinstance(p, Tensor) and self._owner[p] == self.rank:
@@ -146,7 +149,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # --- uneven inputs
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """Return what a process without inputs does."""
+        """Return the hooks for a process without inputs."""
         return _Hook(self)
 
     @property

@@ -18,7 +18,10 @@ def _register(hook: Any, model: Any, state: Any) -> None:
 
 
 def _member(hook: Any) -> Any:
-    """A member's value: from Python 3.14 on a `partial` in a class's body is a method, unless it says that it is none."""
+    """Return an Enum member's value.
+
+    From Python 3.14 on a `partial` in a class body is a method unless wrapped in `enum.member`.
+    """
     value = partial(_register, hook)
     member = getattr(enum, "member", None)  # from Python 3.11 on
     return member(value) if member else value

@@ -1,4 +1,4 @@
-"""Hooks that average gradients, as they are or in fewer bits."""
+"""Hooks that average gradients, in their own dtype or in a 16-bit one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Hook = Callable[[Any, Any], Future[Any]]
 
 
 def allreduce_hook(process_group: Any, bucket: GradBucket) -> Future[Any]:
-    """Average a bucket: what is done without a hook."""
+    """Average a bucket, as is done without a hook."""
     group, buffer = process_group or default_group(), bucket.buffer()
     buffer.div_(group.size())
     future = all_reduce(buffer, group=group, async_op=True).get_future()
@@ -53,10 +53,10 @@ def _wrapped(dtype: Any, hook: Hook) -> Hook:
 
 
 def fp16_compress_wrapper(hook: Hook) -> Hook:
-    """Return a hook that has another one work in float16."""
+    """Return a hook that runs another one on buckets cast to float16."""
     return _wrapped(dtypes.float16, hook)
 
 
 def bf16_compress_wrapper(hook: Hook) -> Hook:
-    """Return a hook that has another one work in bfloat16."""
+    """Return a hook that runs another one on buckets cast to bfloat16."""
     return _wrapped(dtypes.bfloat16, hook)

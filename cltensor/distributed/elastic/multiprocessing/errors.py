@@ -1,4 +1,4 @@
-"""How processes of a run say why they failed: in a file that the process that started them reads."""
+"""How processes of a run report why they failed: in a file that the launcher reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ChildFailedError", "ProcessFailure", "record"]
 
 
 class ProcessFailure:
-    """One process that failed: its number on its machine, its process number and exit code, and what it wrote."""
+    """One process that failed: its number on its machine, its PID and exit code, and the error it wrote to its file."""
 
     def __init__(self, local_rank: int, pid: int, exitcode: int, error_file: str) -> None:
         self.local_rank = local_rank
@@ -31,7 +31,12 @@ class ProcessFailure:
             with open(error_file) as file:
                 self.message = json.load(file)["message"]
             self.timestamp = int(self.message["extraInfo"]["timestamp"])
-        except (OSError, ValueError, KeyError, TypeError):  # it wrote nothing, or something else
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+        ):  # there is no file, or it has another format
             pass
 
 
@@ -71,7 +76,7 @@ def _write(error: BaseException) -> None:
 
 
 def record(fn: Callable, error_handler: Any = None) -> Callable:
-    """Have a main function say why it fails to who started the process."""
+    """Decorate a main function: an exception is written to the error file, for the launcher to report."""
 
     @functools.wraps(fn)
     def recorded(*args: Any, **kwargs: Any) -> Any:
