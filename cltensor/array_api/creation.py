@@ -1,4 +1,4 @@
-"""Arrays from nothing, under the standard's arguments."""
+"""Creation functions, under the standard's arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["arange", "asarray", "empty", "eye", "full", "linspace", "ones", "tri
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
-    """Return evenly spaced numbers of [start, stop), or [0, start); none where the step leads away."""
+    """Return evenly spaced numbers of [start, stop), or [0, start); an empty array if the step leads away from stop."""
     start, stop = (0, start) if stop is None else (start, stop)
     if (stop - start) * step <= 0:
         kinds = (type(start), type(stop), type(step))
@@ -66,10 +66,10 @@ def linspace(
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Return what is not above the k-th diagonal; zeros elsewhere."""
+    """Return the elements on and below the k-th diagonal, zeros elsewhere."""
     return F["tril"](x, k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Return what is not below the k-th diagonal; zeros elsewhere."""
+    """Return the elements on and above the k-th diagonal, zeros elsewhere."""
     return F["triu"](x, k)

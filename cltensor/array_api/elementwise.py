@@ -1,4 +1,4 @@
-"""Functions that take more than torch's of the name: numbers beside arrays, NaN."""
+"""Functions that accept more than torch's of the same name: numbers as operands, NaN."""
 
 from __future__ import annotations
 

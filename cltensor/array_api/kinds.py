@@ -41,7 +41,7 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Tell whether promotion turns one dtype into another."""
+    """Tell whether a dtype can be cast to another by the standard's rules of promotion."""
     source = from_.dtype if isinstance(from_, Tensor) else from_
     if source is to:
         return True
@@ -66,7 +66,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 
 
 def promoted(*arrays: Tensor) -> list[Tensor]:
-    """Return arrays in the dtype they promote to, for functions of torch that want them alike."""
+    """Return arrays cast to the dtype they promote to, for functions of torch that want a common dtype."""
     common = result_type(*arrays)
     return [a.to(common) for a in arrays]
 
@@ -92,21 +92,21 @@ class Iinfo(NamedTuple):
 
 
 def finfo(type: Any, /) -> Finfo:
-    """Return the limits of a floating type, or of that of an array."""
+    """Return the limits of a floating dtype, or of an array's dtype."""
     kind = type.dtype if isinstance(type, Tensor) else type
     found = dtypes.finfo(kind)
     return Finfo(found.bits, found.eps, found.max, found.min, found.smallest_normal, dtypes.to_real(kind))  # fmt: skip
 
 
 def iinfo(type: Any, /) -> Iinfo:
-    """Return the limits of an integer type, or of that of an array."""
+    """Return the limits of an integer dtype, or of an array's dtype."""
     kind = type.dtype if isinstance(type, Tensor) else type
     found = dtypes.iinfo(kind)
     return Iinfo(found.bits, found.max, found.min, kind)
 
 
 class _Info:
-    """What the standard's inspection functions tell."""
+    """The standard's inspection functions."""
 
     def capabilities(self) -> dict[str, Any]:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}

@@ -1,4 +1,4 @@
-"""The standard's `linalg`: matrices in the last two axes, arguments of unlike dtypes promoted."""
+"""The standard's `linalg`: matrices are the last two axes, arguments of different dtypes are promoted."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """Solve x1 @ y = x2, which is a vector only where it has one axis."""
+    """Solve x1 @ y = x2; x2 is a vector only if it has one axis, else (a batch of) matrices."""
     a, b = promoted(x1, x2)
     if b.ndim == 1:
         return LINALG["solve"](a, b.unsqueeze(-1)).squeeze(-1)

@@ -1,4 +1,4 @@
-"""Shapes, order and choice of elements, under the standard's arguments."""
+"""Functions of shape, order and selection, under the standard's arguments."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """Part along an axis, which is removed."""
+    """Return the slices along an axis, without that axis."""
     return x.unbind(axis)
 
 
@@ -72,7 +72,7 @@ def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
 
 
 def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
-    """Shift around along axes."""
+    """Shift elements cyclically along axes."""
     if isinstance(shift, int) and isinstance(axis, tuple):
         shift = (shift,) * len(axis)
     return x.roll(shift, axis)
@@ -90,7 +90,10 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 
 
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
-    """Give the elements another shape; a view where there is one, unless `copy`. ValueError where `copy=False` needs one."""
+    """Return the elements in another shape, a view if possible and unless `copy`.
+
+    ValueError if `copy=False` but a copy is needed.
+    """
     if copy is False:
         try:
             return x.view(shape)
@@ -105,7 +108,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Pick along an axis, by indices for each place of the others."""
+    """Pick along an axis, by indices of its own for each position in the other axes."""
     return F["take_along_dim"](x, indices, axis)
 
 

@@ -24,7 +24,7 @@ def _axes(x: Tensor, axis: Any) -> tuple[int, ...]:
 def _reduction(name: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
     def reduce(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
         dims = _axes(x, axis)
-        # torch takes no dims as all of them, the standard as none.
+        # An empty `dim` means all dims to torch, none to the standard.
         return function(x if x.ndim and dims else x.unsqueeze(0), dim=dims or (0,), keepdim=keepdims and bool(dims))  # fmt: skip
 
     reduce.__name__ = reduce.__qualname__ = name
@@ -51,7 +51,7 @@ all, any = _truth("all", F["all"]), _truth("any", F["any"])
 
 
 def _summed(x: Tensor, dtype: Any) -> Tensor:
-    """Return x in the dtype its sum has: small integers grow to 64 bits of their own sign."""
+    """Return x in the dtype of its sum: that given, else int64 or uint64 for integers, as these are signed or not."""
     if dtype is None and not (x.dtype.is_floating_point or x.dtype.is_complex):
         unsigned = x.dtype.name.startswith("uint")
         dtype = dtypes.uint64 if unsigned else dtypes.int64
@@ -107,7 +107,7 @@ argmax, argmin = _first("argmax"), _first("argmin")
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """The indices of what is not zero, one array per axis. ValueError for an array of no axes."""
+    """Return the indices of elements that are not zero, one array per axis. ValueError for an array without axes."""
     if not x.ndim:
         raise ValueError("nonzero of an array without axes")
     return F["nonzero"](x, as_tuple=True)
@@ -164,12 +164,14 @@ def argsort(
 def searchsorted(
     x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None
 ) -> Tensor:
-    """Where elements of x2 belong in the sorted x1."""
+    """Return the indices at which elements of x2 would be inserted in the sorted x1."""
     return F["searchsorted"](x1, x2, side=side, sorter=sorter)
 
 
 class UniqueAll(NamedTuple):
-    """Distinct values, where each is first, where each element's value is among them, and how often each is there."""
+    """Distinct values, the index of each one's first occurrence, the index of each element's value among them, and
+    counts.
+    """
 
     values: Tensor
     indices: Tensor
@@ -178,14 +180,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """Distinct values and how often each is there."""
+    """Distinct values, and how often each occurs."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """Distinct values and where each element's value is among them."""
+    """Distinct values, and the index of each element's value among them."""
 
     values: Tensor
     inverse_indices: Tensor
@@ -202,12 +204,14 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """The distinct values, and for each element which of them it has."""
+    """The distinct values, and the index of each element's value among them."""
     return UniqueInverse(*F["unique"](x, return_inverse=True))
 
 
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """The distinct values, where each is first, which of them each element has, and their counts."""
+    """The distinct values, the index of each one's first occurrence, the index of each element's value among them, and
+    counts.
+    """
     values, inverse, counts = F["unique"](x, return_inverse=True, return_counts=True)
     flat = inverse.flatten()
     places = flat.new_ones(flat.shape).cumsum(0) - 1

@@ -153,7 +153,7 @@ class Multinomial(Distribution):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
-        Binomial(total_count, probs=self.probs)  # which refuses a negative count
+        Binomial(total_count, probs=self.probs)  # raises for a negative count
         shape = self._categorical.param_shape
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 

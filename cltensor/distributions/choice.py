@@ -1,4 +1,4 @@
-"""What distributions of choices share: their parameter is either `probs` or `logits`, and the other follows when it is asked for."""
+"""Base of distributions of choices: the parameter is either `probs` or `logits`; the other is computed when asked for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ ONE_OF_TWO = "Either `probs` or `logits` must be specified, but not both."
 
 
 class ProbsOrLogits:
-    """A mixin: `_given` is the parameter that was given. `_is_binary` tells log-odds from scores of classes."""
+    """A mixin.
+
+    `_given` is the name of the parameter given; `_is_binary`: logits are log-odds, else scores of classes.
+    """
 
     _is_binary = True
 

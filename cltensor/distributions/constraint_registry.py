@@ -1,4 +1,7 @@
-"""From a constraint to a transform whose results satisfy it: `biject_to` one to one, `transform_to` onto, for optimizing."""
+"""From a constraint to a transform from the reals to values that satisfy it.
+
+`biject_to` gives bijections; `transform_to` maybe other transforms, which suit optimisation.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,10 @@ __all__ = [
 
 
 class Constraint:
-    """A set of values. `is_discrete`: of separate points; `event_dim`: how many last dimensions make one value."""
+    """A set of values.
+
+    `is_discrete`: whether it consists of separate points; `event_dim`: how many last dims make one value.
+    """
 
     is_discrete: Any = False
     event_dim: Any = 0
@@ -35,7 +38,7 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """A set that depends on other values, which an instance of the distribution knows."""
+    """A set that depends on a distribution's parameters, so that only an instance of the distribution knows it."""
 
     def __init__(
         self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
@@ -44,7 +47,7 @@ class _Dependent(Constraint):
 
     @property
     def is_discrete(self) -> bool:
-        """Whether the set is of separate points."""
+        """Whether the set consists of separate points."""
         if self._is_discrete is NotImplemented:
             raise NotImplementedError(".is_discrete cannot be determined statically")
         return self._is_discrete
@@ -59,19 +62,19 @@ class _Dependent(Constraint):
     def __call__(
         self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
     ) -> Any:
-        """Return one with more known about it."""
+        """Return a dependent constraint with `is_discrete` or `event_dim` given."""
         return _Dependent(
             is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
         )
 
     def check(self, value: Tensor) -> Tensor:
-        """ValueError: only an instance knows."""
+        """ValueError: only an instance of the distribution knows the set."""
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Tell whether a constraint depends on an instance."""
+    """Tell whether a constraint depends on an instance of the distribution."""
     return isinstance(constraint, _Dependent)
 
 
@@ -99,7 +102,7 @@ def _need_constraint(value: Any) -> None:
 
 
 class _IndependentConstraint(Constraint):
-    """Blocks of values, all of which lie in a set."""
+    """Blocks of values of a base constraint: the last `reinterpreted_batch_ndims` batch dims make one value, too."""
 
     def __init__(self, base_constraint: Any, reinterpreted_batch_ndims: int) -> None:
         _need_constraint(base_constraint)
@@ -164,7 +167,7 @@ class _OneHot(Constraint):
 
 
 class _Bounded(Constraint):
-    """A set between bounds; which ends belong to it is the subclass's business."""
+    """A set between bounds; subclasses say which of the bounds belong to it."""
 
     def __init__(self, *bounds: Any, **named: Any) -> None:
         values = dict(zip(self._shown, bounds, strict=False)) | named
@@ -300,7 +303,7 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Parts(Constraint):
-    """Constraints side by side along a dimension."""
+    """Constraints of consecutive parts of a value along a dim."""
 
     def __init__(self, cseq: Sequence[Any], dim: int) -> None:
         if not all(isinstance(c, Constraint) for c in cseq):

@@ -30,7 +30,7 @@ def _cross_entropy(logits: Any, value: Any) -> Any:
 
 
 def _joint(*values: Any) -> Any:
-    """Broadcast tensors of maybe different dtypes."""
+    """Broadcast tensors, whose dtypes may differ."""
     return ops.broadcast_tensors(*values)
 
 
@@ -50,7 +50,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
 
     @property
     def mode(self) -> Any:
-        """The more likely value, undefined where both are."""
+        """The more likely value, undefined where both are equally likely."""
         made = (self.probs >= 0.5).to(self.probs.dtype)
         return ops.where(self.probs == 0.5, math.nan, made)
 

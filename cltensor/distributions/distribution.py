@@ -1,6 +1,7 @@
-"""The base of all distributions: shapes, validation, expanding, and what follows from a few methods of a subclass.
+"""The base of all distributions: shapes, validation, expanding, and the methods that follow from a few of a subclass.
 
-A parameter is an attribute named in `arg_constraints`; its constraint says how many of its last dimensions are one value.
+A parameter is an attribute named in `arg_constraints`; its constraint's `event_dim` is the number of last dims that
+make one value.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ __all__ = ["Distribution", "ExponentialFamily"]
 
 
 class Distribution:
-    """A probability distribution: `batch_shape` many independent ones, whose samples have `event_shape`.
+    """A batch, of shape `batch_shape`, of independent probability distributions, whose samples have shape
+    `event_shape`.
 
     ValueError for a parameter outside its constraint, unless `validate_args` is False.
     """
@@ -29,7 +31,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Decide whether parameters and values are checked where nothing else is said."""
+        """Set whether parameters and values are checked by distributions made without `validate_args`."""
         if value not in (True, False):
             raise ValueError
         Distribution._validate_args = value
@@ -76,13 +78,18 @@ class Distribution:
         batch_shape = Size(batch_shape)
         for name, value in self.__dict__.items():
             kept = isinstance(getattr(type(self), name, None), lazy_property)
-            if not kept or name in self.arg_constraints:  # else it is computed again when asked for
+            if (
+                not kept or name in self.arg_constraints
+            ):  # other lazy properties are computed anew when asked for
                 made.__dict__[name] = self._expanded(name, value, batch_shape)
         made._batch_shape = batch_shape
         return made
 
     def _expanded(self, name: str, value: Any, batch_shape: Size) -> Any:
-        """An attribute of the expanded distribution. Parameters, under their names or with `_` before, are expanded."""
+        """Return an attribute of the expanded distribution.
+
+        Parameters, also under their names with `_` before, are expanded.
+        """
         constraint = self.arg_constraints.get(name.lstrip("_"))
         if isinstance(value, Distribution):
             return value.expand(batch_shape)
@@ -170,7 +177,7 @@ class Distribution:
         raise NotImplementedError
 
     def icdf(self, value: Any) -> Any:
-        """Return the value that is not exceeded with a probability."""
+        """Return the quantile of a probability: the value that samples are at most with that probability."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Any:
@@ -222,7 +229,9 @@ class Distribution:
 
 
 class ExponentialFamily(Distribution):
-    """Distributions whose log density is linear in natural parameters; the entropy follows from the normalizer's gradient."""
+    """Distributions of exponential families, by natural parameters: the entropy follows from the gradient of the log
+    normalizer.
+    """
 
     @property
     def _natural_params(self) -> tuple[Any, ...]:

@@ -123,7 +123,7 @@ class TanhTransform(PlainTransform):
 
 
 class AbsTransform(PlainTransform):
-    """y = |x|, whose inverse is one of two."""
+    """y = |x|. Not injective: the inverse returns the nonnegative argument."""
 
     domain, codomain = constraints.real, constraints.positive
 
@@ -148,7 +148,7 @@ class AffineTransform(Transform):
 
     @property
     def domain(self) -> Any:
-        """The reals, in blocks."""
+        """The reals, or blocks of them with `event_dim`."""
         real = constraints.real
         return constraints.independent(real, self._event_dim) if self._event_dim else real
 

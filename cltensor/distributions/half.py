@@ -16,7 +16,7 @@ __all__ = ["HalfCauchy", "HalfNormal"]
 
 
 class _Half(TransformedDistribution):
-    """What both have of their base's."""
+    """Base of both: cdf, icdf and entropy from those of the symmetric base distribution."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative

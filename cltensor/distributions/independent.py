@@ -46,12 +46,12 @@ class Independent(Distribution):
 
     @property
     def has_enumerate_support(self) -> bool:
-        """Only where no dimension was reinterpreted."""
+        """Whether the support can be enumerated: only where no dim was reinterpreted."""
         return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
 
     @constraints.dependent_property
     def support(self) -> Any:
-        """The base's support, in blocks."""
+        """The base's support, with the reinterpreted dims as event dims."""
         n = self.reinterpreted_batch_ndims
         return constraints.independent(self.base_dist.support, n) if n else self.base_dist.support
 

@@ -1,7 +1,7 @@
-"""Kullback-Leibler divergences: a registry by pairs of classes, and what is known in closed form.
+"""Kullback-Leibler divergences: a registry by pairs of classes, and the closed forms that are known.
 
-Divergences between different families of real numbers are cross entropies less an entropy: the cross entropy follows from a few
-expectations of the first (`_Expected`), which the second asks for.
+The divergence of p from q in different families of real numbers is the cross entropy less p's entropy. The cross
+entropy is a formula of q's family over a few expectations under p (`_Expected`).
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ _KL_REGISTRY: dict[tuple[type, type], Callable[[Any, Any], Any]] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
-    """Register a function of two distributions of given classes as their divergence; a decorator. TypeError for what is no class.
+    """Decorate a function of two distributions: it becomes the divergence of these classes. TypeError unless both are
+    classes.
 
-    Libraries register bases of their own that are no subclasses of `Distribution`.
+    They need not be subclasses of `Distribution`: libraries register bases of their own.
     """
     for kind in (type_p, type_q):
         if not isinstance(kind, type):
@@ -59,10 +60,12 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
 
 @functools.cache
 def _find(type_p: type, type_q: type) -> Callable[[Any, Any], Any] | None:
-    """The function of the nearest classes; a warning where the first and the second argument disagree which these are."""
+    """Return the function registered for the nearest base classes; warn if it differs which argument's bases are
+    compared first.
+    """
 
     def steps(kind: type, base: type) -> int:
-        # Bases that only claim a class, as abstract ones do, are the farthest.
+        # Virtual bases (of abstract classes, not in the MRO) are the farthest.
         return kind.__mro__.index(base) if base in kind.__mro__ else len(kind.__mro__)
 
     found = [
@@ -231,7 +234,7 @@ def _log_det(d: Any) -> Any:
 
 
 def _roots(d: Any) -> list[Any]:
-    """Matrices the sum of whose squares A Aᵀ is the covariance."""
+    """Return matrices A for which the sum of all A Aᵀ is the covariance."""
     if isinstance(d, LowRankMultivariateNormal):
         return [d._unbroadcasted_cov_factor, d._unbroadcasted_cov_diag.sqrt().diag_embed()]
     return [d._unbroadcasted_scale_tril]
@@ -279,7 +282,7 @@ for _a in (MultivariateNormal, LowRankMultivariateNormal):
 
 
 class _Expected:
-    """Expectations under a distribution p that cross entropies are made of."""
+    """Expectations under a distribution p, of which cross entropies consist."""
 
     def __init__(self, p: Any) -> None:
         self.p = p
@@ -369,7 +372,9 @@ _CROSS: dict[type, Callable[[_Expected, Any], Any]] = {
 
 
 def _outside(p: Any, q: Any) -> Any:
-    """Where p has values outside q's support; False where that cannot be."""
+    """Return where the divergence is infinite, as p has values outside q's support or lacks a moment; False if that
+    cannot be.
+    """
     if isinstance(p, Pareto):
         return p.alpha <= (2 if isinstance(q, Normal) else 1)
     if isinstance(q, Uniform):

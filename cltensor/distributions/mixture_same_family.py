@@ -64,7 +64,7 @@ class MixtureSameFamily(Distribution):
 
     @constraints.dependent_property
     def support(self) -> Any:
-        """What lies in every component's support."""
+        """The values that lie in every component's support."""
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     def _weights(self) -> Any:

@@ -44,7 +44,10 @@ def _precision_to_scale_tril(precision: Any) -> Any:
 
 
 class MatrixParameter:
-    """A mixin: one of covariance, precision and Cholesky factor is given (`_unbroadcasted_scale_tril` follows); the others are lazy."""
+    """A mixin: of covariance, precision and Cholesky factor one is given, and the others are lazy.
+
+    `_unbroadcasted_scale_tril` is the Cholesky factor, computed at once.
+    """
 
     _unbroadcasted_scale_tril: Any
     _batch_shape: Size
@@ -260,7 +263,7 @@ def low_rank_mahalanobis(w: Any, d: Any, x: Any, c: Any) -> Any:
 
 
 class LogisticNormal(TransformedDistribution):
-    """Normal vectors pushed onto the simplex by stick-breaking."""
+    """Normal vectors mapped onto the simplex by stick-breaking."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex

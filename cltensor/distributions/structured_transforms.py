@@ -1,4 +1,4 @@
-"""Transforms of whole vectors and matrices: simplices, Cholesky factors, and transforms side by side."""
+"""Transforms of whole vectors and matrices: to simplices, to Cholesky factors, and of consecutive parts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class CorrCholeskyTransform(Transform):
 
 
 class SoftmaxTransform(PlainTransform):
-    """Scores to probabilities; the inverse is one of many."""
+    """Scores to probabilities. Not injective: the inverse returns one of many arguments."""
 
     domain, codomain = constraints.real_vector, constraints.simplex
 
@@ -76,7 +76,7 @@ class SoftmaxTransform(PlainTransform):
 
 
 class StickBreakingTransform(PlainTransform):
-    """Vectors of length D to probabilities of D + 1 classes: each breaks off a part of what is left."""
+    """Vectors of length D to probabilities of D + 1 classes: each element breaks off a part of the probability left."""
 
     domain, codomain, bijective = constraints.real_vector, constraints.simplex, True
 
@@ -139,7 +139,7 @@ class PositiveDefiniteTransform(PlainTransform):
 
 
 class _Side(Transform):
-    """Transforms side by side along a dimension."""
+    """Base of transforms that apply a transform of its own to each part of a tensor along a dim."""
 
     def __init__(self, tseq: Sequence[Any], dim: int, cache_size: int) -> None:
         if not all(isinstance(t, Transform) for t in tseq):
@@ -244,7 +244,7 @@ class StackTransform(_Side):
 
 
 class CumulativeDistributionTransform(Transform):
-    """Values of a distribution to their quantiles."""
+    """A distribution's values to their cumulative probabilities."""
 
     bijective, codomain, sign = True, constraints.unit_interval, +1
     _arguments = ("distribution",)

@@ -1,4 +1,4 @@
-"""What a transform is, and transforms made of others: inverses, chains, blocks and other shapes."""
+"""The base of transforms, and transforms made of others: inverses, compositions, over more event dims; and reshaping."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from .utils import _sum_rightmost, ops
 class Transform:
     """A map with an inverse; subclasses define `_call`, `_inverse` and `log_abs_det_jacobian`.
 
-    `cache_size` 1 keeps the last pair of argument and result, so that the inverse of what was just computed is exact and free.
+    `cache_size` 1 keeps the last argument and result, so that the inverse of the result just computed is exact and
+    costs nothing.
     """
 
     bijective: Any = False
     domain: Any
     codomain: Any
-    _arguments: tuple[str, ...] = ()  # the constructor's, which are attributes too
+    _arguments: tuple[
+        str, ...
+    ] = ()  # names of the constructor's arguments, which are attributes too
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -37,7 +40,7 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """How many dimensions one value has, where that does not change."""
+        """How many dims one value has. ValueError where that differs between domain and codomain."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
@@ -106,7 +109,7 @@ class Transform:
 
 
 class _InverseTransform(Transform):
-    """A transform the other way round."""
+    """The inverse of a transform."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(transform._cache_size)
@@ -163,7 +166,7 @@ class ComposeTransform(Transform):
 
     @property
     def domain(self) -> Any:
-        """What may be transformed."""
+        """The constraint of arguments."""
         if not self.parts:
             return constraints.real
         depth = self.parts[-1].codomain.event_dim
@@ -175,7 +178,7 @@ class ComposeTransform(Transform):
 
     @property
     def codomain(self) -> Any:
-        """What results."""
+        """The constraint of results."""
         if not self.parts:
             return constraints.real
         depth = self.parts[0].domain.event_dim
@@ -234,7 +237,9 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform of blocks: the last `reinterpreted_batch_ndims` more dimensions belong to one value."""
+    """A transform with `reinterpreted_batch_ndims` more event dims: as many batch dims of the base transform become
+    part of one value.
+    """
 
     _arguments = ("base_transform", "reinterpreted_batch_ndims")
 

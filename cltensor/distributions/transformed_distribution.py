@@ -1,4 +1,4 @@
-"""`TransformedDistribution`: what a distribution becomes under transforms of its samples."""
+"""`TransformedDistribution`: the distribution of transformed samples of another one."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TransformedDistribution(Distribution):
 
     @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:
-        """What the last transform gives."""
+        """The codomain of the last transform, with the distribution's event dims."""
         if not self.transforms:
             return self.base_dist.support
         support = self.transforms[-1].codomain
@@ -99,7 +99,7 @@ class TransformedDistribution(Distribution):
         return total + _sum_rightmost(base, depth - len(self.base_dist.event_shape))
 
     def _turned(self, value: Any) -> Any:
-        """Quantiles counted from the other end where the transforms are decreasing."""
+        """Return cumulative probabilities, 1 - p in place of p where the transforms are decreasing."""
         sign: Any = 1
         for t in self.transforms:
             sign = sign * t.sign

@@ -1,4 +1,4 @@
-"""What all distributions share: parameters broadcast together, probabilities and logits turned into each other, lazy attributes.
+"""Helpers of distributions: broadcasting of parameters, conversion between probabilities and logits, lazy attributes.
 
 `ops` and `linalg` give this library's functions under torch's names.
 """
@@ -80,7 +80,7 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """Put the last dimension's D (D + 1) / 2 elements into lower triangles, row by row."""
+    """Put the last dim's elements, D (D + 1) / 2 for diag 0, into lower triangles of D × D matrices, row by row."""
     n = round((-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2)  # fmt: skip
     rows, columns = ops.tril_indices(n, n, diag, device=vec.device)
     index = (rows * n + columns).expand(vec.shape)
@@ -115,11 +115,11 @@ class lazy_property:
 
 
 def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
-    """Normal numbers of a shape; torch's name, which libraries on it import."""
+    """Draw standard normal numbers. Under torch's name, as libraries import it."""
     return ops.randn(shape, dtype=dtype, device=device)
 
 
 def rand_like(shape: Any, parameter: Tensor) -> Tensor:
-    """Uniform numbers of a shape, of a parameter's dtype and device, never 0."""
+    """Draw numbers uniform in (0, 1), with a parameter's dtype and device."""
     made = ops.rand(shape, dtype=parameter.dtype, device=parameter.device)
     return made.clamp(min=dtypes.finfo(parameter.dtype).tiny)

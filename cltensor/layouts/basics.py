@@ -115,7 +115,7 @@ def wrap_dims(dims: Any, ndim: int) -> Shape:
 
 def reduced_shape(shape: Shape, dims: Shape, keepdim: bool) -> Shape:
     """Return the shape left after reducing over wrapped `dims`."""
-    if len(dims) == len(shape):  # of wrapped dims, none twice
+    if len(dims) == len(shape):  # all dims: wrapped ones do not repeat
         return (1,) * len(shape) if keepdim else ()
     if keepdim:
         return tuple([1 if i in dims else size for i, size in enumerate(shape)])

@@ -14,7 +14,7 @@ NO_OVERLAP, FULL_OVERLAP, PARTIAL_OVERLAP, TOO_HARD = "NO", "FULL", "PARTIAL", "
 
 @remembered(8192)
 def merge(shape: Shape, operands: tuple[Shape, ...]) -> tuple[Shape, tuple[Shape, ...]]:
-    """Merge neighbouring dims where `outer == inner * size` holds for every operand, and drop those of size 1."""
+    """Merge neighbouring dims where every operand's strides satisfy `outer == inner * size`; drop dims of size 1."""
     sizes: list[int] = []
     kept: list[list[int]] = [[] for _ in operands]
     for dim, size in enumerate(shape):
@@ -45,7 +45,7 @@ def collapse(shape: Shape, strides_list: Sequence[Shape]) -> tuple[Shape, list[S
 
 
 def internal_overlap(shape: Shape, strides: Shape) -> str:
-    """Tell whether a view shows a cell of memory twice: NO, FULL (a stride is 0) or TOO_HARD."""
+    """Tell whether two elements of a view share memory: NO, FULL (a stride is 0) or TOO_HARD."""
     if is_non_overlapping_and_dense(shape, strides):
         return NO_OVERLAP
     if any(size > 1 and stride == 0 for size, stride in zip(shape, strides, strict=True)):
@@ -54,7 +54,7 @@ def internal_overlap(shape: Shape, strides: Shape) -> str:
 
 
 def overlap(a: Layout, b: Layout) -> str:
-    """Compare two views of one storage: NO, FULL (same cells, same order), PARTIAL or TOO_HARD."""
+    """Compare two views of one storage: NO, FULL (same elements, same order), PARTIAL or TOO_HARD."""
     if a == b:
         return FULL_OVERLAP
     if 0 in a[0] or 0 in b[0]:
@@ -68,9 +68,9 @@ def overlap(a: Layout, b: Layout) -> str:
 
 
 def may_share(a: Layout, b: Layout) -> bool:
-    """Tell whether two views of one storage may show a common cell.
+    """Tell whether two views of one storage may share an element.
 
-    Exact for disjoint ranges and strided combs.
+    Exact for disjoint ranges, and for interleaved ones whose common step keeps them apart.
     """
     if 0 in a[0] or 0 in b[0]:
         return False

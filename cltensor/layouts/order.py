@@ -1,4 +1,6 @@
-"""Dense orders of dimensions: channels last, and what a pointwise result keeps of its operands' order."""
+"""Dense orders of dimensions in memory: channels last, and the strides of a pointwise result, which follow its
+operands'.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ def is_channels_last(shape: Shape, strides: Shape) -> bool:
 
 
 def like_channels_last(shape: Shape, strides: Shape) -> bool:
-    """Tell whether strides rise in the order of channels last; sizes of 1 count, an open order does not."""
+    """Tell whether strides rise in the order of channels last.
+
+    Unlike `is_channels_last`, dims of size 1 count, and ambiguous orders fail.
+    """
     least = 0
     for dim in (1, *range(len(shape) - 1, 1, -1), 0):
         step = strides[dim]
@@ -68,10 +73,10 @@ def is_non_overlapping_and_dense(shape: Shape, strides: Shape) -> bool:
 
 
 def _stride_order(shape: Shape, operands: Sequence[Shape]) -> list[int]:
-    """Sort dimensions fastest first, by the first operand that tells two of them apart.
+    """Sort dimensions fastest first; of two dims, the first operand whose strides differ there decides.
 
-    Stride 0 tells nothing, so this is no total order: the insertion sort, from row-major order, is
-    part of the rule.
+    A stride of 0 decides nothing, so that this is no total order: that it is an insertion sort,
+    beginning with row-major order, is part of the rule.
     """
     ndim = len(shape)
     order = list(range(ndim - 1, -1, -1))

@@ -1,4 +1,4 @@
-"""Other shapes of the same elements: sizes worked out, and strides that need no copy."""
+"""Reshaping: inferred sizes, and the strides of views that need no copy."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def infer_shape(shape: Sequence[int], count: int) -> Shape:
 
 
 def view_strides(shape: Shape, strides: Shape, newshape: Shape) -> Shape | None:
-    """Return strides that show the same elements as `newshape`, or None when only a copy can.
+    """Return the strides of a view of the same elements with shape `newshape`, or None if that needs a copy.
 
-    Runs of dimensions that step evenly through memory are cut into new ones; `newshape` has as many
-    elements.
+    Runs of dims that step evenly through memory are divided into the new dims. `newshape` must have as
+    many elements.
     """
     if shape == newshape and (0 in shape or 1 not in shape):
         return strides
@@ -75,7 +75,9 @@ def view_strides(shape: Shape, strides: Shape, newshape: Shape) -> Shape | None:
 
 @remembered(4096)
 def reshape(shape: Shape, strides: Shape, sizes: Shape) -> tuple[Shape, Shape | None]:
-    """Return the shape that `sizes` (one may be -1) make of a layout, and its strides, None when only a copy has it."""
+    """Return the shape for `sizes`, of which one may be -1, and the strides of a view of that shape, None if it needs a
+    copy.
+    """
     newshape = Size(infer_shape(sizes, prod(shape)))
     return newshape, view_strides(tuple(shape), strides, newshape)
 

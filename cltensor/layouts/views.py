@@ -1,4 +1,4 @@
-"""Views: what slicing, selecting, permuting, unfolding and their kin make of a layout."""
+"""Layouts of views: slices, selections, permutations, windows and the like."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def slice_(
 ) -> Layout:
     """Return the layout of `start:stop:step` along `dim`.
 
-    Ends are clamped as Python's are, step is positive.
+    Ends are clamped as by Python's slices; the step must be positive.
     """
     if not shape:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -62,7 +62,7 @@ def narrow(shape: Shape, strides: Shape, offset: int, dim: int, start: int, leng
 
 
 def select(shape: Shape, strides: Shape, offset: int, dim: int, index: int) -> Layout:
-    """Return the layout without `dim`, at `index` of it; IndexError out of range."""
+    """Return the layout at `index` of `dim`, which is dropped; IndexError out of range."""
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, len(shape))
@@ -101,7 +101,7 @@ def permute(shape: Shape, strides: Shape, offset: int, dims: Sequence[int]) -> L
 
 @remembered(4096)
 def permuted(shape: Shape, strides: Shape, dims: Shape) -> tuple[Shape, Shape, Shape]:
-    """Return shape and strides of a permutation, and its dims, wrapped."""
+    """Return shape and strides with the dims permuted, and the permutation with its dims wrapped."""
     order = permutation(dims, len(shape))
     return Size([shape[i] for i in order]), tuple([strides[i] for i in order]), order
 
@@ -212,7 +212,7 @@ def squeeze(
 
 def unsqueeze(shape: Shape, strides: Shape, offset: int, dim: int) -> Layout:
     """Return the layout with a new dimension of size 1 at `dim`."""
-    shape = tuple(shape)  # a plain tuple is cut faster than a Size
+    shape = tuple(shape)  # slicing a plain tuple is faster than slicing a Size
     dim = wrap_dim(dim, len(shape) + 1)
     stride = shape[dim] * strides[dim] if dim < len(shape) else 1
     return (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], stride, *strides[dim:]), offset

@@ -1,6 +1,6 @@
 """Window functions: M numbers that fall off towards both ends, symmetric or (`sym=False`) one period of M.
 
-Each window is a formula over an evenly spaced line; what they share (checks, dtype, device) is in `_window`.
+Each window is a formula over an evenly spaced line; the common part (checks, dtype, device) is in `_window`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,16 @@ __all__ = [
 
 
 class _Line:
-    """The points of one window: how many, in how many steps from end to end, and of which kind."""
+    """The points of one window: their number (`count`), steps from end to end (`span`), and dtype and device
+    (`options`).
+    """
 
     def __init__(self, M: int, sym: bool, options: dict[str, Any]) -> None:
         self.count, self.sym, self.options = M, sym, options
         self.span = M - 1 if sym or M <= 1 else M
 
     def evenly(self, start: float, step: float) -> Tensor:
-        """Make start, start + step, …"""
+        """Make the values start, start + step, … at the points."""
         return creation.linspace(start, start + (self.count - 1) * step, self.count, **self.options)
 
     def ones(self) -> Tensor:
@@ -47,8 +49,10 @@ class _Line:
 
 
 def _window(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Give a formula over a line the arguments all windows take, and torch's checks of them."""
-    # What torch makes of general_cosine complains in its name.
+    """Turn a formula over a line into a window function: with the arguments all windows take, and torch's checks of
+    these.
+    """
+    # Windows that torch computes by general_cosine name that in their errors.
     cosines = ("general_hamming", "hamming", "hann", "nuttall")
     name = "general_cosine" if formula.__name__ in cosines else formula.__name__
 

@@ -1,7 +1,7 @@
 """`SparseTensor`: a pattern of entries and their values, as a tensor of its own kind.
 
-Owns the object: what it answers about itself, and how gradients pass between it and its values. All operations are functions in
-the other files of this package, which `dispatch` attaches.
+Owns the object: its properties, its copies, and how gradients pass between it and its values. All operations are
+functions in the other files of this package, which `dispatch` attaches.
 
 Note [Gradients]
     An operation takes a tensor's values with their history (`values_of`), computes with dense operations, and makes a
