@@ -35,9 +35,8 @@ def finish(t: Tensor, requires_grad: bool, out: Tensor | None = None, function: 
     """Return a new tensor as the caller asked for it: written into `out`, or requiring a gradient."""
     if out is not None:
         if out.shape != t.shape and out.numel() == t.numel() and t.ndim == 1:
-            t = t.view(
-                out.shape
-            )  # a 1-D result fills an `out` of as many elements, whatever its shape
+            # A 1-D result fills an `out` of as many elements, whatever its shape.
+            t = t.view(out.shape)
         elif out.shape != t.shape:
             if function == "arange" and out.numel():
                 warnings.warn(

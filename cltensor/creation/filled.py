@@ -145,9 +145,8 @@ def eye(n: int, m: int | None = None, *, dt: DType | None, dev: device) -> Tenso
     if m < 0:
         raise RuntimeError(f"m must be greater or equal to 0, got {m}")
     made = dt or dtypes.get_default_dtype()
-    if (
-        n * m >= LARGE
-    ):  # _EYE divides for each element, which takes longer than writing zeros, then ones
+    # _EYE divides for each element; from this size on, writing zeros, then ones, is faster.
+    if n * m >= LARGE:
         out = filled(Size((n, m)), 0, made, dev)
         core.make(out._storage, (min(n, m),), made, dev, (m + 1,)).fill_(1)
         return out

@@ -99,10 +99,8 @@ def arange(
             check_value(v, made)
     elif whole and made.category == 2 and max(map(abs, (start, end, step))) >= 1 << 53:
         start, end, step = float(start), float(end), float(step)
-    if made in (
-        dtypes.int64,
-        dtypes.uint64,
-    ):  # for other dtypes the count follows from the numbers as given
+    # For other dtypes the count follows from the numbers as given.
+    if made in (dtypes.int64, dtypes.uint64):
         start, end, step = int(start), int(end), int(step)
         if step == 0:
             raise ValueError("step must be nonzero")

@@ -424,9 +424,8 @@ def new_group(
             )
     _check_backend(backend)
     name = ""
-    if (
-        use_local_synchronization
-    ):  # members may have made different numbers of groups: no common counter
+    # Members may have made different numbers of groups, so the name cannot come from a counter.
+    if use_local_synchronization:
         text = "_".join(map(str, members))
         key = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
         again = sum(g.group_name.startswith(key) for g in _World.groups)

@@ -163,9 +163,8 @@ class Mail:
 
     def _put_aside(self, rank: int, tag: int, data: bytearray) -> None:
         with self._changed:
-            for i, waits in enumerate(
-                self._waiting
-            ):  # a receive may have been posted since `_claim`
+            # A receive may have been posted since `_claim`.
+            for i, waits in enumerate(self._waiting):
                 if waits.source in (ANY, rank) and waits.tag == tag:
                     del self._waiting[i]
                     waits.work._source = rank

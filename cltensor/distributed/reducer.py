@@ -121,9 +121,8 @@ def assign(
     sparse: the parameters with sparse gradients, which have a bucket each.
     """
     found: list[list[int]] = []
-    open_ones: dict[
-        Any, tuple[list[int], int, int]
-    ] = {}  # by kind: the open bucket, its bytes, its limit
+    # By kind: the open bucket, its bytes, its limit.
+    open_ones: dict[Any, tuple[list[int], int, int]] = {}
     for i in reversed(range(len(parameters))):
         p = parameters[i]
         if i in sparse:
@@ -193,15 +192,12 @@ class Reducer:
         self._expects = False  # whether a forward has announced a backward
         self._begun: list[_Bucket] = []
         self._ready: set[int] = set()
-        self._fired = [0] * len(
-            self.parameters
-        )  # gradients accumulated in this pass, per parameter
-        self._times: list[int] | None = (
-            None  # the same in each pass of a static graph, after its first
-        )
-        self._used: set[int] = (
-            set()
-        )  # parameters with gradients in this process since the last reduction
+        # Gradients accumulated in this pass, per parameter.
+        self._fired = [0] * len(self.parameters)
+        # The same in each pass of a static graph, known after its first.
+        self._times: list[int] | None = None
+        # Parameters with gradients in this process since the last reduction.
+        self._used: set[int] = set()
         self._ends = False  # whether `_end` is queued for the end of this backward
         self._handles = [
             p.register_post_accumulate_grad_hook(_telling(weakref.ref(self), i))

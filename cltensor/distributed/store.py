@@ -111,7 +111,7 @@ class Store:
         return [self.get(key) for key in keys]
 
     def has_extended_api(self) -> bool:
-        """Tell whether `append`, `multi_get` and `multi_set` are supported."""
+        """Tell whether `append`, `multi_get` and `multi_set` are one step each."""
         return False
 
     def queue_push(self, key: str, value: Any) -> None:

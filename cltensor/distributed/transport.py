@@ -26,9 +26,8 @@ from .tcp_store import read_exactly
 
 _WORD = 16  # bytes of the random word by which a group's members authenticate themselves
 _HELLO = struct.Struct(f"<{_WORD}sIB")  # word, rank, kind of connection
-_HEAD = struct.Struct(
-    "<IIQ"
-)  # head of a message: kind of collective, its number, bytes that follow
+# Head of a message: kind of collective, its number, bytes that follow.
+_HEAD = struct.Struct("<IIQ")
 COLLECTIVE, MAIL = 0, 1
 
 Part = tuple[int, memoryview]  # a member's rank, and bytes to send to it or receive from it

@@ -188,9 +188,7 @@ def _run(piece: Callable[[], None], work: Work) -> None:
         piece()
     except Exception as error:
         work.finish(error)
-    except (
-        BaseException
-    ) as error:  # an interrupt of the caller: other threads that wait must be told, too
+    except BaseException as error:  # an interrupt: other threads that wait must be told
         work.finish(DistBackendError(f"interrupted: {error!r}"))
         raise
     else:

@@ -78,9 +78,8 @@ class Distribution:
         batch_shape = Size(batch_shape)
         for name, value in self.__dict__.items():
             kept = isinstance(getattr(type(self), name, None), lazy_property)
-            if (
-                not kept or name in self.arg_constraints
-            ):  # other lazy properties are computed anew when asked for
+            # Lazy properties other than parameters are computed anew when asked for.
+            if not kept or name in self.arg_constraints:
                 made.__dict__[name] = self._expanded(name, value, batch_shape)
         made._batch_shape = batch_shape
         return made

@@ -60,8 +60,9 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
 
 @functools.cache
 def _find(type_p: type, type_q: type) -> Callable[[Any, Any], Any] | None:
-    """Return the function registered for the nearest base classes; warn if it differs which argument's bases are
-    compared first.
+    """Return the function registered for the nearest base classes, the first argument's compared first.
+
+    Warns where comparing the second argument's first finds another function.
     """
 
     def steps(kind: type, base: type) -> int:

@@ -23,9 +23,8 @@ class Transform:
     bijective: Any = False
     domain: Any
     codomain: Any
-    _arguments: tuple[
-        str, ...
-    ] = ()  # names of the constructor's arguments, which are attributes too
+    # Names of the constructor's arguments, which are attributes, too.
+    _arguments: tuple[str, ...] = ()
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):

@@ -23,9 +23,8 @@ class FusedOptimizer(Optimizer):
     same formulas as recorded operations.
     """
 
-    late_options: dict[
-        str, Any
-    ] = {}  # defaults of options that a group saved by an older version may lack; read only
+    # Defaults of options that a group saved by an older version may lack; read only.
+    late_options: dict[str, Any] = {}
     counters: Sequence[str] = ("step",)
     counts_on_device = False  # whether the formulas accept the count as a tensor, for `capturable`
 

@@ -83,9 +83,7 @@ class SGD(FusedOptimizer):
             for p, buffer in zip(new, zeros_like(new), strict=True):
                 self.state[p]["momentum_buffer"] = buffer
             start = "b = g"
-            if group[
-                "differentiable"
-            ]:  # as in torch, no gradient flows through a first momentum buffer
+            if group["differentiable"]:  # no gradient flows through the first buffer
                 self._run(group, [*lines, start], new, states, numbers)
                 for p in new:
                     self.state[p]["momentum_buffer"] = self.state[p]["momentum_buffer"].detach()
@@ -107,9 +105,8 @@ class SGD(FusedOptimizer):
                     new = g.clone()
                 else:
                     new = (old * momentum).add(g, alpha=1 - group["dampening"])
-                state["momentum_buffer"] = new = (
-                    new.coalesce()
-                )  # else its entries would add up at each step
+                # Coalesced, as else the number of entries would grow at each step.
+                state["momentum_buffer"] = new = new.coalesce()
                 g = g.add(new, alpha=momentum) if group["nesterov"] else new
             p.add_(g, alpha=-lr)
 

@@ -466,9 +466,8 @@ def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Spa
                 f"shrinking the size of {kind} dimensions (from {list(old)} to {list(new)}) on a non-empty sparse tensor is not supported.{_INSTEAD}"
             )
     values = self._v
-    if (
-        tuple(after[1]) != before[1]
-    ):  # values keep their order in memory, not their place in the dense dims
+    # Values keep their order in memory, not their place in the dense dims.
+    if tuple(after[1]) != before[1]:
         values = values.new_zeros((p.count, *after[1]))
         values.view(-1)[: self._v.numel()].copy_(self._v.reshape(-1))
     pattern = Pattern(after[0], p.indices, coalesced=p.coalesced, checked=p._checked)

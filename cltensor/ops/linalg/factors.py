@@ -205,10 +205,7 @@ def triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unit: bool) -> Ten
     return by_columns(_solved(A, B, ((not left, False, upper, unit),), right=not left))
 
 
-_LOW, _UP = (
-    (False, False, False, True),
-    (False, False, True, False),
-)  # with L and U of packed LU factors
+_LOW, _UP = (False, False, False, True), (False, False, True, False)  # of packed factors: L, U
 _LOWER = (False, False, False, False)  # with a lower triangle
 
 

@@ -27,7 +27,7 @@ def host(*tensors: Tensor) -> Any:
 
 
 def device(array: Any, like: Tensor, *, columns: bool = True) -> Tensor:
-    """Copy a result to the device of `like`; matrices become column-major, as from LAPACK, unless not `columns`."""
+    """Copy a result to the device of `like`; matrices stay column-major, as from LAPACK, if `columns`."""
     array = np.asarray(array)
     dt, shape = from_numpy(array.dtype), Size(array.shape)
     backend = get_backend(like.device)

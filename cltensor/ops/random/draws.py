@@ -274,9 +274,8 @@ def floating(
     make: Callable[..., Expr] = uniform if kind == "uniform" else normal
     if dt.is_complex:
         shape, dt = Size((*shape, 2)), dt.to_real()
-        if (
-            kind == "normal"
-        ):  # the variance is that of the complex number, of which each component has half
+        # The variance is that of the complex number, of which each component has half.
+        if kind == "normal":
             params = tuple(
                 v * math.sqrt(0.5) if i else v for i, v in enumerate(params or (0.0, 1.0))
             )

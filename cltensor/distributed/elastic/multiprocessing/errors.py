@@ -31,12 +31,7 @@ class ProcessFailure:
             with open(error_file) as file:
                 self.message = json.load(file)["message"]
             self.timestamp = int(self.message["extraInfo"]["timestamp"])
-        except (
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-        ):  # there is no file, or it has another format
+        except (OSError, ValueError, KeyError, TypeError):  # no file, or another format
             pass
 
 
