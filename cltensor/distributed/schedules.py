@@ -1,11 +1,11 @@
 """Who sends what to whom: each collective in terms of one exchange between all members.
 
 Note [Schedules]. Large reductions are divided into one shard for each member. All members send each member its shard;
-that member reduces it, in the order of the ranks, and sends the result to all. A member sends as much as in a ring, 2
-(n - 1) / n times its tensor, but in two rounds instead of 2 (n - 1), and each element is reduced in one place, so that
-all have the same bits. Small tensors go whole to all members, which reduce them in the same order: one round. A shard
-is reduced while it arrives, by pieces of 512 KiB. Large tensors are broadcast by shards, too: the root sends each
-member one, and the members pass theirs on.
+that member reduces it, in the order of the ranks, and sends the result to all. A member sends and receives as much as
+in a ring, 2 (n - 1) / n times its tensor, but in two rounds instead of 2 (n - 1), and each element is reduced in one
+place, so that all have the same bits. Small tensors go whole to all members, which reduce them in the same order: one
+round. A shard is reduced while it arrives, by pieces of 512 KiB. Large tensors are broadcast by shards, too: the root
+sends each member one, and the members pass theirs on.
 
 Owns the order of messages and of sums. Must not know sockets, threads or devices.
 """

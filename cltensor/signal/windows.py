@@ -32,9 +32,7 @@ __all__ = [
 
 
 class _Line:
-    """The points of one window: their number (`count`), steps from end to end (`span`), and dtype and device
-    (`options`).
-    """
+    """The points of one window: how many (`count`), steps from end to end (`span`), dtype and device (`options`)."""
 
     def __init__(self, M: int, sym: bool, options: dict[str, Any]) -> None:
         self.count, self.sym, self.options = M, sym, options

@@ -368,9 +368,7 @@ def _qr(xs: Sequence[Tensor], columns: int | None) -> list[Tensor]:
 
 
 def geqrf(A: Tensor) -> tuple[Tensor, Tensor]:
-    """Factorize (…, m, n): R with the vectors of the reflectors below it, and the reflectors' factors tau (…, min(m,
-    n)).
-    """
+    """Factorize (…, m, n): R with the reflectors' vectors below it, and the reflectors' factors tau (…, min(m, n))."""
     packed, tau = _qr([A], None)
     return by_columns(packed), tau
 

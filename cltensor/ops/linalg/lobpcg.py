@@ -78,8 +78,7 @@ def _dense(A: Tensor, B: Tensor | None, k: int, largest: bool) -> tuple[Tensor, 
     if B is not None:
         back = LINALG["inv"](LINALG["cholesky"](B))
         A = back @ A @ back.mT
-    # `eigh` reads one triangle of A. The iteration, which this replaces, multiplies by all of A, so the gradient
-    # belongs to both.
+    # `eigh` reads one triangle of A. The iteration, which this replaces, multiplies by all of A: both triangles count.
     values, vectors = LINALG["eigh"]((A + A.mT) / 2)
     if back is not None:
         vectors = back.mT @ vectors

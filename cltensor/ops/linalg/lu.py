@@ -30,8 +30,9 @@ LinalgLu = named("linalg_lu", "P", "L", "U")
 
 
 def _split(lu: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the factors in a packed LU, differentiable: L (…, m, k) with ones on its diagonal, U (…, k, n), k = min(m,
-    n).
+    """Return the factors in a packed LU, differentiable: L (…, m, k) with ones on its diagonal, and U (…, k, n).
+
+    k = min(m, n).
     """
     m, n = lu.shape[-2:]
     k = min(m, n)
@@ -60,9 +61,9 @@ def _factor(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
 def _lu_gradient(P: Tensor, low: Tensor, up: Tensor, gl: Tensor, gu: Tensor) -> Tensor:
     """Return the gradient of A = P L U, given those of L and U.
 
-    With L1 and U1 the square parts of L and U, L2 the rows below L1 and U2 the columns beside U1, the gradient of the
-    square part of A is P L1^-H [tril(L1^H gL1 - gU2 U2^H, -1) + triu(gU1 U1^H - L2^H gL2)] U1^-H, of the rows below P
-    gL2 U1^-H, of the columns beside P L1^-H gU2.
+    With L1 and U1 the square parts of L and U, L2 the rows below L1 and U2 the columns beside U1, it is P times a
+    matrix whose square part is L1^-H [tril(L1^H gL1 - gU2 U2^H, -1) + triu(gU1 U1^H - L2^H gL2)] U1^-H; the rows below
+    that are gL2 U1^-H, the columns beside that L1^-H gU2.
     """
     m, n, k = low.shape[-2], up.shape[-1], up.shape[-2]
     low1, up1 = low[..., :k, :], up[..., :k]
