@@ -158,6 +158,12 @@ class Formula:
     """Of integer lanes: by functions of elementary/quotient.cl."""
     cost: int = field(compare=False)
     """About how many additions take as long on a CPU."""
+    double_headers: frozenset[str] = field(compare=False)
+    """What the formulas that replace library functions for double (`Library.double`) need besides."""
+
+    def headers_for(self, dt: dtype) -> frozenset[str]:
+        """Return the headers in cl_kernels/ that the formula needs when it is computed in `dt`."""
+        return self.headers | self.double_headers if dt.reg == "double" else self.headers
 
 
 @functools.cache
@@ -165,6 +171,7 @@ def parse(text: str) -> Formula:
     """Parse a formula; raises SyntaxError or ValueError for what the language does not have."""
     tree = ast.parse(text, mode="eval").body
     headers, scalar_only, heavy, divides, cost = set(), False, False, False, 1
+    double_headers: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             if not isinstance(node.func, ast.Name):
@@ -172,6 +179,8 @@ def parse(text: str) -> Formula:
             name = node.func.id
             if name in LIBRARY:
                 headers.add(LIBRARY[name].header)
+                if LIBRARY[name].double not in ("", name):
+                    double_headers |= parse(LIBRARY[name].double).headers
                 scalar_only |= not LIBRARY[name].vector
                 heavy |= name not in _LIGHT_BUILTINS
                 cost += LIBRARY[name].cost
@@ -184,7 +193,16 @@ def parse(text: str) -> Formula:
         elif isinstance(node, ast.Div | ast.Mod):
             divides = True
             cost += DIVISION_COST if isinstance(node, ast.Mod) else 0
-    return Formula(text, tree, frozenset(headers), scalar_only, heavy, divides, cost)
+    return Formula(
+        text,
+        tree,
+        frozenset(headers),
+        scalar_only,
+        heavy,
+        divides,
+        cost,
+        frozenset(double_headers),
+    )
 
 
 _SPECIAL = {

@@ -278,7 +278,7 @@ def source(
     needed = {(dt.code, "load") for name, dt in read if name in chain.loaded}
     needed |= {(dt.code, "store") for dt in types[: len(chain.writes)]}
     text = render(
-        "multi_tensor", name=name, headers=include("ahead") + _headers(chain, (*types, *shared), lanes), ahead=_AHEAD, lanes=lanes, slots=slots, gpu=group > 0,
+        "multi_tensor", name=name, headers=include("ahead") + _headers(chain, (*types, *shared), compute, lanes), ahead=_AHEAD, lanes=lanes, slots=slots, gpu=group > 0,
         operands=list(zip(chain.operands, types, strict=True)), written=len(chain.writes), loaded=chain.loaded, memories=memories, needed=needed,
         numbers=chain.numbers, each=chain.each, shared=list(zip(chain.shared, shared, strict=True)),
         shared_memories={dt.code: Memory(dt, 1) for dt in shared},
@@ -321,8 +321,8 @@ def _body(
     return lines, stores, flag
 
 
-def _headers(chain: Chain, types: Sequence[dtype], lanes: int) -> str:
-    found = sorted({header for _, formula in chain.steps for header in formula.headers})
+def _headers(chain: Chain, types: Sequence[dtype], compute: dtype, lanes: int) -> str:
+    found = sorted({h for _, formula in chain.steps for h in formula.headers_for(compute)})
     if any(dt.code in ("f16", "bf16") for dt in types):
         found.insert(0, "half")
     return lane_macros(lanes, dtypes.float64 in types) + include(*found)

@@ -256,7 +256,7 @@ def _only_stored(program: Program) -> frozenset[int]:
 
 def headers(program: Program, lanes: int, drawn: int = 0, double: bool = False) -> str:
     """Paste the device functions a program needs; words of so many elements are `drawn` ahead, and what is around it may have doubles."""
-    names = sorted({h for node in program.nodes for h in node.op.formula.headers})
+    names = sorted({h for node in program.nodes for h in node.op.formula.headers_for(node.compute)})
     if drawn:
         names.append("random/words")
     if any(n.op.formula.divides and n.compute.category < 2 for n in program.nodes):
