@@ -16,7 +16,7 @@ NR = NV * V
 PITCH = NR * (2 if spread else 1)
 along = [f"u{d} * y_{d}" if spread else f"y_{d}" for d in range(3)]
 av = f"{acc}{V}"
-# Vectors that outputs are stored by: lanes, type, and how.
+# Vectors for storing outputs, widest first: lanes, type, load and store text.
 rows = [(V, f"{av}_u", lambda p: loadv(p, "to"), storev)]
 if to == acc:
     rows += [
@@ -78,8 +78,8 @@ ${h}
 % endfor
 ${patch.types()}
 ${patch.copies()}
-// Rows of n sums, ${PITCH} apart, into rows of outputs, which are `apart` and have their numbers a `step` apart. To each a number is added, which lies d_o
-// behind the one before; or, with `more`, what lies there. A last vector overlaps the one before.
+## Store `live` rows of n sums, PITCH apart, as rows of outputs: `apart` is the stride between rows, `step` that within a row. With `more` the sums
+## are added to the outputs; otherwise, with a bias, row r gets the bias d[r * d_o] added. The last vector of a row may overlap the one before.
 CLT_WIDE static void put(__global ${to} *y, long apart, long step, __local const ${acc} *s, __global const ${ta} *d, long d_o, int has_bias,
     long n, long live, long more)
 {
@@ -136,7 +136,7 @@ ${patch.geometry()}
         const long cn = MIN(part, channels - cb);
         ${patch.copy_box("cb", "cn")}
 % if MR == 1:
-        // One output channel: vectors of an output row each, the last overlapping the one before; NV of them at a time.
+        ## One output channel: NV vectors at a time, each within one output row; a row's last vector is moved back to end with the row and may overlap the one before.
 % if not spread:
         const ${acc} shift0 = has_bias && cb == 0 ? ${load("D[d_off + group * d_g]")} : 0;
         const bool whole = cb == 0 && y_2 == 1 && n2 >= ${V};
@@ -161,7 +161,7 @@ ${patch.geometry()}
                 if (++j1 == n1) {
                     j1 = 0;
                     if (++j0 == n0) { j0 = 0; ++jb; }
-                    if (jb == nb) jb = 0; // past the last: the first ones again
+                    if (jb == nb) jb = 0; // slots past the last repeat the first ones
                     xr = xp + (jb * e0 + j0) * e1 * e2;
                     yr = Yg + jb * y_b + j0 * ${along[0]};
                 }
@@ -219,7 +219,7 @@ ${lay([[f"t{v}" for v in range(NV)]])}
 % else:
         for (long pi = pb; pi < pe; pi += block)
         for (long q = 0, q2 = 0, q1 = 0, q0 = 0, qb = 0; q < Q; q += ${NR}) {
-            // Past the outputs of a row, a plane, an image: on to the next.
+            ## Positions behind the outputs of a row, plane or image are skipped: q goes on to the next row, plane or image.
             if (q2 >= n2) { q += e2 - q2; q2 = 0; ++q1; }
             if (q1 >= n1) { q += (e1 - q1) * e2 - q2; q2 = q1 = 0; ++q0; }
             if (q0 >= n0) { q += ((e0 - q0) * e1 - q1) * e2 - q2; q2 = q1 = q0 = 0; ++qb; }
@@ -274,7 +274,7 @@ ${lay([[f"t{r}_{v}" for v in range(NV)] for r in range(MR)])}
 % endfor
 % endfor
 % endif
-                // The positions of the tile, one piece of an output row at a time.
+                ## Store the tile, one run of positions within an output row at a time.
                 long j2 = q2, j1 = q1, j0 = q0, jb = qb;
                 for (long j = 0; j < ${NR} && jb < nb;) {
                     const long rest = MIN(e2 - j2, ${NR} - j), run = MIN(n2 - j2, rest);

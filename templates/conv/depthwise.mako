@@ -12,7 +12,7 @@ Variables: fn K S R V spread EVEN room slack longs headers loadv load unaligned.
 <%namespace name="patch" file="patch.mako"/>\
 <%
 av, ta, acc = f"float{V}", "float", "float"
-# The taps of each of two neighbours, and where they lie in the input relative to that of the pair.
+# For each of two neighbouring outputs of a pair: its taps, and the input position of each relative to the pair's.
 near = [[(k, (c + 1 - EVEN) // 2 - (k - (c + 1 - EVEN) % 2) // 2) for k in range((c + 1 - EVEN) % 2, K, 2)] for c in (0, 1)]
 first = min(at for taps in near for _, at in taps)
 W = 2 * V if spread else V
@@ -70,7 +70,7 @@ for (long j = 0; j < p2; j += ${V}) {
 </%def>\
 <%def name="pairs(rows)">\
 for (long j = 0; j < p2; j += ${W}) {
-    // A last vector may overlap the one before only where it begins with a pair.
+    ## The last vector is moved back to overlap the one before only where it then still begins with a pair.
     j = whole ? MIN(j, p2 - ${W}) : j;
     __local const float *x = xp + (i - i0) * pitch + j / 2;
     ${av} ${', '.join(f't{r}_{c} = shift' for r in range(2 * rows) for c in (0, 1))};

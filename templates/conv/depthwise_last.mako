@@ -14,7 +14,7 @@ ${h}
 % endfor
 ${patch.types()}
 <%def name="weight(k)">*(__local const ${av} *)(w + (ky * ${K} + ${k}) * ${V})</%def>\
-## R places from j on, all of whose columns are there; `at` is that of the first tap.
+## R outputs from j on whose columns of taps all lie inside the image; `at` is the column of the first tap.
 <%def name="strip(rows)">\
 {
     __global const float *x = row + (j * ${S} - pad2) * x_2;
@@ -37,7 +37,7 @@ ${patch.types()}
 % endfor
 }
 </%def>\
-## One place at an edge.
+## One output at an edge, some of whose taps may lie outside the image.
 <%def name="edge()">\
 {
     const long from = j * ${S} - pad2, kb = MAX(-from, 0L), ke = MIN(${K}L, s2 - from);

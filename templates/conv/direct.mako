@@ -51,7 +51,7 @@ void ${fn}(__global const ${ta} *X, __global const ${ta} *F, __global ${to} *Y, 
         if (inside) {
             __global const ${ta} *Xc = X + x_off + group * x_g + sample * x_b${' + slice * x_c' if SL > 1 else ''};
 % for r in range(R):
-            // Channels past the last are summed with the last one's taps, and not written.
+            ## Output channels past the last use the last one's taps; their sums are not stored.
             __global const ${ta} *F${r} = F + f_off + group * f_g + min(o + ${r}, rows - 1) * f_o${' + slice * f_c' if SL > 1 else ''};
 % endfor
             for (I c = ${'slice' if SL > 1 else 0}; c < (I)channels; c += ${SL}) {

@@ -18,7 +18,7 @@ CLT_WIDE static void add_row(__local ${acc} *q, __global const ${acc} *p, long n
     if (n >= ${h}) {
         for (; j + ${h} <= n; j += ${h})
             *(__local ${acc}${h}_u *)(q + j) += *(__global const ${acc}${h}_u *)(p + j);
-        // The last vector overlaps the one before: what that has is not added again.
+        ## The last vector overlaps the one before: lanes already added there add zero.
         const ${index}${h} lane = (${index}${h})(${', '.join(map(str, range(h)))});
         const ${acc}${h} last = *(__global const ${acc}${h}_u *)(p + n - ${h});
         *(__local ${acc}${h}_u *)(q + n - ${h}) += lane >= (${index}${h})(${h} - n + j) ? last : 0;
@@ -66,7 +66,7 @@ void ${fn}(__global const ${acc} *U, __global ${ta} *X, __global const ${ta} *D,
                     const long from0 = a0 + pad0 - t0 * step0;
                     if (from0 < 0 || from0 % stride0 || from0 / stride0 >= p0) continue;
                     for (long t1 = 0; t1 < k1; t1++) {
-                        // Place i gives to row i * stride1 - ahead: those from a1 to end.
+                        ## Patch i adds to row i * stride1 - ahead: take the patches lo .. hi - 1, whose rows lie in [a1, end).
                         const long ahead = pad1 - t1 * step1, least = a1 + ahead, most = end + ahead;
                         const long lo = least > 0 ? (least + stride1 - 1) / stride1 : 0, hi = MIN(most > 0 ? (most + stride1 - 1) / stride1 : 0, p1);
                         __global const ${acc} *from = u + (t0 * k1 + t1) * k2 * u_k + from0 / stride0 * p1 * p2;

@@ -22,15 +22,16 @@ void ${fn}(__global const ${ta} *X, __global const ${ta} *F, __global ${to} *Y, 
     ${', '.join(f'const long {name}' for name in longs)})
 {
 ${tile.tiles(acc, G, W, BK)}\
-    // Where the numbers of a step lie in F, and in X from where an item's column begins, and how far along each dim of it.
+    ## Tables for the numbers of a step of K, each a channel and tap: its offset in F; its offset in X from an item's column's first place, and its
+## distance from that place along each dim.
     __local I from_f[${2 * BK}];
     __local ${I}4 from_x[${2 * BK}];
     const I i0 = get_group_id(1) * (I)${TM}, taps = k0 * k1 * k2, K = channels * taps, plane = p1 * p2, places = p0 * plane, N = batch * places;
     const int left_rows = (int)min((I)rows - i0, (I)${TM});
-    // The column whose patches this item copies, and whose results it writes, stays the same throughout.
+    ## The column (output place) whose patch this item copies and whose results it stores; one for the whole kernel.
     const I mine = get_group_id(0) * (I)${TM} + lane % ${TM}, sample = mine / places, p = mine % places;
     const I q0 = p / plane, q1 = p % plane / (I)p2, q2 = p % (I)p2;
-    // Nowhere, as what is past the end of K: no sum with a place or with the other is inside the input.
+    ## A coordinate for columns past N and for rows past the end of K: added to any coordinate, or to itself, it stays outside the input.
     const I nowhere = -((I)1 << (8 * sizeof(I) - 2));
     const I at0 = mine < N ? q0 * (I)stride0 - (I)pad0 : nowhere, at1 = q1 * (I)stride1 - (I)pad1, at2 = q2 * (I)stride2 - (I)pad2;
     const I begins = (q0 * (I)stride0 - (I)pad0) * (I)x_0 + at1 * (I)x_1 + at2 * (I)x_2;
@@ -40,7 +41,7 @@ ${tile.tiles(acc, G, W, BK)}\
         const long group = z % groups, piece = z / groups;
         __global const ${ta} *Xz = X + x_off + group * x_g + sample * x_b, *Fz = F + f_off + group * f_g + (i0 + i_f) * f_o;
         const I first = piece * span, last = min((long)K, (piece + 1) * span);
-        // What this item tells the others of next, if it is one of the first: a channel and a tap.
+        ## The channel and tap whose table entry this item writes next, if it is one of the first BK items.
         I row = first + lane, channel = row / taps, t0 = row % taps / (I)(k1 * k2), t1 = row / (I)k2 % (I)k1, t2 = row % (I)k2;
 <%def name="table(slot)">\
             if (lane < ${BK}) {
@@ -49,7 +50,7 @@ ${tile.tiles(acc, G, W, BK)}\
                 const I go0 = t0 * (I)step0, go1 = t1 * (I)step1, go2 = t2 * (I)step2;
                 from_x[${slot} + lane] = (${I}4)(channel * (I)x_c + go0 * (I)x_0 + go1 * (I)x_1 + go2 * (I)x_2, some ? go0 : nowhere, go1, go2);
                 row += ${BK};
-                // A step further, digit by digit: a division would hold up the others.
+                ## Advance the channel and tap by BK with carries: a division would keep the other lanes waiting.
                 t2 += (I)more2;
                 t1 += (I)more1 + (t2 >= (I)k2);
                 t2 -= t2 >= (I)k2 ? (I)k2 : 0;

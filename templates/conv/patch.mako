@@ -7,9 +7,9 @@ Box: n images of b0 x b1 x b2 outputs. Per channel and phase lie n x e0 x e1 x e
 those at the start of the next (codegen/conv/cpu.py chooses e so); `tail` zeros follow the last channel.
 </%doc>
 <%def name="types()">\
-// Loops that only tidy up: not worth the compiler's time.
+## PLAIN marks remainder and copy loops: vectorizing or unrolling them costs compile time and gains nothing.
 #define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
-// vload and vstore of many lanes make some compilers explode; an under-aligned vector type is one instruction.
+## Under-aligned vector types compile to one load or store; vload and vstore of many lanes take some compilers very long.
 % for t, size in unaligned:
 % for n in (n for n in (V, V // 2, V // 4) if n > 1):
 typedef ${t}${n} ${t}${n}_u __attribute__((aligned(${size})));
@@ -28,7 +28,7 @@ CLT_WIDE static void clear(${space} ${acc} *q, long n)
 }
 
 % for h in [V] + [V // 2] * (ta == acc and V >= 8):
-// Reads no further than the last of them.
+## Every second number from p on. Reads nothing beyond the last of them.
 CLT_WIDE static ${acc}${h} every_second${h}(__global const ${ta} *p)
 {
 % if h == V:
@@ -93,7 +93,7 @@ for (long h = 0; h < h0 * h1 * h2; h++) {
     const long r0 = h / (h1 * h2) * step0 % stride0 - pad0 + i0 * stride0;
     const long r1 = h / h2 % h1 * step1 % stride1 - pad1 + i1 * stride1;
     const long r2 = h % h2 * step2 % stride2 - pad2 + i2 * stride2;
-    // What of a row, and which rows, lie in the input.
+    ## Which numbers of a row, and which rows, lie in the input.
     const long lo = MIN(r2 < 0 ? (-r2 + stride2 - 1) / stride2 : 0L, e2);
     const long hi = MAX(MIN(s2 > r2 ? (s2 - r2 + stride2 - 1) / stride2 : 0L, e2), lo);
     const long top = MIN(r1 < 0 ? (-r1 + stride1 - 1) / stride1 : 0L, e1);

@@ -50,13 +50,13 @@ ${patch.geometry()}
                         copy_row(q + ((b * e0 + j0) * e1 + j1) * e2, Y + y_off + group * y_g + (ib + b) * y_b + (ob + o) * y_o
                             + (i0 + j0) * y_0 + (i1 + j1) * y_1 + i2 * y_2, y_2, n2);
         }
-        // The taps of a channel read the same memory: rows of slopes stay near while those of the input come by.
+        ## Taps are the inner loop, as those of a channel read the same input, while RO rows of the output's gradient stay in the nearest cache.
         for (long o = 0; o < on; o += ${RO}) {
 % for r in range(RO):
             __local const ${acc} *y${r} = yp + MIN(o + ${r}, on - 1) * full;
 % endfor
             for (long k = 0, c = 0, t = 0; k < cn * taps; k += ${RC}) {
-                // A tile past the end computes its last column again and does not keep it.
+                ## Columns of the tile past the end repeat the last one and are not kept.
 % for c in range(RC):
                 __local const ${acc} *x${c} = xp + c * plane + shift[t];
                 if (k + ${c + 1} < cn * taps && ++t == taps) { t = 0; ++c; }

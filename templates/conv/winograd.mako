@@ -22,7 +22,7 @@ wide = 2 * tiles + 2 * V + V
 %>\
 ${limits}
 #pragma OPENCL FP_CONTRACT ON
-// Loops that only tidy up: not worth the compiler's time.
+## PLAIN marks remainder and copy loops: vectorizing or unrolling them costs compile time and gains nothing.
 #define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
 typedef ${fv} ${fv}_u __attribute__((aligned(4)));
 typedef ${hv} ${hv}_u __attribute__((aligned(4)));
@@ -38,7 +38,7 @@ CLT_WIDE static void clear(__local float *q, long n)
         q[j] = 0;
 }
 
-// n numbers into local memory; the last vector overlaps the one before.
+## Copy n numbers to local memory; the last vector may overlap the one before.
 CLT_WIDE static void copy_in(__local float *q, __global const float *p, long step, long n)
 {
     long j = 0;
@@ -58,7 +58,7 @@ CLT_WIDE static void copy_in(__local float *q, __global const float *p, long ste
         q[j] = p[j * step];
 }
 
-// Up to 2 * V numbers out of vectors.
+## Store the first n <= 2 * V numbers of the vectors a and b.
 CLT_WIDE static void copy_out(__global float *p, long step, const ${fv} a, const ${fv} b, __local float *q, long n)
 {
     if (step == 1 && n == ${2 * V}) {
@@ -110,7 +110,8 @@ CLT_WIDE static bool some(const int${V} truth)
     return r1 != 0;
 }
 
-// n neighbouring outputs of a row without its bias, whose first tap reads row r, column c. Ends where all are nan already.
+## Compute n adjacent outputs of a row, without bias, by plain sums over the taps; the first output's first tap reads row r, column c. Stops early once
+## all outputs are nan.
 CLT_WIDE static void sum_plainly(__local float *q, __global const float *x, __global const float *f, const long *sizes, long r, long c, long n)
 {
     const long channels = sizes[0], s1 = sizes[1], s2 = sizes[2], x_c = sizes[3], x_1 = sizes[4], x_2 = sizes[5];
@@ -233,7 +234,7 @@ void ${fn}(__global const float *X, __global const float *U, __global const floa
                 const float bias = has_bias ? D[d_off + group * d_g + o * d_o] : 0;
                 ${fv} watch = 0;
                 for (long k = 0; k < run; k += ${V}) {
-                    // The last vector of a run overlaps the one before.
+                    ## The last vector of a run may overlap the one before.
                     const long j = MAX(MIN(k, run - ${V}), 0L), n = MIN(${2 * V}L, MIN(p2 - 2 * j2, 2 * run) - 2 * j);
                     __local const float *m = ms + (o - pi * ${MR}) * T + t + j;
                     __global float *to = y + o * y_o + 2 * j * y_2;

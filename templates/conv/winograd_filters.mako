@@ -10,7 +10,7 @@ Variables: fn MR longs limits ahead.
 V = 8
 lanes = range(V)
 fv = f"float{V}"
-# How MR lanes of a vector split into stores: (first lane, how many).
+# The stores, of powers of two, that write MR lanes of a vector: (first lane, count).
 pieces = [(MR >> k + 1 << k + 1, 1 << k) for k in reversed(range(5)) if MR >> k & 1]
 %>\
 ${limits}
@@ -41,7 +41,7 @@ void ${fn}(__global const float *F, __global float *U, ${', '.join(f'const long 
     for (long c = cb; c < cb + cn; c++, q += ${MR}) {
         __global const float *f = p + c * f_c + low;
 % for line in range(-(-MR * 36 // 64) + 1):
-        CLT_PREFETCH(f + 8 * f_c + ${16 * line}); // the processor expects no step as long as a gradient's
+        CLT_PREFETCH(f + 8 * f_c + ${16 * line}); // the hardware prefetcher does not follow strides as long as a gradient's f_c
 % endfor
         ${fv} ${', '.join(f'g{i}{j}' for i in range(3) for j in range(3))};
         if (adjacent) {

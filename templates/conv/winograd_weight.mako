@@ -16,7 +16,7 @@ wide = 2 * T + 2
 %>\
 ${limits}
 #pragma OPENCL FP_CONTRACT ON
-// Loops that only tidy up: not worth the compiler's time.
+## PLAIN marks remainder and copy loops: vectorizing or unrolling them costs compile time and gains nothing.
 #define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
 typedef ${fv} ${fv}_u __attribute__((aligned(4)));
 #define AT(p) (*(__local ${fv}_u *)(p))
@@ -28,7 +28,7 @@ CLT_WIDE static void clear(__local float *q, long n)
         AT(q + j * ${V}) = 0;
 }
 
-// n numbers of each of V channels, by channels side by side; of the channels `live` are there.
+## Transpose n numbers of each of V channels, `by` apart, so that channels are adjacent. Only `live` channels exist; the last one stands in for the others.
 CLT_WIDE static void turn(__local float *q, __global const float *p, long by, long live, long step, long n)
 {
     if (step == 1 && n >= ${V}) {
@@ -76,7 +76,7 @@ void ${fn}(__global const float *X, __global const float *Y, __global float *out
     for (long vb = 0; vb < vectors; vb += part)
     for (long pi = pb; pi < pe; pi += block) {
         const long count = MIN(end - t0, ${T}L), vn = MIN(vectors - vb, part);
-        for (long t = pi == pb ? 0 : count; t < count;) { // once for all panels
+        for (long t = pi == pb ? 0 : count; t < count;) { // only for the first panel: later ones use the same tiles
             const long j2 = (t0 + t) % across, j1 = (t0 + t) / across % down, jb = (t0 + t) / (across * down);
             const long run = MIN(across - j2, count - t), need = 2 * run + 2, at1 = 2 * j1 - pad1, at2 = 2 * j2 - pad2;
             const long lo = MIN(MAX(-at2, 0L), need), hi = MAX(MIN(s2 - at2, need), lo);

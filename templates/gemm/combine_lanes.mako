@@ -18,7 +18,7 @@ void ${fn}(__global const ${acc} *P, long pieces, __global ${to} *C, long coff, 
         __global const ${acc} *p = P + (z * pieces + part) * numbers + min(e, numbers - 1);
         ${acc} y = 0;
         long s = part;
-        for (; s + 7 * parts < pieces; s += 8 * parts, p += 8 * next) { // eight on their way at once
+        for (; s + 7 * parts < pieces; s += 8 * parts, p += 8 * next) { // eight loads in flight
 % for u in range(8):
             const ${acc} p${u} = p[${u} * next];
 % endfor

@@ -19,18 +19,18 @@ headers finish.
 NR = NV * V
 av = f"{acc}{V}"
 target = "CLT_PAIRS " if pairs else "CLT_WIDE "
-# Packed numbers: their type, how many of K each is, and how V of them are read that lie side by side.
+# Packed elements: their type pt, how many k each covers (ks), and the text that loads V elements adjacent in K.
 pt, ks = ("int", 2) if pairs else (acc, 1)
 pv = f"{pt}{V}"
 side_by_side = (lambda p: f"*(__global const int{V}_u *)({p})") if pairs else loadv
-# V packed numbers of neighbours, whose numbers of K lie `step` apart.
+# V packed elements of adjacent rows or columns, whose numbers along K are `step` apart.
 stacked = (lambda p, step: f"stack({p}, {step})") if pairs else lambda p, step: loadv(p)
 groups = -(-MR // V)
-FAR = 12  # steps of K that are asked for ahead
+FAR = 12  # steps of K between a prefetch and its use
 packed_bytes = 8 if pt in ('double', 'ulong') else 4
 %>\
 <%def name="transpose(rows, place, q, pitch)">
-{   // V numbers of each of ${rows} rows become V rows of V numbers (what is past ${rows} is junk)
+{   // transpose ${rows} rows of V elements into V rows (columns past ${rows} are undefined)
 % for i in range(V):
     const ${pv} r${i} = ${side_by_side(place(i)) if i < rows else f"({pv})(0)"};
 % endfor
@@ -59,9 +59,9 @@ ${ahead}\
 % for h in headers:
 ${h}
 % endfor
-// Loops that only tidy up: not worth the compiler's time.
+## PLAIN marks remainder and copy loops: vectorizing or unrolling them costs compile time and gains nothing.
 #define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
-// vload and vstore of many lanes make some compilers explode; an under-aligned vector type is one instruction.
+## Under-aligned vector types compile to one load or store; vload and vstore of many lanes take some compilers very long.
 % for t, size in unaligned:
 typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
 % endfor
@@ -80,8 +80,8 @@ CLT_PAIRS static int pair(__global const ${ta} *p, long step, bool both)
 }
 % endif
 % if pack_a:
-// A's bm x kc block at p becomes panels of kc rows of MR numbers; rows past bm are zero. `room` rows can be read at p.
-// A vector written reaches past its row: into the next one, written later, or into what is left free after each panel.
+## Copy A's bm x kc block at p to panels of kc rows of MR elements; rows past bm are zero. `room` rows of A are readable from p on.
+## Vector stores may run past a row of MR elements: into the next row, which is written later, or into the V spare elements after a panel.
 ${target}static void pack_rows(__global const ${ta} *p, long sm, long sk, long kc, long bm, long room, __local ${pt} *q)
 {
     const long all = (kc + ${ks - 1}) / ${ks}, whole = kc / ${ks}, panel = all * ${MR} + ${V};
@@ -121,7 +121,7 @@ ${target}static void pack_rows(__global const ${ta} *p, long sm, long sk, long k
 }
 % endif
 % if pack_b:
-// B's kc x cols panel at p becomes kc rows of NR numbers; columns past cols are zero, or the last one again.
+## Copy B's kc x cols panel at p to kc rows of NR elements; columns past cols are zero or repeat the last column.
 ${target}static void pack_columns(__global const ${ta} *p, long sk, long sn, long kc, long cols, __local ${pt} *q)
 {
     const long all = (kc + ${ks - 1}) / ${ks}, whole = kc / ${ks};
@@ -177,7 +177,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
         const long Kz = kstep ? MIN(kstep, K - zi * kstep) : K;
         for (long kb = 0; kb == 0 || kb < Kz; kb += KC) {
             const long kc = MIN(KC, Kz - kb), packed = (kc + ${ks - 1}) / ${ks};
-            // What a tile is added to: nothing, the blocks of K before, or the bias.
+            ## E is what a tile's sums are added to, if anything: the bias in the first block of K, the sums so far (in C) in later ones.
             const bool add = kb || has_bias;
             __global const ${to} *Ez = kb ? Cz : Dz;
             const long sem = kb ? scm : sdm, sen = kb ? scn : sdn;
@@ -286,7 +286,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                         continue;
                     }
 % endif
-                    // A tile that begins before its place holds again what is there, from this work-item.
+                    ## A tile that was moved back from an edge may be stored whole where its extra rows and columns are this work-item's own: they get the same values again.
                     const bool down = rows == ${MR}${'' if pack_a else ' || (!add && i0 >= ib)'}, across = cols == ${NR}${'' if pack_b else ' || (!add && j0 >= jb)'};
                     if (down && across && scn == 1 && (!add || (ulong)sen <= 1)) {
                         if (add) {
@@ -308,7 +308,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                         continue;
                     }
                     ${keep()}
-                    // Of the tile only what follows row i - i0 and column j - j0 is its own.
+                    ## A tile at an edge is moved back to (i0, j0): its rows before i - i0 and columns before j - j0 are other tiles' results, not stored.
                     PLAIN
                     for (long r = i - i0; r < i - i0 + rows; r++) {
                         __local const ${acc} *t = tile + r * ${NR};

@@ -114,7 +114,7 @@ ${step(True)}\
 % for i, (r, s) in enumerate(tile):
                 *(__local ${av} *)(sum + ${i * V}) = t${r}_${s};
 % endfor
-                // Only of a K that is shorter.
+                ## Reached only where the block has fewer than 2V numbers; otherwise the masked step has set k = kc.
                 PLAIN
                 for (; k < kc; k++, ${', '.join(f'x{s}++' for s in range(S))}) {
 % for i, (r, s) in enumerate(tile):

@@ -110,7 +110,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     }
     }
 % elif body == "narrow":
-## The last vector ends where a row does, and may begin within the one before.
+## The last vector is moved back to end with the row, so it may overlap the one before.
     __global const ${ta} *a = Az;
 % for w in range(R):
     const long at${w} = ${f"M - {V}" if w == R - 1 else w * V};

@@ -38,7 +38,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % endfor
         }
 % if unit and along:
-        if (k < Kz) { // what is left, at once, too
+        if (k < Kz) { // the remainder, also with all loads in flight at once
             const int left = (int)(Kz - k);
 % for u in range(U - 1):
             const ${acc} a${u}_ = ${u * parts} < left ? ${load(f"a[{u * parts}]")} : 0, x${u} = ${u * parts} < left ? ${load(f"x[{u * parts}]")} : 0;

@@ -15,14 +15,14 @@ Variables: fn ta to acc load store R C P HR HC KS ways quads offset (the type th
 nx, ny = C // (4 * HC), R // (4 * HR)
 slice = nx * ny
 lanes = slice * P
-across = min(nx, 8)  # a block's columns and rows
+across = min(nx, 8)  # columns and rows of items in a block of at most 32 lanes
 down = min(ny, 32 // across)
-pitch = dict(a=R // 4 + 1, b=C // 4 + 1)  # of a slab's rows, in fours
+pitch = dict(a=R // 4 + 1, b=C // 4 + 1)  # row stride of a slab in local memory, in vectors of 4
 size = KS * (pitch['a'] + pitch['b'])
 start = dict(a=0, b=KS * pitch['a'])
 sides = (('a', 'rows', 'sam', 'sak', R), ('b', 'columns', 'sbn', 'sbk', C))
 acc4 = f"{acc}4"
-Q = 4 * HR  # rows of each item that are stored at a time: local memory has room for so many
+Q = 4 * HR  # rows of each item that go through local memory to be stored at a time, as many as fit
 while Q * lanes * HC > 2 * size:
     Q //= 2
 def beside(T, way):

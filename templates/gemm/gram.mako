@@ -15,7 +15,7 @@ void ${fn}(__global const ${acc} *A, long aoff, long sam, long sak, __global con
     __global ${acc} *C, long coff, long scm, long scn, long M, long N, long K, long piece, long step) {
   __local ${acc} rows[${BLOCK * V}] __attribute__((aligned(64)));
   const long z = get_global_id(0), first = z * piece, end = min(first + piece, K);
-  // Rows of B from here on have less than a vector behind their beginning.
+  ## From row `whole` on, fewer than V numbers are readable from a row's beginning to the end of B.
   const long whole = sbn != 1 || sbk < 1 ? 0 : K - (${V} - N + sbk - 1) / sbk;
   A += aoff, B += boff, C += coff + z * step;
 % for r in range(R):

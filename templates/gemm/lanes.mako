@@ -1,7 +1,7 @@
-## What matrix products of devices where a work-item is a lane share. A work-group of G x G items makes a tile of TM x TM numbers, TM = G * W.
-## Item (lx, ly) has W x W of them in registers: rows and columns by fours, 4 * G between two fours, so that it reads local memory by
-## vectors and its neighbours read what lies beside. Nothing is indexed by a number that is not known here: no compiler then keeps the sums in memory.
-## Sums go through K in order, whatever G, W and BK are.
+## Shared by matrix products on devices where a work-item is a lane. A work-group of G x G items makes a tile of TM x TM numbers, TM = G * W.
+## Item (lx, ly) has W x W of them in registers: rows and columns in runs of 4, spaced 4 * G apart, so that it reads local memory by
+## vectors and neighbouring items read adjacent vectors. Sums are separate variables, never an array with a runtime index, which a compiler would keep
+## in memory. Each sum adds its terms in the order of K, whatever G, W and BK are.
 
 <%def name="tiles(acc, G, W, BK)">\
 <% TM = G * W %>\
@@ -10,7 +10,7 @@
     const int lx = get_local_id(0), ly = get_local_id(1), lane = ly * ${G} + lx;
 </%def>
 
-## Where number (k, i) of a tile lies in `at` or `bt`.
+## The index of number (k, i) of a tile in `at` or `bt`.
 <%def name="place(k, i, TM)">(${k}) * ${TM + 4} + ${i}</%def>
 
 <%def name="sums(acc, W)">\
@@ -33,7 +33,7 @@
             }
 </%def>
 
-## Runs its body for each number `y` of the tile at row i and column j of it, neighbours along j beside each other.
+## Run the body for each result `y` of the tile, at its row i and column j; neighbouring lanes have neighbouring j, for coalesced stores.
 <%def name="numbers(acc, G, W)">\
 <% TM = G * W %>\
         for (int r = 0; r < ${W}; r++) {

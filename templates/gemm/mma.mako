@@ -24,7 +24,7 @@ ALONG = dict(a=("sam", "sak"), b=("sbn", "sbk"))
 COUNT = dict(a=BM * BK // E // T, b=BN * BK // E // T)
 wide = to == acc
 PITCH = BN + 8
-# Squares of 16 rows of each warp that go through local memory at a time.
+# How many blocks of 16 rows of each warp's sums go through local memory at a time.
 SL = MT
 while KS * (BM // WM * 16 * SL) * PITCH * room > STAGE * STAGES * 16:
     SL //= 2
@@ -192,7 +192,7 @@ ${fetch(f"step + {STAGES - 1}", f"stage == 0 ? {STAGES - 1} : stage - 1")}\
         }
         __global ${to} *Cz = C + coff + zo * c0 + zi * c1;
         __global const ${to} *Dz = D + doff + zo * d0 + zi * d1;
-        // Sums go through local memory, as many rows of each warp at a time as it has room for, so that neighbours store neighbours.
+        ## Sums go through local memory, as many rows of each warp at a time as fit, so that neighbouring lanes store adjacent results.
 % for first in range(0, MT, SL):
         barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(SL):

@@ -12,9 +12,9 @@ slice = R * C // 16
 lanes = slice * P
 start = {'a': 0, 'b': KS * (R + 4)}
 sides = (('a', 'rows', 'sam', 'sak', R, along[0]), ('b', 'columns', 'sbn', 'sbk', C, along[1]))
-def width(T):  # numbers of K that neighbours read
+def width(T):  # adjacent numbers along K that neighbouring lanes read
     return max(16, lanes // T)
-def spread(T, straight):  # how far what an item copies lies from its first number, along its rows or columns and along K
+def spread(T, straight):  # offsets of the numbers an item copies from its first one: along the rows or columns, and along K
     step = lanes // width(T) if straight else T
     for t in range(KS * T // lanes):
         yield (t, t * step % T, t * step // T * width(T)) if straight else (t, 0, t * (lanes // T))
@@ -44,7 +44,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     const int lane = get_local_id(0), slice = lane / ${slice}, lx = lane % ${C // 4}, ly = lane % ${slice} / ${C // 4};
     const long i0 = get_group_id(0) * (long)${R}, j0 = get_group_id(1) * (long)${C};
     const int rows = (int)min(M - i0, (long)${R}), columns = (int)min(N - j0, (long)${C});
-    // Where what an item copies of a slab begins.
+    ## The first number of a slab that this item copies.
 % for side, _, _, _, T, straight in sides:
     const int i${side} = ${f'lane / {width(T)}' if straight else f'lane % {T}'}, k${side} = ${f'lane % {width(T)}' if straight else f'lane / {T}'};
 % endfor
@@ -73,7 +73,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
 % for text in fetch():
             ${text}
 % endfor
-            for (int k = slice; k < filled; k += ${4 * P}) { // behind what is filled lie zeros
+            for (int k = slice; k < filled; k += ${4 * P}) { // the slab is zero from `filled` on
 % for u in range(4):
                 {
                     const ${acc}4 x = tiles[(k + ${u * P}) * ${R // 4 + 1} + ly], y = tiles[${start['b'] // 4} + (k + ${u * P}) * ${C // 4 + 1} + lx];

@@ -14,7 +14,8 @@ typedef ${acc}${finish.lanes} run_u __attribute__((aligned(4)));
 ${headers}\
 #pragma OPENCL FP_CONTRACT ON
 typedef ${reg} row_u __attribute__((aligned(${memory.dt.itemsize})));
-/* The first numbers of a vector, or all of it, and zeros; and where they are stored. Not often: apart from the loop, which is slower around them. */
+## Load and store the first `count` numbers of a vector (the others load as zero). Rarely called, and not inlined because the main loop is
+## slower with their code inside.
 static __attribute__((noinline)) ${reg} read_row(__global const ${acc} *p, const long step, const long count) {
   if (step == 1 && count == ${V}) return *(__global const row_u *)p;
   ${acc} t[${V}];
@@ -40,7 +41,7 @@ void ${fn}(__global const ${acc} *A, long aoff, long sam, long sak, __global con
 % endif
   A += aoff, B += boff, C += coff, D += doff;
   for (long k = 0; k < K; k++) *(__local ${reg} *)(columns + k * ${V}) = read_row(B + k * sbk, sbn, N);
-  // A row that is added to all of them is read once.
+  ## A bias that is one row for all rows of the result is read once.
   const ${reg} each = has_bias && sdm == 0 ? beta * read_row(D, sdn, N) : (${reg})(0);
   const long first = get_global_id(0) * per, end = min(first + per, M);
   for (long i = first; i < end; i += ${R}) {
