@@ -10,7 +10,7 @@ exp = f"clt_exp_neg_{acc}{V}" if acc == "float" else "exp"
 %>\
 ${tiles.helpers()}
 ${tiles.tile_products()}
-// Store `rows` x `cols` numbers times `by`, added to what is there unless `fresh`.
+## Store `rows` x `cols` numbers of src times `by` to dst (`fresh`), or add them to dst.
 APART void unpack(__global const T *src, const long ls, const int rows, const int cols, const T by, const int fresh,
     __global T *dst, const long ld)
 {

@@ -22,7 +22,7 @@ ${packing.pack_strip('__global')}\
 % else:
 ${tiles.tile_products()}
 % endif
-// Where the numbers of row r of the scores end that a tile has computed, in whole vectors.
+## The number of scores of row r that a tile has computed, rounded up to whole vectors.
 #define EDGE(r) UP(max(min(n, diag + (r) / ${MR} * ${MR} + ${MR}), 0), ${V})
 #define CLT_WHOLE
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -36,7 +36,7 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
 % if amx:
     clt_tiles_begin();
     const long le = e / 2 + 16, lp = bk / 2 + 16; // pairs
-    const bool later = ${'false' if mask else 'scale > 0'}; // scores are scaled as they are used
+    const bool later = ${'false' if mask else 'scale > 0'}; // scale the scores where they are used, not before
     const T late = later ? scale : 1;
 % else:
     const long le = e + 16;
@@ -86,7 +86,7 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
 % if amx:
                 for (int r = 0; r < high; r += 32)
                     for (int j = 0; j < n && j < diag + r + 32; j += 32) {
-                        // The last panel of keys holds the last 32.
+                        ## The last panel holds the last 32 keys, and so may overlap the one before.
                         __global T *s = scores + r * ls + min(j, max(n - 32, 0));
                         clt_sums_begin(CLT_PLACE(s), ls * 4);
                         for (int t = 0; t < e / 32; t++)

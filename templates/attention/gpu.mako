@@ -25,8 +25,8 @@ ${h}
 typedef ${acc} T;
 typedef ${acc}4 T4;
 #define NUMBER(table, r, c, pitch) ((__local T *)(table))[(r) * (pitch) + (c)]
-## Rows of an operand go to local memory: 16 bytes at a time where the operand and its rows begin at a multiple of that. What
-## lies beyond an edge is another element and then zero: a load without a condition waits for none.
+## Copy rows of an operand to local memory, 16 bytes at a time where the operand and its rows are aligned to 16 bytes. Beyond an edge
+## a lane reads another element and then replaces it by zero: an unconditional load can be issued before others have arrived.
 <%def name="fetch(dst, height, name, first, end, cols, by='1')">\
 % if ta == acc == 'float':
             if (${name}_c == 1 && ${cols} % 4 == 0 && (((ulong)${name}z | (ulong)${name}_r * 4) & 15) == 0) {
@@ -49,7 +49,7 @@ typedef ${acc}4 T4;
                 }
             }
 </%def>\
-## The products of a lane's rows of `a` with its rows of `b`: ${name}0_0, ${name}0_1, ...
+## Declare ${name}0_0, ${name}0_1, ...: the dot products of a lane's rows of `a` with its rows of `b`.
 <%def name="dots(name, a, b)">\
             T ${', '.join(f'{name}{i}_{j} = 0' for i in range(R) for j in range(C))};
 #pragma unroll 2
@@ -69,7 +69,7 @@ typedef ${acc}4 T4;
 % endfor
             }
 </%def>\
-## The score of a lane's row i and column j, from what `dots` made: -inf where it is not seen.
+## The score of a lane's row i and column j, from the dot product that `dots` computed: -inf where masked.
 <%def name="score(i, j)">\
                 const int r = line + ${DOWN * i}, c = lane + ${ACROSS * j};
                 const int qi = ${'k0 + c' if keys else 'own + r'}, ki = ${'own + r' if keys else 'k0 + c'};
@@ -102,7 +102,7 @@ typedef ${acc}4 T4;
 <%def name="zeros(name)">\
         T4 ${', '.join(f'{name}{i}_{f} = (T4)(0)' for i in range(R) for f in range(FOURS))};
 </%def>\
-## Write a lane's share of the results: store(value, pointer, index) is the text that does it for a number.
+## Store a lane's share of the results; store(value, pointer, index) returns the text that stores one number.
 <%def name="put(name, found, cols, rows, by, store)">\
 % for i in range(R):
         if (own + line + ${DOWN * i} < ${rows}) {
@@ -137,7 +137,7 @@ void ${fn}(${', '.join(parameters)},
 {
     __local T4 mine[${ROWS}][${pitch // 4}];
 % if forward and not shared:
-    // Probabilities take the place of keys that have been used.
+    ## Probabilities overwrite the keys, which are no longer needed once scores are computed.
     __local T4 other[${max(COLS, -(-ROWS * beside // pitch))}][${pitch // 4}];
     __local T4 *const table = other[0];
 % else:
@@ -164,7 +164,7 @@ void ${fn}(${', '.join(parameters)},
 % endif
     const int blocks = (${'S' if keys else 'L'} + ${ROWS - 1}) / ${ROWS};
     for (int task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
-        // Causal: what takes longest begins first, of all heads. Otherwise a head's groups are neighbours and share what they read.
+        ## Causal: the longest blocks of rows, of all heads, begin first. Otherwise a head's groups are adjacent and share keys and values in the cache.
         const int which = causal ? task / parts / batches : task / parts % blocks;
         const long z = causal ? task / parts % batches : task / parts / blocks, z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
         const int own = (${'which' if keys else 'causal ? blocks - 1 - which : which'}) * ${ROWS};

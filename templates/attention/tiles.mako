@@ -1,6 +1,6 @@
-## What the CPU schedules of attention share: copies of strided matrices into scratch memory, their transposes, and products
+## Shared by the CPU schedules of attention: copies of strided matrices into scratch memory, their transposes, and products
 ## of such tiles by register tiles of MR rows by two vectors. Everything in scratch is of the accumulating type T, zero beyond
-## the operand's edge. A diagonal says what a causal mask leaves: row i of a tile sees the columns up to diag + i.
+## the operand's edge. A diagonal `diag` expresses the causal mask: row i of a tile sees the columns up to diag + i.
 <%namespace name="square" file="/square.mako"/>\
 <%def name="helpers()">\
 #define CLT_LANES ${V}
@@ -18,10 +18,10 @@ typedef ${acc}${V}_u FU;
 #define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
 #define AT(p) *(__global FU *)(p)
 #define UP(n, step) (((n) + (step) - 1) / (step) * (step))
-// No diagonal: beyond any row, and small enough to add to.
+## A diagonal that masks nothing: larger than any row, small enough that sums with it do not overflow.
 #define FREE (1 << 28)
 
-// `rows` x `cols` numbers at p (any strides) times `by` go to dst, which has `height` x `width` (whole vectors) numbers.
+## Copy `rows` x `cols` numbers at p (any strides), times `by`, to dst, and fill the rest of its `height` x `width` numbers (whole vectors) with zeros.
 APART void pack(__global const ${ta} *p, const long sr, const long sc, const int rows, const int cols, const T by,
     __global T *dst, const long ld, const int height, const int width)
 {
@@ -98,7 +98,7 @@ ${', __global const T *by' if kind == 'scale' else ''})
 }
 % endfor
 </%def>\
-## One number `name`1 of the lanes of a vector.
+## Reduce the lanes of vector `name` to one number, `name`1.
 <%def name="folded(name, combine)">
 <% value = name %>\
 % for w in (V >> s for s in range(1, V.bit_length())):
@@ -106,18 +106,18 @@ const ${acc}${w if w > 1 else ''} ${name}${w} = ${combine(f'{value}.lo', f'{valu
 <% value = f'{name}{w}' %>\
 % endfor
 </%def>\
-## Where a batch dim's element lies.
+## The address of an operand's matrix for batch element z0, z1, z2.
 <%def name="batch(name)">\
 ${name} + ${name}_o + z0 * ${name}_0 + z1 * ${name}_1 + z2 * ${name}_2\
 </%def>\
-## Apply the mask to the numbers s[0 .. seen) of row `row` of the scores, keys from k0; then what lies beyond, up to `edge`, cannot be seen.
+## Apply the mask to the scores s[0 .. seen) of row `row`, of the keys from k0 on, and set those from `seen` up to `edge` to -inf.
 <%def name="masked(row)">\
 <% index = 'long' if acc == 'double' else 'int' %>\
 % if mask:
             {
                 __global const ${mask_type} *mr = mask_z + (${row}) * mask_r + k0 * mask_c;
                 int j = 0;
-                // By vectors, which are read next: what was written number by number would be waited for.
+                ## By vectors, as the scores are read by vectors next: scalar stores would not be forwarded to vector loads, which would wait.
                 if (mask_c == 1)
                     for (; j + ${V} <= seen; j += ${V}) {
 % if mask == 'bool':

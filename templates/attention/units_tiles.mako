@@ -1,6 +1,6 @@
-## What attention by matrix units shares, forward and back: 64 rows of an operand to a tile in local memory, and the two products that there
-## are. A warp has 16 rows of its own; lane l has of what belongs to them rows `row` = 16 * warp + l / 4 and row + 8, and of 8 columns
-## each time two, from l % 4 * 2. Without `direct` plain loops do what the units would (tests).
+## Shared by forward and backward attention on matrix units: copying 64 rows of an operand to a tile in local memory, and the two kinds of
+## products. A warp owns 16 rows; lane l holds the results of rows `row` = 16 * warp + l / 4 and row + 8, and of every 8 columns the two
+## from l % 4 * 2 on. Without `direct` plain loops replace the matrix units (for tests).
 <%def name="begin(mine)">\
 <% UNITS = W // 8 %>\
     __local uint4 both[${2 * 64 * UNITS}];
@@ -15,7 +15,8 @@
 % endif
     const int lid = get_local_id(0), warp = lid / 32, lane = lid % 32, row = warp * 16 + lane / 4;
 </%def>\
-## Rows `first` to `first` + 63 of operand `name` go to a tile, with zeros beyond its ends. All units that a lane copies have one place in their row.
+## Copy rows `first` to `first` + 63 of operand `name` to a tile, with zeros beyond the operand's ends. All units of 8 numbers that a lane copies are in the
+## same columns.
 <%def name="fetch(name, tile, first, end, cols)">\
 <%
 UNITS = W // 8
@@ -39,7 +40,7 @@ STEP = 128 // UNITS
 % endfor
             }
 </%def>\
-## A group's own rows of operands, two at most: to registers, or without units to tiles of their own.
+## Load the group's own rows of one or two operands: to registers, or without `direct` to tiles of their own.
 <%def name="own_rows(names, first, end, widths)">\
 % for n, name in enumerate(names):
 ${fetch(name, ('first_tile', 'second_tile')[n] if direct else f'mine_{name}', first, end, widths[n])}\
@@ -57,7 +58,7 @@ ${fetch(name, ('first_tile', 'second_tile')[n] if direct else f'mine_{name}', fi
         barrier(CLK_LOCAL_MEM_FENCE);
 % endif
 </%def>\
-## ${to}0_0 ...: the products of a warp's rows of `mine` with all rows of a tile.
+## Compute ${to}0_0 ...: the dot products of a warp's rows of `mine` with all rows of a tile.
 <%def name="scores(to, mine, tile)">\
 % for j in range(8):
             float ${', '.join(f'{to}{j}_{e} = 0' for e in range(4))};
@@ -89,7 +90,7 @@ ${fetch(name, ('first_tile', 'second_tile')[n] if direct else f'mine_{name}', fi
         float ${', '.join(f'{to}{j}_{e} = 0' for e in range(4))};
 % endfor
 </%def>\
-## Add to ${to}0_0 ... the products of ${by}0_0 ..., rounded, with the columns of a tile.
+## Add to ${to}0_0 ... the dot products of the rows ${by}0_0 ..., rounded to 16 bits, with the columns of a tile.
 <%def name="gather(to, by, tile)">\
 % if direct:
 % for k in range(4):
@@ -128,7 +129,7 @@ ${fetch(name, ('first_tile', 'second_tile')[n] if direct else f'mine_{name}', fi
             }
 % endif
 </%def>\
-## Make of a number of each lane what the four lanes of a row have together.
+## Reduce a number over the four lanes of a row, with the result in each of them.
 <%def name="together(name, combine)">\
 % if direct:
 % for step in (1, 2):
@@ -143,7 +144,7 @@ ${fetch(name, ('first_tile', 'second_tile')[n] if direct else f'mine_{name}', fi
             barrier(CLK_LOCAL_MEM_FENCE);
 % endif
 </%def>\
-## Multiply scores by `by`, and let those that are not seen be -inf. qi, ki: which query and key number e of block j is of.
+## Multiply scores by `by`, apply the mask, and set scores that are not seen to -inf. qi, ki: functions giving the query and key of number e of block j.
 <%def name="seen(to, qi, ki, edge)">\
 % for j in range(8):
             ${' '.join(f'{to}{j}_{e} *= by;' for e in range(4))}
