@@ -14,7 +14,7 @@ ${h}
 % endfor
 ${patch.types()}
 <%def name="weight(k)">*(__local const ${av} *)(w + (ky * ${K} + ${k}) * ${V})</%def>\
-## R outputs from j on whose columns of taps all lie inside the image; `at` is the column of the first tap.
+## `rows` outputs from column j on, all of whose taps' columns lie inside the image.
 <%def name="strip(rows)">\
 {
     __global const float *x = row + (j * ${S} - pad2) * x_2;

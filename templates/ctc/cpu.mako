@@ -25,7 +25,7 @@ static inline ${F} clt_add3(const ${F} a, const ${F} b, const ${F} c) {
     const ${F} two = a > b ? a : b, most = two > c ? two : c, base = most == -INFINITY ? (${F})(0) : most;
     return ${log}(clt_exp_neg_${F}(a - base) + clt_exp_neg_${F}(b - base) + clt_exp_neg_${F}(c - base)) + base;
 }
-/* Out of range only in a sample whose error is on its way. */
+## Labels are out of range only in samples for which an error is about to be raised; the clamp keeps loads in bounds.
 #define LABEL(s) ((s) & 1 ? (I)clamp((long)labels[(s) / 2 * step], 0L, (long)classes - 1) : blank)
 <%def name="of_labels(at)" filter="trim">
 (${F})(${', '.join(f'p[{at}[{k}]]' for k in range(V))})

@@ -19,7 +19,7 @@ static inline T clt_add3(const T a, const T b, const T c) {
     const T two = a > b ? a : b, most = two > c ? two : c;
     return most == -INFINITY ? most : most + log(exp(a - most) + exp(b - most) + exp(c - most));
 }
-/* Out of range only in a sample whose error is on its way. */
+## Labels are out of range only in samples for which an error is about to be raised; the clamp keeps loads in bounds.
 #define LABEL(s) ((s) & 1 ? (I)clamp((long)labels[(s) / 2 * step], 0L, (long)classes - 1) : blank)
 % if kind != 'grad':
 __attribute__((reqd_work_group_size(${lanes}, 1, 1)))

@@ -22,19 +22,19 @@ reads. On a CPU of a Hermitian A the lower triangle alone is read and kept.
 <%
 bidiagonal = kind == 'bidiagonal'
 unit = lanes if gpu else 4 * memory.lanes
-columns = (4,) if gpu else (8, 4)  # at a time: as many as there are, then what is left
+columns = (4,) if gpu else (8, 4)  # columns taken at a time: first eights on a CPU, then fours for the rest
 R = (dt.to_real() if dt.is_complex else dt).reg
 product = "(T)(factor.x * sum.x - factor.y * sum.y, factor.x * sum.y + factor.y * sum.x)" if dt.is_complex else "factor * sum"
 def four(what, k=0): return ', '.join(what.format(s) for s in range(k, k + 4))
 %>\
 ${headers}\
 typedef ${I} I;
-## C columns p0, p1, ... from a_j on at a time: those past the last one are the last one again.
+## Begin a loop over columns, C at a time: p0, p1, ... point to columns j, j + 1, ...; past the last column, to the last one.
 <%def name="group(C)">\
     for (; j + ${C if C > 4 else 1} <= many; j += ${C}) {
         __global const T ${', '.join(f"*p{s} = a + {f'min(j + {s}, many - 1)' if 0 < s and C == 4 else f'(j + {s})'} * step" for s in range(C))};
 </%def>\
-## What the lanes of d0 to d3, or of the four from dk on, add up to: all[s].
+## Declare all[s], s = 0 .. 3: the sum of the lanes of the vector d(k + s).
 <%def name="all_sums(k=0)">\
 % if dt.is_complex:
             const R4 re = clt_sums(${four('d{}.lo', k)}), im = clt_sums(${four('d{}.hi', k)});
@@ -45,11 +45,11 @@ typedef ${I} I;
 </%def>\
 ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'), sums=True)}\
 #define ALL(p) LOAD(p, V)
-/* Rows by whole vectors, from the one with the first row on. */
+## Loop over whole vectors of rows, from the vector on that holds row `first`.
 #define VECTORS(i, first) for (I i = (first) - (first) % V + LANE * V; i < m; i += LANES * V)
 % if not gpu:
 typedef ${R}4 R4;
-/* The sums of four vectors' lanes. */
+## The sum of each of four vectors' lanes.
 static inline R4 clt_sums(const RV a, const RV b, const RV c, const RV d) {
 <% halves, left = list("abcd"), memory.lanes %>\
 % while left > 4:
@@ -111,7 +111,7 @@ ${group(C)}\
     SYNC;
 }
 % if not bidiagonal and not gpu:
-/* v, and zeros in the lanes before the first that is kept. */
+## v with zeros in the lanes before lane `first`.
 static inline F clt_from(const F v, const int first) {
     const JV kept = IDS >= (JV)(first);
 % if dt.is_complex:
@@ -231,7 +231,7 @@ __kernel void ${fn}(__global T *a, __global T *v, __global T *taus, __global T *
 % if not bidiagonal and not gpu:
                     clt_both(part ? sums_of_parts + (z * (parts - 1) + part - 1) * step : x, y, A, step, head, n, part, parts);
 % else:
-                    // One product is made of inner products with columns, the other adds columns up: each part takes some numbers of the result.
+                    ## With A^H the product consists of inner products with columns, with A of a sum of columns: each part computes a range of the result's numbers.
                     const I base = head - head % V, chunk = (m - base + parts * ${unit} - 1) / (parts * ${unit}) * ${unit};
                     const I lo = base + part * chunk, hi = min(lo + chunk, m);
                     if (lo >= m) continue;

@@ -15,7 +15,7 @@ typedef ${R} R;
 #define TAKE(i, pole, weight) (poles[k] = (pole), weights[k] = (weight), sum += (weight) * (weight), places[k++] = (int)(i))
 #define TURN(i, j, c, s) (turns[2 * turned] = (int)(i), turns[2 * turned + 1] = (int)(j), numbers[2 * turned] = (c), numbers[2 * turned++ + 1] = (s))
 % if squares:
-/* Beside the first pole, which is 0, there is room. */
+## The first pole is 0; the second one kept is at least least / 2, so that the two stay apart.
 #define KEEP(i) TAKE(i, k == 1 ? fmax(d[i] * scale, least / 2) : d[i] * scale, z[i])
 % else:
 #define KEEP(i) TAKE(i, d[i], z[i])
@@ -51,7 +51,7 @@ __kernel void ${fn}(__global R *values, __global const long *orders, __global co
 % endif
         }
 % if squares:
-        /* In units of the largest, so that squares neither vanish nor overflow. */
+        ## Divide by the largest, so that squares neither underflow nor overflow.
         const R unit = large < ${tiny} ? (R)0 : large, scale = unit == 0 ? (R)0 : 1 / unit, least = 16 * EPSILON;
         for (I i = 0; i < 2 * m; ++i) z[i] *= scale;
         const R r = sqrt(z[most] * z[most] + z[m + most] * z[m + most]);

@@ -16,7 +16,7 @@ ${steps.rotation()}\
 % else:
 #define KEEP(i, j, c, s)
 % endif
-/* Within a block, counted from the end that it is worked off from. */
+## Access within the current block lo .. hi, mirrored where `turned`: the block is then worked off from its other end.
 #define AT(i) (turned ? lo + hi - (i) : (i))
 #define D(i) d[AT(i)]
 #define E(i) e[turned ? lo + hi - 1 - (i) : (i)]

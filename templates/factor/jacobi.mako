@@ -15,7 +15,7 @@ typedef ${I} I;
 typedef ${dt.reg} T;
 typedef ${memory.reg} F;
 typedef ${J}${V} JV;
-## Of the triangle, a row is not below its column.
+## Only the lower triangle is stored: i >= c.
 #define X(i, c) x[(i) * n + (c)]
 #define CLT_WHOLE
 static inline void clt_turn(__local F *a, __local F *b, const F s, const F r) {
@@ -47,7 +47,7 @@ __kernel void ${fn}(__global const T *a, __global T *values, __global int *info\
             for (I i = 0; i < n; ++i)
                 for (I c = 0; c <= i; ++c) to[(i * n + c) * ${V}] = from[i * row + c * column];
         }
-        ## A power of 2, so that no square overflows or vanishes.
+        ## Scale by a power of 2, so that no square overflows or underflows.
         F most = (F)(0), zero = (F)(0);
         for (I i = 0; i < n; ++i)
             for (I c = 0; c <= i; ++c) {

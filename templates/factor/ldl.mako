@@ -16,7 +16,7 @@ ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'))}\
 #define OWN(z) ${'fabs(REAL(z))' if conjugated else 'SIZE(z)'}
 #define ALPHA ${alpha}
 #define CLT_WHOLE
-## L's columns from k on, `size` of them, and the numbers beside take off what they contribute to the rest.
+## Subtract from the trailing matrix the product of L's `size` columns from k on and the numbers to their right in rows k and on.
 <%def name="update(size)">\
                 for (I j = k + ${size}; j < m; j += 4) {
                     const int many = (int)min(m - j, (I)4);
@@ -58,7 +58,7 @@ __kernel void ${fn}(__global T *a, __global int *info, __global int *pivots, con
 ${numbers.largest(memory, gpu, 'P(0, k)', 'k + 1')}\
                 highest = fmax(one, (R)0);
                 if (own < ALPHA * highest) {
-                    // The largest of row `place`, without its own one.
+                    ## The largest size in row `place` off the diagonal.
                     const I other = place;
                     R beside = 0;
                     for (I j = k + LANE; j < other; j += LANES) beside = fmax(beside, SIZE(P(other, j)));

@@ -1,5 +1,5 @@
-## What the kernels of a merge share. V roots, or columns, are taken at a time; how far a pole is from a root is known from the root's origin and offset. Of singular
-## values poles and roots are squares there, whose roots are what is kept of them, so that small differences stay precise.
+## Shared by the kernels of a merge. V roots, or columns, are taken at a time; the distance of a pole from a root is computed from the root's origin and offset. For
+## singular values the equation is in squares of poles and roots, but the values themselves are stored, so that small differences stay precise.
 <%def name="head()">\
 <% F, W = (f"{t}{V}" if V > 1 else t for t in (R, J)) %>\
 typedef ${I} I;

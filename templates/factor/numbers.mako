@@ -1,5 +1,5 @@
-## What the kernels of factorizations share: vectors of V real or complex numbers (of one, where a work-item is a lane), and who takes which rows.
-## A complex vector has its real parts first (.lo), then its imaginary parts (.hi), as one number does.
+## Shared by the kernels of factorizations: vectors of V real or complex numbers (V = 1 where a work-item is a lane), and which lane takes which rows.
+## A complex vector has its real parts first (.lo), then its imaginary parts (.hi), as a single complex number does.
 <%def name="helpers(dt, memory, lane_memory, gpu, lanes, needed, sums=False, apart=True)">\
 <%
 T, F, V, complex_ = dt.reg, memory.reg, memory.lanes, dt.is_complex
@@ -14,7 +14,7 @@ typedef ${R} R;
 typedef ${vector(R)} RV;
 typedef ${vector(J)} JV;
 #define SPREAD(x) ${memory.spread('x')}
-/* Before a function that stays one: what is inlined in many places is most of a build. */
+## APART keeps a CPU's compiler from inlining a function: inlined in many places, such functions would take most of a kernel's build time.
 % if gpu:
 #define APART inline
 % else:
@@ -75,7 +75,7 @@ static inline F clt_times(const F a, const F b) {
 % if sums:
 #define clt_clip(v, n) ${'clt_clip_lanes(v, n)' if V > 1 else '(v)'}
 % if V > 1:
-/* The first n lanes, and zeros. */
+## v with zeros from lane n on.
 static inline F clt_clip_lanes(const F v, const int n) {
     const JV known = IDS < (JV)(n);
 % if complex_:
@@ -134,8 +134,8 @@ static inline F clt_plus_conj(const F c, const F a, const F b) {
 % endif
 #define COUNT(i) (int)min(m - (i), (I)V)
 </%def>\
-## The body for each vector of rows from `first` to before m that is this lane's: its first row is i, n of it are there. Whole ones have a loop of
-## their own, which calls nothing.
+## Run the body for each of this lane's vectors of rows in [first, m): i is the vector's first row, n the number of its rows before m. On a CPU whole
+## vectors have a loop of their own, which calls no functions.
 <%def name="rows(first)">\
                 {
                     I i = (${first}) + LANE * V;
@@ -155,8 +155,8 @@ ${caller.body()}\
                     }
                 }
 </%def>\
-## Declares `one`, the largest size of a column's numbers from row `first` on, and `place`, the first row with it: less than 0 and `first` where all
-## are nan, or none is there. On a GPU `sizes` and `places` are in local memory.
+## Declare `one`, the largest size of a column's numbers from row `first` on, and `place`, the first row with that size. If all numbers are nan, or there
+## are none, `one` is negative and `place` is `first`. On a GPU `sizes` and `places` are in local memory.
 <%def name="largest(memory, gpu, column, first)">\
                     RV most = -1;
                     JV at = (JV)(${first});

@@ -32,7 +32,7 @@ __kernel void ${fn}(__global T *a, __global int *info\
         for (I first = 0; first < width; first += 4) {
             const I many = min(width - first, (I)4);
             for (I k = 0; k < first; k += 4) {
-## By number and not in an array: what an index is computed for, a GPU keeps in memory.
+## Separate variables instead of an array: a GPU keeps an array with computed indices in memory, not in registers.
 % for t in range(4):
                 T ${', '.join(f'u{s}{t} = 0' for s in range(4))};
                 if (${t} < many) {
@@ -80,7 +80,7 @@ __kernel void ${fn}(__global T *a, __global int *info\
 % if lu:
                 I best = j;
                 if (exchanged) {
-                    const int kept = isnan(SIZE(P(j, j)));  // nothing is larger than nan: as in BLAS
+                    const int kept = isnan(SIZE(P(j, j)));  // a nan there stays the pivot, as nothing compares larger; as in BLAS
 ${numbers.largest(memory, gpu, 'P(0, j)', 'j')}\
                     if (!kept) best = place;
                     if (best != j)

@@ -1,6 +1,6 @@
 ## A Householder reflector H = I - tau v v^H (LAPACK's larfg), found by a work-item, on a GPU by a work-group with `sizes` and `sums` in local memory.
 <%namespace name="numbers" file="/factor/numbers.mako"/>\
-## What all lanes have found becomes one number, in each of them.
+## Reduce a number over the lanes of a group, with the result in each lane.
 <%def name="joined(name, kind, start, step)">\
 % if gpu:
                 ${kind}s[LANE] = ${name};
@@ -11,9 +11,9 @@
 % endif
 </%def>\
 <%def name="add(name)">${joined(name, 'sum', '0', lambda a, b: f"{a} + {b}")}</%def>\
-## H^H makes the numbers from x[j] on, before row m, to one real number and zeros. v begins with 1; its others replace those below x[j].
-## Declares `factor`, tau, and `end`, that number, which nobody has put into its place. All is found of numbers divided by
-## the largest, so that squares neither overflow nor vanish and H is unitary however small they are.
+## Find H such that H^H maps x[j .. m) to one real number followed by zeros. v's first number is 1; its others overwrite those below x[j].
+## Declares `factor`, which is tau, and `end`, that real number, which the caller has to store in x[j]. Everything is computed from numbers
+## divided by the largest, so that squares neither overflow nor underflow and H is unitary however small the numbers are.
 <%def name="find(x, j)">\
             const T alpha = ${x}[${j}];
             RV largest = 0;
@@ -22,7 +22,7 @@
 </%numbers:rows>\
             R most = clt_lane_max(largest);
 ${joined('most', 'size', '0', lambda a, b: f"fmax({a}, {b})")}\
-            // Where there are but zeros below the first, nothing is reflected.
+            ## Where all numbers below x[j] are zero (and x[j] is real), H is the identity.
             const int plain = !(most > 0 || isnan(most))${' && alpha.y == 0' if dt.is_complex else ''};
             most = fmax(most, LARGEST(alpha));
             if (most == 0) most = 1;

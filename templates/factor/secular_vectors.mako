@@ -23,7 +23,7 @@ __kernel void ${fn}(__global const R *all_poles, __global const R *exact, __glob
         __global R *x = columns + (side * count + z) * both * step + first;
         const J rooted = IDS < (J)(k - first);
         const F origin = *(__global const F *)(origins + z * step + first), offset = *(__global const F *)(offsets + z * step + first);
-        // Part by part: small numbers added to a large sum one by one are lost in part, and vectors would be longer with each merge.
+        ## Sum in parts of 32: small numbers added one by one to a large sum lose digits, and the normalised vectors would grow with each merge.
         F sum = 0;
         for (I i = 0; i < k;) {
             F part = 0;

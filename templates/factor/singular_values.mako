@@ -21,7 +21,7 @@ ${steps.rotation()}\
 % else:
 #define KEEP(i, j, c, s, cu, su)
 % endif
-/* Within a block, counted from the end that it is worked off to. */
+## Access within the current block lo .. hi, mirrored where `turned`: the block is then worked off from its other end.
 #define AT(i) (turned ? lo + hi - (i) : (i))
 #define D(i) d[AT(i)]
 #define E(i) e[turned ? lo + hi - 1 - (i) : (i)]
@@ -47,7 +47,7 @@ static inline void clt_sizes(const R f, const R g, const R h, R *small, R *large
         *small = 2 * (less * c) * u, *large = beside / (c + c);
     }
 }
-/* The rotations that make (f g; 0 h) diagonal: by the right one its columns, by the left one its rows. */
+## The rotations that make (f g; 0 h) diagonal: cr, sr rotate its columns, cl, sl its rows.
 static inline void clt_triangle(R f, const R g, R h, R *small, R *large, R *cr, R *sr, R *cl, R *sl) {
     const int exchanged = fabs(h) > fabs(f);
     const R first = f, last = h;
@@ -108,7 +108,7 @@ __kernel void ${fn}(__global R *diagonal, __global R *beside, __global int *stat
         R sum = 0;
         for (I i = 0; i < n; ++i) sum += fabs(d[i]) + (i + 1 < n ? fabs(e[i]) : (R)0);
         if (!isfinite(sum)) left = 2;
-        if (lower)  // rotated from the left it is an upper one
+        if (lower)  // rotations from the left make a lower bidiagonal matrix upper bidiagonal
             for (I i = 0; i + 1 < n; ++i) {
                 R c, s;
                 d[i] = clt_rotation(d[i], e[i], &c, &s);

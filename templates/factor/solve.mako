@@ -17,7 +17,7 @@ ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store') if by_r
 #define AT(i) (upper ? n - 1 - (i) : (i))
 % if squares:
 typedef F U __attribute__((aligned(${dt.itemsize})));
-/* What is written across in V vectors becomes what is written down. */
+## Transpose V vectors of V numbers in place.
 static APART void clt_turn(F *box) {
 % for v in range(V):
     const F r${v} = box[${v}];

@@ -44,7 +44,7 @@ ${steps.blocks()}\
                 const long b${r} = min(first + ${r}, end - 1), y${r} = now_at + b${r};
                 F ${', '.join(f'a{r}_{u} = 0' for u in range(U))};
 % endfor
-                if (new_rows > first) { // else no row of these goes on, and what is read would be rows of another work-item
+                if (new_rows > first) { // otherwise none of these rows has a next step, and the reads would hit another work-item's rows
 % for r in range(R):
                 __global const T *x${r} = slopes + (new_at + min(b${r}, new_rows - 1)) * ${G} * width;
 % endfor
@@ -69,7 +69,7 @@ ${steps.ended()}\
 % endif
     }
 }
-## The slopes of row r and vector u of the block.
+## Compute the gradients of row r and vector u of the block.
 <%def name="slope(r, u)">\
                 {
                     const long at = b${r} * width + i${u};

@@ -64,7 +64,7 @@ ${steps.ended()}\
 % endif
     }
 }
-## The gates of row r and vector u of the block from the sums `a`.
+## Compute the gates of row r and vector u of the block from the sums `a`.
 <%def name="gates(r, u, a)">\
 <%
 def x(g):
