@@ -22,7 +22,7 @@ typedef ${V} V;
 % if not gpu:
 ${lane_memory.helpers({dt.code: memory}, L, {(dt.code, 'load'), (dt.code, 'store')})}\
 % endif
-/* Where the pair i < j of n rows lies. */
+## The index of the pair i < j of n rows in the packed result.
 static inline I clt_pair(const I i, const I j, const I n) { return i * n - i * (i + 1) / 2 + j - i - 1; }
 <%def name="functions(T)">\
 <% power = f'pow_{T}' if not gpu or R == 'float' else 'pow' %>\
@@ -46,7 +46,7 @@ static inline ${T} clt_done_${T}(const ${T} sum, const R p) {
     return ${'sqrt(sum)' if kind == 'square' else f'{power}(sum, ({T})(1 / p))' if kind == 'power' else 'sum'};
 }
 % else:
-/* What a difference adds to the gradient of a row, of a pair with this factor and distance. */
+## What the difference d of two numbers of a pair of rows adds to the first one's gradient, given the pair's factor and distance.
 static inline ${T} clt_slope_${T}(const ${T} d, const R factor, const R distance, const R p) {
 % if kind == 'square':
     return d * factor;
@@ -172,7 +172,7 @@ __kernel void ${fn}(__global const R *restrict x1, __global const R *restrict x2
         }
     }
 % else:
-## One row against rows from `begin` to `end`, the first pair at `at` and the next ones `by` on.
+## Pair one row with the rows [begin, end): the first pair's index is `at`, the next ones are `by` apart.
 <%def name="over(vectors, begin, end, at, by)">\
             {
                 __global const R *v = x2 + o2 + b * b2 + (${begin}) * width + m, *gs = g + og${'' if packed else ' + b * gb + i * g1'}, *ds = distances + od${'' if packed else ' + b * gb + i * g1'};

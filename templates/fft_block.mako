@@ -52,7 +52,7 @@ static inline T2 clt_read(__global const T *src, const I base, const I index, co
 % endif
 % endif
 }
-## Which line and which of its lanes a work-item is: for reading (i) or writing (o).
+## Declare the work-item's line and its lane within the line, for reading (tag i) or writing (tag o).
 <%def name="place(tag, across)">\
     const int at${tag} = lid ${f'% {width}' if across else f'/ {lanes}'}, j${tag} = lid ${f'/ {width}' if across else f'% {lanes}'};
     const I line${tag} = (I)get_group_id(0) * ${width} + at${tag};
@@ -91,7 +91,7 @@ static inline T2 clt_read(__global const T *src, const I base, const I index, co
 % endif
       }
 </%def>\
-## Runs a body for those butterflies of a stage that a lane has.
+## Run the body for each of a lane's butterflies of a stage.
 <%def name="each(stage, tag)">\
 % for t in range(stage.per_lane):
 <% partial = (t + 1) * lanes > n // stage.r %>\
@@ -118,7 +118,7 @@ ${where('o')}\
     T ${', '.join(f'v{k}r = 0, v{k}i = 0' for k in range(held))};
 <% passed = 0 %>\
 % if pairs:
-## The spectrum of n numbers from that of 2 n (see fft.mako).
+## Compute the spectrum of n complex numbers from that of 2 n real ones (see `halves` in fft.mako).
     if (livei)
       for (int k = ji; k <= ${n // 2}; k += ${lanes}) {
         const int j = ${n} - k;
@@ -215,7 +215,7 @@ ${butterflies.odd(r)}\
 % endif
 % endfor
 % if whole:
-## The spectrum of 2 n numbers from that of n (see fft.mako), its second half conjugates of the first.
+## Compute the spectrum of 2 n real numbers from that of n complex ones (see `halves` in fft.mako); its second half is the conjugate of the first.
     if (live${later})
       for (int k = j${later}; k <= ${n // 2}; k += ${lanes}) {
         const int j = ${n} - k;

@@ -32,7 +32,7 @@ typedef ${T} T;
 typedef ${T}2 T2;
 typedef ${T}${V} TV;
 typedef ${T}${V} UV __attribute__((aligned(${itemsize})));
-## Pairs of numbers at `place` and real and imaginary parts as vectors.
+## parts: load V complex numbers at `place` as vectors of real and imaginary parts; paired: store such vectors there.
 <%def name="parts(re, im, place)">\
       {
         const TV lo = *(__global const UV *)(${place}), hi = *(__global const UV *)(${place} + ${V});
@@ -103,7 +103,7 @@ __kernel void ${fn}(__global const T *src, __global T *dst, __global const T2 *r
     }
 % endfor
 % if kind == 'back':
-## Of a spectrum X[0 .. N] of real numbers follow N complex ones, Z[k] and Z[N - k] of X[k] and X[N - k].
+## From the spectrum X[0 .. N] of real numbers compute N complex ones: Z[k] and Z[N - k] from X[k] and X[N - k].
 % for l in range(L):
     {
       __global T *z = kept + ${l} * 2 * N;
@@ -190,7 +190,7 @@ ${results(l)}\
 % endfor
     }
 % if kind == 'real':
-## Of N complex numbers' spectrum Z follows that of 2 N real ones: X[k] and X[N - k] of Z[k] and Z[N - k].
+## From the spectrum Z of N complex numbers compute that of 2 N real ones: X[k] and X[N - k] from Z[k] and Z[N - k].
 % for l in range(L):
     {
       __global const T *z = kept + ${l} * 2 * N;

@@ -9,7 +9,7 @@ def lit(x, T): return f"{x!r}{'' if T == 'double' else 'f'}" if x >= 0 else f"({
 def at(i, gpu): return f"2 * ({i}) * width + b" if gpu else f"2 * ({i})"
 def im(gpu): return "+ width" if gpu else "+ 1"
 %>\
-## The butterfly of one radix on x0.. into y0.., with roots w1.. of the following twiddle.
+## The butterfly of an odd radix r, from x0 .. to y0 .., with its roots of unity as literals.
 <%def name="odd(r)">\
 <% half = r // 2 %>\
 % for j in range(1, half + 1):
@@ -44,7 +44,7 @@ ${four(['x1', 'x3', 'x5', 'x7'], ['o0', 'o1', 'o2', 'o3'], 'b')}\
         const TV y2r = e2r + o2i, y2i = e2i - o2r, y6r = e2r - o2i, y6i = e2i + o2r;
         const TV y3r = e3r + h3r, y3i = e3i + h3i, y7r = e3r - h3r, y7i = e3i - h3i;
 </%def>\
-## Runs a body for every p (group of equal twiddles) and q (position in it) of a stage: CPU in loops, GPU a lane each.
+## Run the body for every p (group of equal twiddles) and q (position in it) of a stage: in loops on a CPU, shared among lanes on a GPU.
 <%def name="positions(r)">\
 % if gpu:
       for (int at = lid; at < n / ${r} * width; at += ${group}) {
@@ -76,7 +76,7 @@ ${eight()}\
 ${odd(r)}\
 % endif
         y[${at(f'q + s * ({r} * p)', gpu)}] = y0r; y[${at(f'q + s * ({r} * p)', gpu)} ${im(gpu)}] = y0i;
-        if (m == 1) { // the last stage turns nothing
+        if (m == 1) { // the last stage's twiddles are all 1
 % for k in range(1, r):
           y[${at(f'q + s * {k}', gpu)}] = y${k}r; y[${at(f'q + s * {k}', gpu)} ${im(gpu)}] = y${k}i;
 % endfor
@@ -104,7 +104,7 @@ ${positions('r')}\
           const TV ar = x[${at(f'q + s * (p + m * {k})', gpu)}], ai = x[${at(f'q + s * (p + m * {k})', gpu)} ${im(gpu)}];
           const TV cr = x[${at(f'q + s * (p + m * (r - {k}))', gpu)}], ci = x[${at(f'q + s * (p + m * (r - {k}))', gpu)} ${im(gpu)}];
 </%def>\
-## A GPU's lane works sums and differences out again rather than keep them in an array: that would lie in memory, local memory is nearer.
+## On a GPU a lane recomputes sums and differences instead of keeping them in a private array, which would lie in device memory: local memory is nearer.
 % if not gpu:
         TV tr[16], ti[16], dr[16], di[16];
 % endif

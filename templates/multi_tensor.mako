@@ -20,7 +20,7 @@ def store(code, k, value, some):
     mem, at = memories[code], f'o{k} + i'
     return mem.scalar_store(at, value) if L == 1 else f'store_{code}({at}, {value}, m)' if some else mem.vector_store(at, value)
 %>\
-## One step of the chain: ${L} elements at i, or the first m of them.
+## Run the chain on the ${L} elements from i on, or with `some` on the first m of them.
 <%def name="step(some)">\
 % for k, (operand, dt) in enumerate(operands):
 <% if operand not in loaded: continue %>\
@@ -135,7 +135,7 @@ ${step(True)}\
   int bad = 0;
 % endif
 % if gpu:
-## A group begins with the last slot that begins no later than it does.
+## Binary search for the group's first slot: the last one that begins at or before element `lo`.
   int t = 0;
 % for half in halves:
   if (t + ${half} < ${slots} && plan[t + ${half}] <= lo) t += ${half};

@@ -30,8 +30,8 @@ ids = f"({IV})({', '.join(map(str, range(L)))})"
 back = action.endswith('back')
 best = action.startswith('max')
 wide_where = 'u_i32' if W == 'int' else 'u_i64'
-LINE, AHEAD = 64, 4096  # bytes: the second is how far ahead elements are asked for, where windows meet each once
-STRIP = 32  # rows of windows of which a vector of columns is made after the other, if they share what they read: it stays in a cache
+LINE, AHEAD = 64, 4096  # bytes: a cache line, and the prefetch distance where windows meet each element once
+STRIP = 32  # rows of windows computed one after the other for a vector of columns, where they share input, which then stays in a cache
 DEEP = 4  # rows of windows through volumes that are made together, for they are met once for each plane of a window
 made = f'(long)(k0 == 1 ? a0 * i1 + a1 * k1 : a0 * k0 * i1) * i2'  # elements whose windows have been met
 def positions(at): return at if W == 'int' else f'convert_long{L}({at})'
@@ -52,7 +52,7 @@ typedef ${T}4 __attribute__((aligned(${dt.itemsize}))) four_u;
 typedef ${I} I;
 typedef ${T} T;
 </%def>\
-## The input positions of window ${o} along dim d: from b to e; c is how many a mean counts.
+## Declare the input positions of window ${o} along dim d, [b, e), and c, the number of positions that a mean divides by.
 <%def name="span(d, o)">\
 % if geometry == 'adaptive':
 const I b${d} = (I)((long)${o} * i${d} / o${d}), e${d} = (I)(((long)(${o} + 1) * i${d} + o${d} - 1) / o${d});
@@ -67,7 +67,7 @@ const I from${d} = ${o} * s${d} - p${d}, to${d} = from${d} + k${d}, b${d} = max(
 const I c${d} = max(min(to${d}, i${d} + q${d}) - max(from${d}, -q${d}), (I)0);
 % endif
 </%def>\
-## The windows that can hold input position ${i} along dim d: from f to l, both included.
+## Declare the windows that can contain input position ${i} along dim d: f to l, both included.
 <%def name="holders(d, i)">\
 % if geometry == 'adaptive':
 const I f${d} = (I)((long)${i} * o${d} / i${d}), l${d} = (I)(((long)(${i} + 1) * o${d} + i${d} - 1) / i${d}) - 1;
@@ -93,7 +93,7 @@ ${f'(T)(divide ? divide : (long)({count}))' if geometry == 'regular' else f'(T)(
 % endfor
 % endif
 </%def>\
-## Output column c of the row that b0, e0, b1, e1 describe, one by one.
+## Compute output column c, element by element, in the row of windows that b0, e0, b1, e1 bound.
 <%def name="single(c, target)">\
         {
           ${span(2, c)}
@@ -166,7 +166,7 @@ ${f'(T)(divide ? divide : (long)({count}))' if geometry == 'regular' else f'(T)(
 % endif
         }
 </%def>\
-## Better of two runs' results, lane by lane: the first of equals, the last nan.
+## Keep in `a`, lane by lane, the better of two partial maxima: the larger, the first of equal ones, or the last nan.
 <%def name="better(a, b, n)">\
 <%
 C, N = (f'int{n}', n) if n > 1 else ('int', '')
@@ -181,7 +181,7 @@ yes = '-1' if n > 1 else '1'
             ${a}_at = wins ? ${b}_at : ${a}_at;
           }
 </%def>\
-## The largest element of the plane at x, of n elements.
+## Compute the largest of the n elements of the plane at x.
 <%def name="largest_of_plane()">\
           ${V} top${L} = ${memory.vector_load('x')}, more = ${memory.vector_load(f'x + min({L}, n - {L})')};
           ${IV} top${L}_at = ${ids}, more_at = ${ids} + min(${L}, n - ${L});
@@ -210,7 +210,7 @@ ${better(f'top{half}', f'high{half}', half)}\
           where[row] = top1_at;
 % endif
 </%def>\
-## Channels ch and on of the output element at ${target}, whose window b0, e0, b1, e1, b2, e2 describe.
+## Compute channels ch and on of the output element at ${target}, whose window is [b0, e0) x [b1, e1) x [b2, e2).
 <%def name="across(target)">\
 <%
 load, store = (memory.vector_load, memory.vector_store) if L > 1 else (memory.scalar_load, memory.scalar_store)
@@ -247,7 +247,7 @@ at_type = IV if L > 1 else 'I'
           ${store(f'y + {target} + ch', f'total / ({V})(by)')};
 % endif
 </%def>\
-## Lines of the result that lie before element `end` of the plane go past the cache.
+## Write the result's cache lines that end at or before element `end` of the plane, with non-temporal stores.
 <%def name="write_until(end)">\
       for (const long end = ${end}; written + ${LINE // dt.itemsize} <= end; written += ${LINE // dt.itemsize})
         CLT_STREAM(*(__global const uint16 *)(r + written), (__global uint16 *)(out + written));

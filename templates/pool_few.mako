@@ -13,7 +13,7 @@ def words(T, M, L, W):
     store = lambda to, at: f"*(__global {'u_i32' if W == 'int' else 'u_i64'} *)({to}) = {at if W == 'int' else f'convert_long{L}({at})'}"
     return V, IV, ids, store, lambda condition: f'({condition})' if M == 'int' else f'convert_int{L}({condition})'
 %>\
-## Lanes of one row, stride columns apart; nothing beyond the last lane's element is read.
+## Load a vector of one row's elements, `stride` columns apart, reading nothing beyond the last lane's element.
 <%def name="strided(pointer)">\
 <%
 V = words(T, M, L, W)[0]
@@ -21,8 +21,8 @@ if stride == 1: text = memory.vector_load(pointer)
 elif stride == 2: text = f"({V})(({memory.vector_load(pointer)}).even, ({memory.vector_load(f'{pointer} + {L - 1}')}).odd)"
 else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for k in range(L))})"
 %>${text}</%def>\
-## Largest elements of windows of few columns. No comparison waits for whether what was largest is nan: that is noted for the row. At its `edge`,
-## windows begin one column before it.
+## Compute the maxima of windows of few columns. Comparisons do not handle nan, so that none has to wait for such a test; `nan` records that the row has
+## one. With `edge` the windows begin one column before the row.
 <%def name="vector(edge=False)">\
 <% V, IV, ids, store_places, lanes_mask = words(T, M, L, W) %>\
         {
@@ -70,7 +70,7 @@ if edge: columns = ['before', 'even', 'odd']
 % endif
         }
 </%def>\
-## The largest elements of a row's windows of three columns, two apart, and their columns.
+## The maxima of a row's windows of three columns, two apart, and the maxima's columns.
 <%def name="row(top, at, number, edge)">\
 <% V, IV, ids, store_places, lanes_mask = words(T, M, L, W) %>\
             {
@@ -100,7 +100,7 @@ if edge: columns = ['before', 'even', 'odd']
 % endif
             }
 </%def>\
-## Columns c and on of some rows of windows of three by three, two apart: what one row of them and the next meet is read once.
+## Compute columns c and on of some rows of 3 x 3 windows, two apart. The row of elements that two rows of windows share is read once.
 <%def name="strip(edge=False)">\
 <% V, IV, ids, store_places, lanes_mask = words(T, M, L, W) %>\
         {
@@ -113,7 +113,7 @@ if edge: columns = ['before', 'even', 'odd']
 % endfor
 % endif
           I upper = a1 * 2 - p1;
-          // Of a window that begins above the plane its second row counts as the first, too.
+          ## For a window that begins above the plane, its second row stands in for the first as well.
 ${row('last', 'last_at', 'max(upper, (I)0)', edge)}\
 % if indices:
           const ${IV} below = (int)i2;

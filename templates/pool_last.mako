@@ -17,7 +17,7 @@ def mine():
     equal = f'*(__global const {positions} *)(where + from) == here'
     return f'({equal})' if (M, W) in (('int', 'int'), ('long', 'long')) else f'convert_{M}{L}({equal})'
 %>\
-## The shares of one window, of all channels; `more` are added to what others sent.
+## Store one window's gradient shares, for all channels; with `more` add them to what other windows have stored.
 <%def name="share(more)">\
 I ch = 0;
 % for lanes, load, store in ((L, memory.vector_load, memory.vector_store), (1, memory.scalar_load, memory.scalar_store)):
@@ -35,7 +35,7 @@ value = f"{load('to + ch')} + {value}" if more else value
 % endif
 % endfor
 </%def>\
-## What one place is sent, a vector of channels after the other: the total of the windows at these distances, or of all from f to l, `columns` a row.
+## Compute the gradient of one input place, by vectors of channels: the sum over the windows at these distances, or over all from f to l, `columns` a row.
 <%def name="sums(distances=(), columns=0)">\
 <%
 value = f"({V})({memory.scalar_load('x')})" if flat else load('x + from')
@@ -100,7 +100,7 @@ __kernel void ${fn}(__global const ${dt.cl} *x, __global ${dt.cl} *y\
       __global ${dt.cl} *to = y + (row * i2 + g2) * channels;
 % if best:
       const long first = image * osize + (((long)f0 * o1 + f1) * o2 + f2) * channels, below = (long)o2 * channels;
-      // Most places lie in one, two or four windows.
+      ## Most input places lie in one, two or four windows.
       const bool few = f0 == l0 && f1 <= l1 && f2 <= l2 && l1 - f1 < 2 && l2 - f2 < 2;
       if (few && f1 == l1 && f2 == l2) {
 ${sums(('0',))}\

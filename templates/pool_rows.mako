@@ -15,7 +15,7 @@ run        how many columns windows have, if these are few: those that lie withi
                 ${at} = ${lanes_mask('better')} ? ${place} : ${at};
 % endif
 </%def>\
-## All channels of the windows at column c: `taps` columns, or those from b2 to e2.
+## Update, for all channels, the windows at output column c, which have `taps` columns, or the columns [b2, e2).
 <%def name="channels_of(taps=0)">\
 <%
 V, IV, ids, store_places, lanes_mask = few.module.words(T, M, L, W)
@@ -56,7 +56,7 @@ ${compare('u', f'({IV})(here + (int)(j2 - b2))', 'v', 'v_at')}\
             for (I a = first; a < fresh; ++a, o += pitch) {
               const ${V} top = ${memory.vector_load('y + o')};
 % if indices:
-              // Before the store, which lies as far into its page: it would be waited for.
+              ## Load the position before the store of `y`: both have the same offset within a page, and a load after the store would wait for it.
               const ${PV} at = *(__global const ${places} *)(where + o);
 % endif
               const ${M}${L} better = v > top;

@@ -25,7 +25,7 @@ ${windows.types()}\
 typedef ${V} V;
 typedef uint8 __attribute__((aligned(${dt.itemsize}))) clt_part;
 typedef ${V} clt_sums __attribute__((aligned(${8 if T == 'double' else 4})));
-## The windows of a column that can hold the row, one after the other.
+## Run the body for each window (a0, a1) of a column that can contain the row.
 <%def name="each_window()">\
 for (I a0 = f0; a0 <= l0; ++a0) for (I a1 = f1; a1 <= l1; ++a1) {
           ${caller.body()}
@@ -157,7 +157,7 @@ ${rows_counted()}\
         T v = 0;
         for (I a2 = held[3 * part + 1]; a2 <= held[3 * part + 2]; ++a2) v += u[a2];
 % if L > 1:
-        for (; j < until && j + ${L} <= i2; j += ${L}) ${memory.vector_store('to + j', f'({V})(v)')}; /* what is too much the next ones write again */
+        for (; j < until && j + ${L} <= i2; j += ${L}) ${memory.vector_store('to + j', f'({V})(v)')}; /* the excess is overwritten by later stores */
 % endif
         for (; j < until; ++j) ${memory.scalar_store('to + j', 'v')};
         j = until;

@@ -76,7 +76,7 @@ __global const ${dt.cl} *restrict values,\
         clt_st_e(out + q, sum);
     }
 % else:
-    // Lines and entries before a line, together, are what divides the work.
+    ## Parts have equal numbers of lines plus entries: find the lines at which this part begins and ends.
     I bounds[2];
     for (int side = 0; side < 2; ++side) {
         const long share = (long)(count + lines) * (part + side) / parts;
