@@ -46,7 +46,8 @@ static inline ${T} clt_done_${T}(const ${T} sum, const R p) {
     return ${'sqrt(sum)' if kind == 'square' else f'{power}(sum, ({T})(1 / p))' if kind == 'power' else 'sum'};
 }
 % else:
-## What the difference d of two numbers of a pair of rows adds to the first one's gradient, given the pair's factor and distance.
+## What the difference d of two numbers of a pair of rows adds to the first one's gradient, given the pair's factor and
+## distance.
 static inline ${T} clt_slope_${T}(const ${T} d, const R factor, const R distance, const R p) {
 % if kind == 'square':
     return d * factor;

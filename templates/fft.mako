@@ -50,9 +50,9 @@ static inline void clt_write(__global T *dst, const int real, const I place, con
     if (real) dst[place] = z.x;
     else ((__global T2 *)dst)[place] = z;
 }
-## A real line of 2n numbers is transformed as n complex ones, its even numbers as real and its odd ones as imaginary parts. With Z the spectrum of
-## these and X that of the line, E = (Z[k] + conj Z[n - k]) / 2, O = (Z[k] - conj Z[n - k]) / 2i, X[k] = E + w^k O. X[n], which is real, is kept in place of
-## X[0]'s imaginary part, which is zero.
+## A real line of 2n numbers is transformed as n complex ones, its even numbers as real and its odd ones as imaginary
+## parts. With Z the spectrum of these and X that of the line, E = (Z[k] + conj Z[n - k]) / 2, O = (Z[k] - conj Z[n -
+## k]) / 2i, X[k] = E + w^k O. X[n], which is real, is kept in place of X[0]'s imaginary part, which is zero.
 <%def name="halves()">\
 % if gpu:
       for (int at = lid; at < (n / 2 + 1) * width; at += ${group}) {
@@ -92,7 +92,8 @@ ${halves()}\
 ${butterflies.stages()}\
     if (whole) {
 ${halves()}\
-## The results from n on are conjugates of earlier ones; they are written behind these, as the stages ended in the first half of the memory.
+## The results from n on are conjugates of earlier ones; they are written behind these, as the stages ended in the first
+## half of the memory.
 % if gpu:
       for (int at = lid; at < (count - n) * width; at += ${group}) {
         const int b = at % width, k = n + at / width, j = 2 * n - k;
@@ -160,7 +161,8 @@ ${line('block * width + b')}
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 % else:
-  ## Blocks of V lines of one run, whose lines are adjacent in memory; a run's last block is moved back and may overlap the one before.
+  ## Blocks of V lines of one run, whose lines are adjacent in memory; a run's last block is moved back and may overlap
+  ## the one before.
   const I each = (run + ${V - 1}) / ${V}, blocks = lines / run * each, parts = (I)get_global_size(0), part = (I)get_global_id(0);
   const I first = blocks / parts * part + min(part, (I)(blocks % parts)), last = first + blocks / parts + (part < blocks % parts);
   __global UV *half0 = (__global UV *)(work + part * n * ${4 * V});

@@ -215,7 +215,8 @@ ${butterflies.odd(r)}\
 % endif
 % endfor
 % if whole:
-## Compute the spectrum of 2 n real numbers from that of n complex ones (see `halves` in fft.mako); its second half is the conjugate of the first.
+## Compute the spectrum of 2 n real numbers from that of n complex ones (see `halves` in fft.mako); its second half is
+## the conjugate of the first.
     if (live${later})
       for (int k = j${later}; k <= ${n // 2}; k += ${lanes}) {
         const int j = ${n} - k;

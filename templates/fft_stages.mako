@@ -44,7 +44,8 @@ ${four(['x1', 'x3', 'x5', 'x7'], ['o0', 'o1', 'o2', 'o3'], 'b')}\
         const TV y2r = e2r + o2i, y2i = e2i - o2r, y6r = e2r - o2i, y6i = e2i + o2r;
         const TV y3r = e3r + h3r, y3i = e3i + h3i, y7r = e3r - h3r, y7i = e3i - h3i;
 </%def>\
-## Run the body for every p (group of equal twiddles) and q (position in it) of a stage: in loops on a CPU, shared among lanes on a GPU.
+## Run the body for every p (group of equal twiddles) and q (position in it) of a stage: in loops on a CPU, shared among
+## lanes on a GPU.
 <%def name="positions(r)">\
 % if gpu:
       for (int at = lid; at < n / ${r} * width; at += ${group}) {
@@ -104,7 +105,8 @@ ${positions('r')}\
           const TV ar = x[${at(f'q + s * (p + m * {k})', gpu)}], ai = x[${at(f'q + s * (p + m * {k})', gpu)} ${im(gpu)}];
           const TV cr = x[${at(f'q + s * (p + m * (r - {k}))', gpu)}], ci = x[${at(f'q + s * (p + m * (r - {k}))', gpu)} ${im(gpu)}];
 </%def>\
-## On a GPU a lane recomputes sums and differences instead of keeping them in a private array, which would lie in device memory: local memory is nearer.
+## On a GPU a lane recomputes sums and differences instead of keeping them in a private array, which would lie in device
+## memory: local memory is nearer.
 % if not gpu:
         TV tr[16], ti[16], dr[16], di[16];
 % endif

@@ -52,7 +52,8 @@ typedef ${T}4 __attribute__((aligned(${dt.itemsize}))) four_u;
 typedef ${I} I;
 typedef ${T} T;
 </%def>\
-## Declare the input positions of window ${o} along dim d, [b, e), and c, the number of positions that a mean divides by.
+## Declare the input positions of window ${o} along dim d, [b, e), and c, the number of positions that a mean divides
+## by.
 <%def name="span(d, o)">\
 % if geometry == 'adaptive':
 const I b${d} = (I)((long)${o} * i${d} / o${d}), e${d} = (I)(((long)(${o} + 1) * i${d} + o${d} - 1) / o${d});

@@ -21,8 +21,8 @@ if stride == 1: text = memory.vector_load(pointer)
 elif stride == 2: text = f"({V})(({memory.vector_load(pointer)}).even, ({memory.vector_load(f'{pointer} + {L - 1}')}).odd)"
 else: text = f"({V})({', '.join(memory.scalar_load(f'{pointer} + {k} * s2') for k in range(L))})"
 %>${text}</%def>\
-## Compute the maxima of windows of few columns. Comparisons do not handle nan, so that none has to wait for such a test; `nan` records that the row has
-## one. With `edge` the windows begin one column before the row.
+## Compute the maxima of windows of few columns. Comparisons do not handle nan, so that none has to wait for such a
+## test; `nan` records that the row has one. With `edge` the windows begin one column before the row.
 <%def name="vector(edge=False)">\
 <% V, IV, ids, store_places, lanes_mask = words(T, M, L, W) %>\
         {
@@ -100,7 +100,8 @@ if edge: columns = ['before', 'even', 'odd']
 % endif
             }
 </%def>\
-## Compute columns c and on of some rows of 3 x 3 windows, two apart. The row of elements that two rows of windows share is read once.
+## Compute columns c and on of some rows of 3 x 3 windows, two apart. The row of elements that two rows of windows share
+## is read once.
 <%def name="strip(edge=False)">\
 <% V, IV, ids, store_places, lanes_mask = words(T, M, L, W) %>\
         {

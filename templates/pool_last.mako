@@ -35,7 +35,8 @@ value = f"{load('to + ch')} + {value}" if more else value
 % endif
 % endfor
 </%def>\
-## Compute the gradient of one input place, by vectors of channels: the sum over the windows at these distances, or over all from f to l, `columns` a row.
+## Compute the gradient of one input place, by vectors of channels: the sum over the windows at these distances, or over
+## all from f to l, `columns` a row.
 <%def name="sums(distances=(), columns=0)">\
 <%
 value = f"({V})({memory.scalar_load('x')})" if flat else load('x + from')

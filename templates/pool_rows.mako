@@ -56,7 +56,8 @@ ${compare('u', f'({IV})(here + (int)(j2 - b2))', 'v', 'v_at')}\
             for (I a = first; a < fresh; ++a, o += pitch) {
               const ${V} top = ${memory.vector_load('y + o')};
 % if indices:
-              ## Load the position before the store of `y`: both have the same offset within a page, and a load after the store would wait for it.
+              ## Load the position before the store of `y`: both have the same offset within a page, and a load after
+              ## the store would wait for it.
               const ${PV} at = *(__global const ${places} *)(where + o);
 % endif
               const ${M}${L} better = v > top;

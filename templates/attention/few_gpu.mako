@@ -39,7 +39,8 @@ void ${fn}(${', '.join(parameters)}, __global T *partial,
         T top = -INFINITY, total = 0, ${', '.join(f'found{m} = 0' for m in range(COLUMNS))};
         const int last = min(S, (part + 1) * part_keys), end = causal ? min(last, qi + 1) : last;
         for (int k0 = part * part_keys; k0 < end; k0 += ${BK}) {
-            ## Beyond an edge a lane reads another element and then replaces it by zero: an unconditional load can be issued before others have arrived.
+            ## Beyond an edge a lane reads another element and then replaces it by zero: an unconditional load can be
+            ## issued before others have arrived.
 #pragma unroll ${max(1, min(BK * BESIDE // GROUP, 16 // each))}
             for (int k = lid / ${BESIDE}; k < ${BK}; k += ${GROUP // BESIDE}) {
                 __global const ${ta} *from = kz + min(k0 + k, end - 1) * k_r;

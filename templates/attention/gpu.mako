@@ -25,8 +25,9 @@ ${h}
 typedef ${acc} T;
 typedef ${acc}4 T4;
 #define NUMBER(table, r, c, pitch) ((__local T *)(table))[(r) * (pitch) + (c)]
-## Copy rows of an operand to local memory, 16 bytes at a time where the operand and its rows are aligned to 16 bytes. Beyond an edge
-## a lane reads another element and then replaces it by zero: an unconditional load can be issued before others have arrived.
+## Copy rows of an operand to local memory, 16 bytes at a time where the operand and its rows are aligned to 16 bytes.
+## Beyond an edge a lane reads another element and then replaces it by zero: an unconditional load can be issued before
+## others have arrived.
 <%def name="fetch(dst, height, name, first, end, cols, by='1')">\
 % if ta == acc == 'float':
             if (${name}_c == 1 && ${cols} % 4 == 0 && (((ulong)${name}z | (ulong)${name}_r * 4) & 15) == 0) {
@@ -164,7 +165,8 @@ void ${fn}(${', '.join(parameters)},
 % endif
     const int blocks = (${'S' if keys else 'L'} + ${ROWS - 1}) / ${ROWS};
     for (int task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
-        ## Causal: the longest blocks of rows, of all heads, begin first. Otherwise a head's groups are adjacent and share keys and values in the cache.
+        ## Causal: the longest blocks of rows, of all heads, begin first. Otherwise a head's groups are adjacent and
+        ## share keys and values in the cache.
         const int which = causal ? task / parts / batches : task / parts % blocks;
         const long z = causal ? task / parts % batches : task / parts / blocks, z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
         const int own = (${'which' if keys else 'causal ? blocks - 1 - which : which'}) * ${ROWS};

@@ -1,5 +1,6 @@
-## Combine the results that groups computed from their parts of the keys; a work-item makes one number of a row. `partial` holds rows x parts x EV
-## weighted sums of values, then rows x parts largest scores, then rows x parts sums of exponentials.
+## Combine the results that groups computed from their parts of the keys; a work-item makes one number of a row.
+## `partial` holds rows x parts x EV weighted sums of values, then rows x parts largest scores, then rows x parts sums
+## of exponentials.
 % for h in headers:
 ${h}
 % endfor

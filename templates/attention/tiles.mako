@@ -1,4 +1,5 @@
-## Shared by the CPU schedules of attention: copies of strided matrices into scratch memory, their transposes, and products
+## Shared by the CPU schedules of attention: copies of strided matrices into scratch memory, their transposes, and
+## products
 ## of such tiles by register tiles of MR rows by two vectors. Everything in scratch is of the accumulating type T, zero beyond
 ## the operand's edge. A diagonal `diag` expresses the causal mask: row i of a tile sees the columns up to diag + i.
 <%namespace name="square" file="/square.mako"/>\
@@ -21,7 +22,8 @@ typedef ${acc}${V}_u FU;
 ## A diagonal that masks nothing: larger than any row, small enough that sums with it do not overflow.
 #define FREE (1 << 28)
 
-## Copy `rows` x `cols` numbers at p (any strides), times `by`, to dst, and fill the rest of its `height` x `width` numbers (whole vectors) with zeros.
+## Copy `rows` x `cols` numbers at p (any strides), times `by`, to dst, and fill the rest of its `height` x `width`
+## numbers (whole vectors) with zeros.
 APART void pack(__global const ${ta} *p, const long sr, const long sc, const int rows, const int cols, const T by,
     __global T *dst, const long ld, const int height, const int width)
 {
@@ -110,14 +112,16 @@ const ${acc}${w if w > 1 else ''} ${name}${w} = ${combine(f'{value}.lo', f'{valu
 <%def name="batch(name)">\
 ${name} + ${name}_o + z0 * ${name}_0 + z1 * ${name}_1 + z2 * ${name}_2\
 </%def>\
-## Apply the mask to the scores s[0 .. seen) of row `row`, of the keys from k0 on, and set those from `seen` up to `edge` to -inf.
+## Apply the mask to the scores s[0 .. seen) of row `row`, of the keys from k0 on, and set those from `seen` up to
+## `edge` to -inf.
 <%def name="masked(row)">\
 <% index = 'long' if acc == 'double' else 'int' %>\
 % if mask:
             {
                 __global const ${mask_type} *mr = mask_z + (${row}) * mask_r + k0 * mask_c;
                 int j = 0;
-                ## By vectors, as the scores are read by vectors next: scalar stores would not be forwarded to vector loads, which would wait.
+                ## By vectors, as the scores are read by vectors next: scalar stores would not be forwarded to vector
+                ## loads, which would wait.
                 if (mask_c == 1)
                     for (; j + ${V} <= seen; j += ${V}) {
 % if mask == 'bool':

@@ -23,7 +23,8 @@ ${u.begin('q')}\
     const int blocks = (L + 63) / 64, heads = tasks / blocks;
     const float by = scale * CLT_LOG2E;
     for (int task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
-        ## In causal attention the last rows take longest: those of BAND heads begin first, and share a compute unit with shorter ones later.
+        ## In causal attention the last rows take longest: those of BAND heads begin first, and share a compute unit
+        ## with shorter ones later.
         const int band = task / (${BAND} * blocks) * ${BAND}, abreast = min(${BAND}, heads - band), inside = task - band * blocks;
         const long z = band + inside % abreast, z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
         const int own = (blocks - 1 - inside / abreast) * 64;

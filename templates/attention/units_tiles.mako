@@ -1,6 +1,7 @@
-## Shared by forward and backward attention on matrix units: copying 64 rows of an operand to a tile in local memory, and the two kinds of
-## products. A warp owns 16 rows; lane l holds the results of rows `row` = 16 * warp + l / 4 and row + 8, and of every 8 columns the two
-## from l % 4 * 2 on. Without `direct` plain loops replace the matrix units (for tests).
+## Shared by forward and backward attention on matrix units: copying 64 rows of an operand to a tile in local memory,
+## and the two kinds of products. A warp owns 16 rows; lane l holds the results of rows `row` = 16 * warp + l / 4 and
+## row + 8, and of every 8 columns the two from l % 4 * 2 on. Without `direct` plain loops replace the matrix units (for
+## tests).
 <%def name="begin(mine)">\
 <% UNITS = W // 8 %>\
     __local uint4 both[${2 * 64 * UNITS}];
@@ -15,8 +16,8 @@
 % endif
     const int lid = get_local_id(0), warp = lid / 32, lane = lid % 32, row = warp * 16 + lane / 4;
 </%def>\
-## Copy rows `first` to `first` + 63 of operand `name` to a tile, with zeros beyond the operand's ends. All units of 8 numbers that a lane copies are in the
-## same columns.
+## Copy rows `first` to `first` + 63 of operand `name` to a tile, with zeros beyond the operand's ends. All units of 8
+## numbers that a lane copies are in the same columns.
 <%def name="fetch(name, tile, first, end, cols)">\
 <%
 UNITS = W // 8
@@ -144,7 +145,8 @@ ${fetch(name, ('first_tile', 'second_tile')[n] if direct else f'mine_{name}', fi
             barrier(CLK_LOCAL_MEM_FENCE);
 % endif
 </%def>\
-## Multiply scores by `by`, apply the mask, and set scores that are not seen to -inf. qi, ki: functions giving the query and key of number e of block j.
+## Multiply scores by `by`, apply the mask, and set scores that are not seen to -inf. qi, ki: functions giving the query
+## and key of number e of block j.
 <%def name="seen(to, qi, ki, edge)">\
 % for j in range(8):
             ${' '.join(f'{to}{j}_{e} *= by;' for e in range(4))}

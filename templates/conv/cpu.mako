@@ -78,8 +78,9 @@ ${h}
 % endfor
 ${patch.types()}
 ${patch.copies()}
-## Store `live` rows of n sums, PITCH apart, as rows of outputs: `apart` is the stride between rows, `step` that within a row. With `more` the sums
-## are added to the outputs; otherwise, with a bias, row r gets the bias d[r * d_o] added. The last vector of a row may overlap the one before.
+## Store `live` rows of n sums, PITCH apart, as rows of outputs: `apart` is the stride between rows, `step` that within
+## a row. With `more` the sums are added to the outputs; otherwise, with a bias, row r gets the bias d[r * d_o] added.
+## The last vector of a row may overlap the one before.
 CLT_WIDE static void put(__global ${to} *y, long apart, long step, __local const ${acc} *s, __global const ${ta} *d, long d_o, int has_bias,
     long n, long live, long more)
 {
@@ -136,7 +137,8 @@ ${patch.geometry()}
         const long cn = MIN(part, channels - cb);
         ${patch.copy_box("cb", "cn")}
 % if MR == 1:
-        ## One output channel: NV vectors at a time, each within one output row; a row's last vector is moved back to end with the row and may overlap the one before.
+        ## One output channel: NV vectors at a time, each within one output row; a row's last vector is moved back to
+        ## end with the row and may overlap the one before.
 % if not spread:
         const ${acc} shift0 = has_bias && cb == 0 ? ${load("D[d_off + group * d_g]")} : 0;
         const bool whole = cb == 0 && y_2 == 1 && n2 >= ${V};
@@ -219,7 +221,8 @@ ${lay([[f"t{v}" for v in range(NV)]])}
 % else:
         for (long pi = pb; pi < pe; pi += block)
         for (long q = 0, q2 = 0, q1 = 0, q0 = 0, qb = 0; q < Q; q += ${NR}) {
-            ## Positions behind the outputs of a row, plane or image are skipped: q goes on to the next row, plane or image.
+            ## Positions behind the outputs of a row, plane or image are skipped: q goes on to the next row, plane or
+            ## image.
             if (q2 >= n2) { q += e2 - q2; q2 = 0; ++q1; }
             if (q1 >= n1) { q += (e1 - q1) * e2 - q2; q2 = q1 = 0; ++q0; }
             if (q0 >= n0) { q += ((e0 - q0) * e1 - q1) * e2 - q2; q2 = q1 = q0 = 0; ++qb; }

@@ -25,7 +25,8 @@ if (live == ${MR})
 ${h}
 % endfor
 % if spread:
-## The first of k taps that outputs of one remainder of the stride use, or k if they use none. r: that remainder plus the padding.
+## The first of k taps that outputs of one remainder of the stride use, or k if they use none. r: that remainder plus
+## the padding.
 static long first_tap(long r, long stride, long step, long k)
 {
     for (long t = 0; t < MIN(stride, k); t++)

@@ -66,7 +66,8 @@ void ${fn}(__global const ${acc} *U, __global ${ta} *X, __global const ${ta} *D,
                     const long from0 = a0 + pad0 - t0 * step0;
                     if (from0 < 0 || from0 % stride0 || from0 / stride0 >= p0) continue;
                     for (long t1 = 0; t1 < k1; t1++) {
-                        ## Patch i adds to row i * stride1 - ahead: take the patches lo .. hi - 1, whose rows lie in [a1, end).
+                        ## Patch i adds to row i * stride1 - ahead: take the patches lo .. hi - 1, whose rows lie in
+                        ## [a1, end).
                         const long ahead = pad1 - t1 * step1, least = a1 + ahead, most = end + ahead;
                         const long lo = least > 0 ? (least + stride1 - 1) / stride1 : 0, hi = MIN(most > 0 ? (most + stride1 - 1) / stride1 : 0, p1);
                         __global const ${acc} *from = u + (t0 * k1 + t1) * k2 * u_k + from0 / stride0 * p1 * p2;

@@ -22,7 +22,8 @@ void ${fn}(__global const ${ta} *X, __global const ${ta} *F, __global ${to} *Y, 
     ${', '.join(f'const long {name}' for name in longs)})
 {
 ${tile.tiles(acc, G, W, BK)}\
-    ## Tables for the numbers of a step of K, each a channel and tap: its offset in F; its offset in X from an item's column's first place, and its
+    ## Tables for the numbers of a step of K, each a channel and tap: its offset in F; its offset in X from an item's
+    ## column's first place, and its
 ## distance from that place along each dim.
     __local I from_f[${2 * BK}];
     __local ${I}4 from_x[${2 * BK}];
@@ -31,7 +32,8 @@ ${tile.tiles(acc, G, W, BK)}\
     ## The column (output place) whose patch this item copies and whose results it stores; one for the whole kernel.
     const I mine = get_group_id(0) * (I)${TM} + lane % ${TM}, sample = mine / places, p = mine % places;
     const I q0 = p / plane, q1 = p % plane / (I)p2, q2 = p % (I)p2;
-    ## A coordinate for columns past N and for rows past the end of K: added to any coordinate, or to itself, it stays outside the input.
+    ## A coordinate for columns past N and for rows past the end of K: added to any coordinate, or to itself, it stays
+    ## outside the input.
     const I nowhere = -((I)1 << (8 * sizeof(I) - 2));
     const I at0 = mine < N ? q0 * (I)stride0 - (I)pad0 : nowhere, at1 = q1 * (I)stride1 - (I)pad1, at2 = q2 * (I)stride2 - (I)pad2;
     const I begins = (q0 * (I)stride0 - (I)pad0) * (I)x_0 + at1 * (I)x_1 + at2 * (I)x_2;

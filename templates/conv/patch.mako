@@ -9,7 +9,8 @@ those at the start of the next (codegen/conv/cpu.py chooses e so); `tail` zeros 
 <%def name="types()">\
 ## PLAIN marks remainder and copy loops: vectorizing or unrolling them costs compile time and gains nothing.
 #define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
-## Under-aligned vector types compile to one load or store; vload and vstore of many lanes take some compilers very long.
+## Under-aligned vector types compile to one load or store; vload and vstore of many lanes take some compilers very
+## long.
 % for t, size in unaligned:
 % for n in (n for n in (V, V // 2, V // 4) if n > 1):
 typedef ${t}${n} ${t}${n}_u __attribute__((aligned(${size})));

@@ -50,7 +50,8 @@ ${patch.geometry()}
                         copy_row(q + ((b * e0 + j0) * e1 + j1) * e2, Y + y_off + group * y_g + (ib + b) * y_b + (ob + o) * y_o
                             + (i0 + j0) * y_0 + (i1 + j1) * y_1 + i2 * y_2, y_2, n2);
         }
-        ## Taps are the inner loop, as those of a channel read the same input, while RO rows of the output's gradient stay in the nearest cache.
+        ## Taps are the inner loop, as those of a channel read the same input, while RO rows of the output's gradient
+        ## stay in the nearest cache.
         for (long o = 0; o < on; o += ${RO}) {
 % for r in range(RO):
             __local const ${acc} *y${r} = yp + MIN(o + ${r}, on - 1) * full;

@@ -110,8 +110,8 @@ CLT_WIDE static bool some(const int${V} truth)
     return r1 != 0;
 }
 
-## Compute n adjacent outputs of a row, without bias, by plain sums over the taps; the first output's first tap reads row r, column c. Stops early once
-## all outputs are nan.
+## Compute n adjacent outputs of a row, without bias, by plain sums over the taps; the first output's first tap reads
+## row r, column c. Stops early once all outputs are nan.
 CLT_WIDE static void sum_plainly(__local float *q, __global const float *x, __global const float *f, const long *sizes, long r, long c, long n)
 {
     const long channels = sizes[0], s1 = sizes[1], s2 = sizes[2], x_c = sizes[3], x_1 = sizes[4], x_2 = sizes[5];

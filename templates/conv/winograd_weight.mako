@@ -28,7 +28,8 @@ CLT_WIDE static void clear(__local float *q, long n)
         AT(q + j * ${V}) = 0;
 }
 
-## Transpose n numbers of each of V channels, `by` apart, so that channels are adjacent. Only `live` channels exist; the last one stands in for the others.
+## Transpose n numbers of each of V channels, `by` apart, so that channels are adjacent. Only `live` channels exist; the
+## last one stands in for the others.
 CLT_WIDE static void turn(__local float *q, __global const float *p, long by, long live, long step, long n)
 {
     if (step == 1 && n >= ${V}) {

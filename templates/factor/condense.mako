@@ -29,7 +29,8 @@ def four(what, k=0): return ', '.join(what.format(s) for s in range(k, k + 4))
 %>\
 ${headers}\
 typedef ${I} I;
-## Begin a loop over columns, C at a time: p0, p1, ... point to columns j, j + 1, ...; past the last column, to the last one.
+## Begin a loop over columns, C at a time: p0, p1, ... point to columns j, j + 1, ...; past the last column, to the last
+## one.
 <%def name="group(C)">\
     for (; j + ${C if C > 4 else 1} <= many; j += ${C}) {
         __global const T ${', '.join(f"*p{s} = a + {f'min(j + {s}, many - 1)' if 0 < s and C == 4 else f'(j + {s})'} * step" for s in range(C))};
@@ -231,7 +232,8 @@ __kernel void ${fn}(__global T *a, __global T *v, __global T *taus, __global T *
 % if not bidiagonal and not gpu:
                     clt_both(part ? sums_of_parts + (z * (parts - 1) + part - 1) * step : x, y, A, step, head, n, part, parts);
 % else:
-                    ## With A^H the product consists of inner products with columns, with A of a sum of columns: each part computes a range of the result's numbers.
+                    ## With A^H the product consists of inner products with columns, with A of a sum of columns: each
+                    ## part computes a range of the result's numbers.
                     const I base = head - head % V, chunk = (m - base + parts * ${unit} - 1) / (parts * ${unit}) * ${unit};
                     const I lo = base + part * chunk, hi = min(lo + chunk, m);
                     if (lo >= m) continue;

@@ -16,7 +16,8 @@ ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'))}\
 #define OWN(z) ${'fabs(REAL(z))' if conjugated else 'SIZE(z)'}
 #define ALPHA ${alpha}
 #define CLT_WHOLE
-## Subtract from the trailing matrix the product of L's `size` columns from k on and the numbers to their right in rows k and on.
+## Subtract from the trailing matrix the product of L's `size` columns from k on and the numbers to their right in rows
+## k and on.
 <%def name="update(size)">\
                 for (I j = k + ${size}; j < m; j += 4) {
                     const int many = (int)min(m - j, (I)4);

@@ -1,5 +1,6 @@
-## Shared by the kernels of a merge. V roots, or columns, are taken at a time; the distance of a pole from a root is computed from the root's origin and offset. For
-## singular values the equation is in squares of poles and roots, but the values themselves are stored, so that small differences stay precise.
+## Shared by the kernels of a merge. V roots, or columns, are taken at a time; the distance of a pole from a root is
+## computed from the root's origin and offset. For singular values the equation is in squares of poles and roots, but
+## the values themselves are stored, so that small differences stay precise.
 <%def name="head()">\
 <% F, W = (f"{t}{V}" if V > 1 else t for t in (R, J)) %>\
 typedef ${I} I;

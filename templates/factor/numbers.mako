@@ -1,5 +1,6 @@
-## Shared by the kernels of factorizations: vectors of V real or complex numbers (V = 1 where a work-item is a lane), and which lane takes which rows.
-## A complex vector has its real parts first (.lo), then its imaginary parts (.hi), as a single complex number does.
+## Shared by the kernels of factorizations: vectors of V real or complex numbers (V = 1 where a work-item is a lane),
+## and which lane takes which rows. A complex vector has its real parts first (.lo), then its imaginary parts (.hi), as
+## a single complex number does.
 <%def name="helpers(dt, memory, lane_memory, gpu, lanes, needed, sums=False, apart=True)">\
 <%
 T, F, V, complex_ = dt.reg, memory.reg, memory.lanes, dt.is_complex
@@ -14,7 +15,8 @@ typedef ${R} R;
 typedef ${vector(R)} RV;
 typedef ${vector(J)} JV;
 #define SPREAD(x) ${memory.spread('x')}
-## APART keeps a CPU's compiler from inlining a function: inlined in many places, such functions would take most of a kernel's build time.
+## APART keeps a CPU's compiler from inlining a function: inlined in many places, such functions would take most of a
+## kernel's build time.
 % if gpu:
 #define APART inline
 % else:
@@ -134,8 +136,8 @@ static inline F clt_plus_conj(const F c, const F a, const F b) {
 % endif
 #define COUNT(i) (int)min(m - (i), (I)V)
 </%def>\
-## Run the body for each of this lane's vectors of rows in [first, m): i is the vector's first row, n the number of its rows before m. On a CPU whole
-## vectors have a loop of their own, which calls no functions.
+## Run the body for each of this lane's vectors of rows in [first, m): i is the vector's first row, n the number of its
+## rows before m. On a CPU whole vectors have a loop of their own, which calls no functions.
 <%def name="rows(first)">\
                 {
                     I i = (${first}) + LANE * V;
@@ -155,8 +157,9 @@ ${caller.body()}\
                     }
                 }
 </%def>\
-## Declare `one`, the largest size of a column's numbers from row `first` on, and `place`, the first row with that size. If all numbers are nan, or there
-## are none, `one` is negative and `place` is `first`. On a GPU `sizes` and `places` are in local memory.
+## Declare `one`, the largest size of a column's numbers from row `first` on, and `place`, the first row with that size.
+## If all numbers are nan, or there are none, `one` is negative and `place` is `first`. On a GPU `sizes` and `places`
+## are in local memory.
 <%def name="largest(memory, gpu, column, first)">\
                     RV most = -1;
                     JV at = (JV)(${first});

@@ -11,9 +11,10 @@
 % endif
 </%def>\
 <%def name="add(name)">${joined(name, 'sum', '0', lambda a, b: f"{a} + {b}")}</%def>\
-## Find H such that H^H maps x[j .. m) to one real number followed by zeros. v's first number is 1; its others overwrite those below x[j].
-## Declares `factor`, which is tau, and `end`, that real number, which the caller has to store in x[j]. Everything is computed from numbers
-## divided by the largest, so that squares neither overflow nor underflow and H is unitary however small the numbers are.
+## Find H such that H^H maps x[j .. m) to one real number followed by zeros. v's first number is 1; its others overwrite
+## those below x[j]. Declares `factor`, which is tau, and `end`, that real number, which the caller has to store in
+## x[j]. Everything is computed from numbers divided by the largest, so that squares neither overflow nor underflow and
+## H is unitary however small the numbers are.
 <%def name="find(x, j)">\
             const T alpha = ${x}[${j}];
             RV largest = 0;

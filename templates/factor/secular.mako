@@ -6,7 +6,8 @@ Note 89, 1994), and halve the bracket where that leads out of it. Above the last
 <%namespace name="merge" file="/factor/merge.mako"/>\
 ${headers}\
 ${merge.head()}\
-## For the V roots from `first` on: the sum over the poles up to and including a root's own, the sum over those above, and the derivatives of both.
+## For the V roots from `first` on: the sum over the poles up to and including a root's own, the sum over those above,
+## and the derivatives of both.
 static inline void clt_sums(__global const R *poles, __global const R *weights, const I k, const I first, const F origin, const F offset, F *below, F *slope_below,
                             F *above, F *slope_above) {
     F s = 0, ds = 0, t = 0, dt = 0;
@@ -50,7 +51,8 @@ __kernel void ${fn}(__global const R *all_poles, __global const R *all_weights, 
             const F f = inverse + below + above, slope = slope_below + slope_above;
             lo = f < 0 ? x : lo, hi = f < 0 ? hi : x;
             J more = fabs(f) > ${epsilon} * (8 * (above - below) + inverse + fabs(x) * slope);
-            ## Approximate f(x + step) by c + s / (d1 - step) + t / (d2 - step), which has f's value at x and the slopes of f's parts below and above.
+            ## Approximate f(x + step) by c + s / (d1 - step) + t / (d2 - step), which has f's value at x and the slopes
+            ## of f's parts below and above.
             const F d1 = to_own - x, d2 = to_next - x, c = f - d1 * slope_below - d2 * slope_above;
             const F a = (d1 + d2) * f - d1 * d2 * slope, b = d1 * d2 * f, root = sqrt(fmax(a * a - 4 * b * c, (F)(0)));
             F to = x + (a <= 0 ? (a - root) / (2 * c) : 2 * b / (a + root));

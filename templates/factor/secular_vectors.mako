@@ -23,7 +23,8 @@ __kernel void ${fn}(__global const R *all_poles, __global const R *exact, __glob
         __global R *x = columns + (side * count + z) * both * step + first;
         const J rooted = IDS < (J)(k - first);
         const F origin = *(__global const F *)(origins + z * step + first), offset = *(__global const F *)(offsets + z * step + first);
-        ## Sum in parts of 32: small numbers added one by one to a large sum lose digits, and the normalised vectors would grow with each merge.
+        ## Sum in parts of 32: small numbers added one by one to a large sum lose digits, and the normalised vectors
+        ## would grow with each merge.
         F sum = 0;
         for (I i = 0; i < k;) {
             F part = 0;

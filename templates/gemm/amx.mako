@@ -22,7 +22,8 @@ ${tiles}
 ${pack.helpers()}\
 ${pack.pack_columns('__local')}\
 ${pack.pack_strip('__local')}\
-## sum * alpha, with `add` plus gamma times 16 numbers at e, which lie side by side, or are one number where its column stride is 0.
+## sum * alpha, with `add` plus gamma times 16 numbers at e, which lie side by side, or are one number where its column
+## stride is 0.
 CLT_WIDE static inline float16 ended(float16 sum, float alpha, bool add, float gamma, __global const ${to} *e, long sen)
 {
     sum *= alpha;
@@ -54,13 +55,15 @@ void ${fn}(__global const ushort *A, long aoff, long sam, long sak,
         const long Kz = kstep ? MIN(kstep, K - zi * kstep) : K;
         for (long kb = 0; kb == 0 || kb < Kz; kb += KC) {
             const long kc = MIN(KC, Kz - kb), steps = (kc + 31) / 32;
-            ## E is what a tile's sums are added to, if anything: the bias in the first block of K, the sums so far (in C) in later ones.
+            ## E is what a tile's sums are added to, if anything: the bias in the first block of K, the sums so far (in
+            ## C) in later ones.
             const bool add = kb || has_bias;
             __global const ${to} *Ez = kb ? Cz : Dz;
             const long sem = kb ? scm : sdm, sen = kb ? scn : sdn;
             const float gamma = kb ? 1 : beta;
             for (long g = jb; g < je; g += GN) {
-                ## A group's panels of 32 columns begin at g0; the last one is moved back to end with the group's columns, so it may overlap the one before.
+                ## A group's panels of 32 columns begin at g0; the last one is moved back to end with the group's
+                ## columns, so it may overlap the one before.
                 const long g0 = MIN(g, MAX(N - 32, 0L)), end = MIN(g + GN, je), held = MAX(end, MIN(g0 + 32, N)) - g0, last = MAX(held - 32, 0L);
                 pack_columns(Bz + kb * sbk + g0 * sbn, sbk, sbn, kc, held, bp);
                 for (long i = ib; i < ie; i += 32) {
@@ -81,7 +84,8 @@ void ${fn}(__global const ushort *A, long aoff, long sam, long sak,
                         for (long s = whole; s < steps; s++, b += 512, left += 16)
                             clt_sums_add(CLT_PLACE(sums), 128, CLT_PLACE(left), PITCH * 4L, CLT_PLACE(b));
                         clt_sums_end(CLT_PLACE(sums), 128);
-                        ## A tile at an edge is moved back to (i0, j0): its rows before i - i0 and columns before j - j0 are other tiles' results, not stored.
+                        ## A tile at an edge is moved back to (i0, j0): its rows before i - i0 and columns before j - j0
+                        ## are other tiles' results, not stored.
                         __global ${to} *c = Cz + i0 * scm + j0 * scn;
                         __global const ${to} *e = Ez + i0 * sem + j0 * sen;
                         if (j == j0 && cols == 32 && scn == 1 && (!add || (ulong)sen <= 1)) {

@@ -8,8 +8,8 @@ PoCL gives the array its place, and PoCL tells the kernel alone.
 #define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
 typedef int16 pairs_u __attribute__((aligned(2)));
 typedef ushort16 half_u __attribute__((aligned(2)));
-## stack: for each of 16 adjacent numbers at p, the pair of itself and the number `step` after it. pair: the same for one number;
-## without `both` the second is zero.
+## stack: for each of 16 adjacent numbers at p, the pair of itself and the number `step` after it. pair: the same for
+## one number; without `both` the second is zero.
 CLT_WIDE static inline int16 stack(__global const ushort *p, long step)
 {
     return as_int16(convert_uint16(*(__global const half_u *)p) | convert_uint16(*(__global const half_u *)(p + step)) << 16);
@@ -34,7 +34,8 @@ ${square.turned("int16", 16, 'r', 't')}\
 }
 </%def>\
 <%def name="pack_strip(space)">\
-## Copy up to 32 rows of A to 32 rows of pairs adjacent in K, `pitch` pairs apart. Numbers past kc and rows past `rows` are zero.
+## Copy up to 32 rows of A to 32 rows of pairs adjacent in K, `pitch` pairs apart. Numbers past kc and rows past `rows`
+## are zero.
 ${packs(space)} void pack_strip(__global const ushort *p, long sm, long sk, long kc, long rows, long pitch, ${space} int *q)
 {
     const long all = (kc + 31) / 32 * 16, whole = kc / 2;
@@ -58,8 +59,9 @@ ${packs(space)} void pack_strip(__global const ushort *p, long sm, long sk, long
 }
 </%def>\
 <%def name="pack_columns(space)">\
-## Copy B's kc x cols block to panels of 32 columns. A panel has, for every 32 k, two tiles (16 columns each) of 16 rows of 16 pairs.
-## Numbers past kc are zero; columns past cols are zero or repeat the last column. From 32 columns on the last panel holds the last 32.
+## Copy B's kc x cols block to panels of 32 columns. A panel has, for every 32 k, two tiles (16 columns each) of 16 rows
+## of 16 pairs. Numbers past kc are zero; columns past cols are zero or repeat the last column. From 32 columns on the
+## last panel holds the last 32.
 ${packs(space)} void pack_columns(__global const ushort *p, long sk, long sn, long kc, long cols, ${space} int *q)
 {
     const long all = (kc + 31) / 32 * 16, whole = kc / 2, last = MAX(cols - 32, 0L), panels = (cols + 31) / 32 * 32;

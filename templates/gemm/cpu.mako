@@ -61,7 +61,8 @@ ${h}
 % endfor
 ## PLAIN marks remainder and copy loops: vectorizing or unrolling them costs compile time and gains nothing.
 #define PLAIN _Pragma("clang loop vectorize(disable)") _Pragma("clang loop unroll(disable)")
-## Under-aligned vector types compile to one load or store; vload and vstore of many lanes take some compilers very long.
+## Under-aligned vector types compile to one load or store; vload and vstore of many lanes take some compilers very
+## long.
 % for t, size in unaligned:
 typedef ${t}${V} ${t}${V}_u __attribute__((aligned(${size})));
 % endfor
@@ -80,8 +81,9 @@ CLT_PAIRS static int pair(__global const ${ta} *p, long step, bool both)
 }
 % endif
 % if pack_a:
-## Copy A's bm x kc block at p to panels of kc rows of MR elements; rows past bm are zero. `room` rows of A are readable from p on.
-## Vector stores may run past a row of MR elements: into the next row, which is written later, or into the V spare elements after a panel.
+## Copy A's bm x kc block at p to panels of kc rows of MR elements; rows past bm are zero. `room` rows of A are readable
+## from p on. Vector stores may run past a row of MR elements: into the next row, which is written later, or into the V
+## spare elements after a panel.
 ${target}static void pack_rows(__global const ${ta} *p, long sm, long sk, long kc, long bm, long room, __local ${pt} *q)
 {
     const long all = (kc + ${ks - 1}) / ${ks}, whole = kc / ${ks}, panel = all * ${MR} + ${V};
@@ -177,7 +179,8 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
         const long Kz = kstep ? MIN(kstep, K - zi * kstep) : K;
         for (long kb = 0; kb == 0 || kb < Kz; kb += KC) {
             const long kc = MIN(KC, Kz - kb), packed = (kc + ${ks - 1}) / ${ks};
-            ## E is what a tile's sums are added to, if anything: the bias in the first block of K, the sums so far (in C) in later ones.
+            ## E is what a tile's sums are added to, if anything: the bias in the first block of K, the sums so far (in
+            ## C) in later ones.
             const bool add = kb || has_bias;
             __global const ${to} *Ez = kb ? Cz : Dz;
             const long sem = kb ? scm : sdm, sen = kb ? scn : sdn;
@@ -286,7 +289,8 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                         continue;
                     }
 % endif
-                    ## A tile that was moved back from an edge may be stored whole where its extra rows and columns are this work-item's own: they get the same values again.
+                    ## A tile that was moved back from an edge may be stored whole where its extra rows and columns are
+                    ## this work-item's own: they get the same values again.
                     const bool down = rows == ${MR}${'' if pack_a else ' || (!add && i0 >= ib)'}, across = cols == ${NR}${'' if pack_b else ' || (!add && j0 >= jb)'};
                     if (down && across && scn == 1 && (!add || (ulong)sen <= 1)) {
                         if (add) {
@@ -308,7 +312,8 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                         continue;
                     }
                     ${keep()}
-                    ## A tile at an edge is moved back to (i0, j0): its rows before i - i0 and columns before j - j0 are other tiles' results, not stored.
+                    ## A tile at an edge is moved back to (i0, j0): its rows before i - i0 and columns before j - j0 are
+                    ## other tiles' results, not stored.
                     PLAIN
                     for (long r = i - i0; r < i - i0 + rows; r++) {
                         __local const ${acc} *t = tile + r * ${NR};

@@ -1,7 +1,8 @@
-## Shared by matrix products on devices where a work-item is a lane. A work-group of G x G items makes a tile of TM x TM numbers, TM = G * W.
-## Item (lx, ly) has W x W of them in registers: rows and columns in runs of 4, spaced 4 * G apart, so that it reads local memory by
-## vectors and neighbouring items read adjacent vectors. Sums are separate variables, never an array with a runtime index, which a compiler would keep
-## in memory. Each sum adds its terms in the order of K, whatever G, W and BK are.
+## Shared by matrix products on devices where a work-item is a lane. A work-group of G x G items makes a tile of TM x TM
+## numbers, TM = G * W. Item (lx, ly) has W x W of them in registers: rows and columns in runs of 4, spaced 4 * G apart,
+## so that it reads local memory by vectors and neighbouring items read adjacent vectors. Sums are separate variables,
+## never an array with a runtime index, which a compiler would keep in memory. Each sum adds its terms in the order of
+## K, whatever G, W and BK are.
 
 <%def name="tiles(acc, G, W, BK)">\
 <% TM = G * W %>\
@@ -33,7 +34,8 @@
             }
 </%def>
 
-## Run the body for each result `y` of the tile, at its row i and column j; neighbouring lanes have neighbouring j, for coalesced stores.
+## Run the body for each result `y` of the tile, at its row i and column j; neighbouring lanes have neighbouring j, for
+## coalesced stores.
 <%def name="numbers(acc, G, W)">\
 <% TM = G * W %>\
         for (int r = 0; r < ${W}; r++) {

@@ -192,7 +192,8 @@ ${fetch(f"step + {STAGES - 1}", f"stage == 0 ? {STAGES - 1} : stage - 1")}\
         }
         __global ${to} *Cz = C + coff + zo * c0 + zi * c1;
         __global const ${to} *Dz = D + doff + zo * d0 + zi * d1;
-        ## Sums go through local memory, as many rows of each warp at a time as fit, so that neighbouring lanes store adjacent results.
+        ## Sums go through local memory, as many rows of each warp at a time as fit, so that neighbouring lanes store
+        ## adjacent results.
 % for first in range(0, MT, SL):
         barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(SL):

@@ -14,8 +14,8 @@ typedef ${acc}${finish.lanes} run_u __attribute__((aligned(4)));
 ${headers}\
 #pragma OPENCL FP_CONTRACT ON
 typedef ${reg} row_u __attribute__((aligned(${memory.dt.itemsize})));
-## Load and store the first `count` numbers of a vector (the others load as zero). Rarely called, and not inlined because the main loop is
-## slower with their code inside.
+## Load and store the first `count` numbers of a vector (the others load as zero). Rarely called, and not inlined
+## because the main loop is slower with their code inside.
 static __attribute__((noinline)) ${reg} read_row(__global const ${acc} *p, const long step, const long count) {
   if (step == 1 && count == ${V}) return *(__global const row_u *)p;
   ${acc} t[${V}];

@@ -1,7 +1,7 @@
 ## Shared by the kernels of recurrent layers: vectors, gates, loops over steps and blocks, and the product in registers.
-## A step takes R rows by a block of U vectors of hidden units at a time. The last vector is moved back to end with the row (START):
-## some units are computed twice, with the same values, since no step overwrites what it reads; so is the last row, in place of
-## rows past the end. Weights are packed in the order the product reads them.
+## A step takes R rows by a block of U vectors of hidden units at a time. The last vector is moved back to end with the
+## row (START): some units are computed twice, with the same values, since no step overwrites what it reads; so is the
+## last row, in place of rows past the end. Weights are packed in the order the product reads them.
 <%def name="helpers()">\
 % if dt.code == 'f64':
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -44,7 +44,8 @@ static inline F hyperbolic(const F x) {
 <%def name="rows()">\
     const long from = ${'get_group_id(0)' if gpu else 'get_global_id(0)'} * share, until = min(from + share, batch);
 </%def>\
-## Declare ${name}_at, the first row of step `s` in the data, and ${name}_rows, its number of rows: 0 if there is no such step.
+## Declare ${name}_at, the first row of step `s` in the data, and ${name}_rows, its number of rows: 0 if there is no
+## such step.
 <%def name="step(name, s, inside)">\
         const long ${name}_rows = ${inside} ? ${f'plan[2 * ({s}) + 1]' if plan else 'batch'} : 0;
         const long ${name}_at = ${inside} ? ${f'plan[2 * ({s})]' if plan else f'(reverse ? steps - 1 - ({s}) : {s}) * batch'} : 0;
@@ -57,7 +58,8 @@ static inline F hyperbolic(const F x) {
         for (long j = 0; j < BLOCKS; j += 1)
 % endif
 </%def>\
-## On a GPU: this lane's unit within a block, its part of a product's terms, and local memory for the sums of all parts but the first.
+## On a GPU: this lane's unit within a block, its part of a product's terms, and local memory for the sums of all parts
+## but the first.
 <%def name="lane(N)">\
 % if gpu:
     const int unit = get_local_id(0) % ${lanes}, part = get_local_id(0) / ${lanes};
