@@ -63,7 +63,8 @@ def _gelu_tanh_grad(g: Tensor, x: Tensor) -> Tensor:
     return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (_K * (1 + 3 * 0.044715 * x * x)))
 
 
-# A gradient is one op of the gradient and the input, in the order torch has them: that decides how the result lies in memory.
+# Each gradient is one op of the incoming gradient and the input, in the order torch has them, because operand order
+# decides the result's memory layout.
 softplus_slope = Row(
     "softplus_slope", {"f": "where(y * z > w, x, x * sigmoid(y * z))"}, exact=True, args=("grad", "input", "beta", "threshold"), public=False,
     graph_inputs=2, node="SoftplusBackwardBackward0",
@@ -168,7 +169,7 @@ mish = Row(
 
 def _mish_grad(g: Tensor, x: Tensor) -> Tensor:
     below = x < 0
-    e = where(below, x, -x).exp()  # all by exp(-|x|), which cannot overflow
+    e = where(below, x, -x).exp()  # everything in terms of exp(-|x|), which cannot overflow
     top = where(below, e * e, 1) + 2 * e
     t = top / (top + where(below, 2, 2 * e * e))  # tanh(log(1 + exp(x)))
     return g * (t + x * (where(below, e, 1) / (1 + e)) * (1 - t * t))
@@ -265,7 +266,9 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def of_kind(input: Tensor, *numbers: float) -> tuple:
-    """Numbers that an integer input is compared with and replaced by: without their fractions."""
+    """Return the numbers that elements of `input` are compared with or replaced by, truncated to ints for an integer
+    input.
+    """
     return numbers if input.dtype.category > 1 else tuple([int(n) for n in numbers])
 
 

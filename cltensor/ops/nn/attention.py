@@ -56,7 +56,7 @@ def scaled_dot_product_attention(
         raise RuntimeError(
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
         )
-    # As torch's kernel lies, where that takes the operands; else dense.
+    # Where torch's flash kernel would take the operands, the result is laid out as that kernel's is; else it is dense.
     lies = query.ndim == 4 and query.shape[-1] == value.shape[-1]
     lies = lies and query.stride(-1) == key.stride(-1) == value.stride(-1) == 1
     if scale is None:
@@ -129,7 +129,9 @@ def _grouped(
     scale: float,
     as_query: bool,
 ) -> Tensor:
-    """Give heads of key and value a dim of the query heads that share them, of stride 0."""
+    """Attend with heads of key and value that are shared by groups of query heads: they get a groups dim that
+    broadcasts (stride 0).
+    """
     heads, groups = key.shape[-3], query.shape[-3] // key.shape[-3]
     if mask is not None and mask.ndim > 2:
         mask = mask.unsqueeze(-3) if mask.shape[-3] == 1 else mask.unflatten(-3, (heads, groups))
@@ -168,7 +170,9 @@ def _attend(
 def _shapes(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
 ) -> tuple[tuple[int, ...], int, int, int, int] | None:
-    """The joint batch dims and L, S, E, Ev if sizes fit, else None: the composition knows what to say."""
+    """Return the broadcast batch dims and L, S, E, Ev if the sizes fit, else None: the composition then raises the
+    right error.
+    """
     (length, width), (keys, depth) = query.shape[-2:], value.shape[-2:]
     if key.shape[-2:] != (keys, width):
         return None
@@ -245,7 +249,7 @@ def _fused(
 def _attended(
     operands: Sequence[Tensor], causal: bool, scale: float, shapes: tuple, as_query: bool
 ) -> list[Tensor]:
-    """The result and the logarithms of the rows' sums of exponentials."""
+    """Return the result and, for each row, the logarithm of the sum of exponentials of its scores."""
     batch, length, _, _, depth = shapes
     query, key, value, *mask = operands
     q, k, v, seen = _operands(query, key, value, mask[0] if mask else None, shapes)
@@ -302,7 +306,7 @@ def _back(ctx: Any, g: Tensor) -> tuple:
 def _sloped(
     operands: Sequence[Tensor], causal: bool, scale: float, shapes: tuple, needs: tuple[bool, ...]
 ) -> list[Tensor | None]:
-    """The gradients of query, key and value, those that are needed."""
+    """Return the gradients for query, key and value; None for those not needed."""
     g, lse, delta, query, key, value, *mask = operands
     batch, length, keys, width, depth = shapes
     q, k, v, seen = _operands(query, key, value, mask[0] if mask else None, shapes)
@@ -322,7 +326,7 @@ def _sloped(
 def _composed_back(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float, g: Tensor
 ) -> tuple:
-    """The gradients as Tensor ops, to be differentiated again."""
+    """Return the gradients by plain ops, so that they can be differentiated again."""
     q, k, v, g = (wide(x) for x in (q, k, v, g))
     weights = _weights(q, k, mask, causal, scale)
     along = g @ v.transpose(-2, -1)

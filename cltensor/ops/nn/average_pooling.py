@@ -136,7 +136,7 @@ def _adaptive(rank: int, x: Tensor, output_size: Any) -> Tensor:
     if out == (1,) * rank and x.ndim > rank:
         means = x.mean(tuple(range(-rank, 0)), True)
         to = formats.images(x, means.shape) if rank == 2 else None
-        # Sizes of 1 lie in memory as they please: another view of the same numbers.
+        # The strides of dims of size 1 are arbitrary: channels-last strides are another view of the same numbers.
         return means if to is None else means.as_strided(means.shape, to)
     check_adaptive(function, x, rank, "", -2 if rank == 2 else 1 - x.ndim)
     need_dtype(x, function + ("_cpu" if rank == 3 else ""), is_float)

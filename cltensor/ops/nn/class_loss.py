@@ -1,8 +1,9 @@
-"""Losses of class indices: a kernel over the rows forward, which finds what every target needs, and a kernel backward.
+"""Losses of class indices: a row kernel forward, which finds what every target needs, and a kernel backward.
 
-The graph of a cross entropy has torch's two nodes, log_softmax below nll_loss, but no log-probabilities are in memory. What passes between them
-is a gradient that nobody computes: the lower node recognises it and makes its own from the logits and the sum of their exponentials. Whoever puts something
-else in its place (a hook, a second derivative) gets the plain formulas. Knows no checks of shapes; losses.py has them.
+The graph of a cross entropy has torch's two nodes, log_softmax below nll_loss, but log-probabilities are never in
+memory. The gradient that passes between the nodes is never computed either: the lower node recognises it and makes its
+own from the logits and the sum of their exponentials. If something else arrives in its place (from a hook, or for a
+second derivative), the plain formulas are used. Shapes are checked in losses.py.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ..selection import where
 from . import rowwise
 from .softmax import log_softmax
 
-ONCE = 1 << 15  # elements of a gradient, from which on a row's factor is computed before
+ONCE = 1 << 15  # for gradients of this many elements or more, rows' factors are computed first
 
 
 def cross_entropy(
@@ -94,7 +95,7 @@ def _reduced(
     input: Tensor,
     target: Tensor,
 ) -> tuple[Tensor, Tensor | None]:
-    """Reduce the rows' losses; also what a mean was divided by."""
+    """Reduce the rows' losses; return the result and, for a mean, what it was divided by."""
     total = None
     if reduction == "mean":
         kind, counted = ("hit_ratio", hit) if factor is None else ("ratio", factor)
@@ -127,7 +128,10 @@ def _rows(
     dim: int,
     eps: float = 0.0,
 ) -> list[Tensor]:
-    """Return what `kind` finds of each row and of its target, the last being the target as int32: -1 where it is ignored."""
+    """Return what `kind` computes for each row and its target.
+
+    The last tensor is the target as int32, -1 where it is ignored.
+    """
     if target.dtype is not dtypes.int64 or not target._contig:
         target = target.detach().long().contiguous()
     if target.device is not input.device:
@@ -144,7 +148,7 @@ def _wrong(value: int, ordinal: int) -> Exception:
 
 
 class _Handed:
-    """The gradient that the upper node gave to the lower one, and the factor of each row in it."""
+    """The gradient that the upper node passed to the lower one, and its factor for each row."""
 
     def __init__(self) -> None:
         self.storage: Any = None
@@ -152,12 +156,15 @@ class _Handed:
         self.factor: Any = None
 
     def give(self, g: Tensor, factor: Tensor, unseen: bool) -> None:
-        """Remember a gradient as it is now; what is `unseen` nobody can change."""
+        """Remember a gradient in its present state.
+
+        An `unseen` one cannot be changed by anybody, so its storage's value is not compared.
+        """
         self.storage, self.factor = weakref.ref(g._storage), factor
         self.value = None if unseen else g._storage.value
 
     def take(self, g: Tensor) -> Tensor | None:
-        """Return the factor if `g` is still what was given; forgets it."""
+        """Return the factor if `g` is the remembered gradient, unchanged, else None; forget it in either case."""
         same = self.storage is not None and self.storage() is g._storage
         same = same and (self.value is None or g._storage.value is self.value)
         factor = self.factor if same else None
@@ -174,7 +181,9 @@ def _record(input: Tensor, value: Tensor, below: dict[str, Any], saved: dict[str
 
 
 def _each(ctx: Any, g: Tensor) -> Tensor:
-    """The gradient of each row's loss, without the weight of its target; one number where it is the same for all."""
+    """Return the gradient of each row's loss, without its target's weight; a 0-dim tensor where it is the same for all
+    rows.
+    """
     if g.shape:
         g = g.reshape(ctx.hit.shape)
     return g if ctx.total_weight is None else g / ctx.total_weight
@@ -197,7 +206,8 @@ def _nll_back(ctx: Any, g: Tensor) -> tuple:
     unseen = ctx.handed is not None and _unseen(ctx)
     if unseen:
         strides = layouts.expand_strides(each.shape, each._strides, shape)
-        # factors of 16-bit floats are float32: the dtype is the input's, or the engine makes another tensor of it
+        # For 16-bit inputs the factor is float32, but the tensor gets the input's dtype: else the engine would cast it,
+        # and the lower node would not recognise the result.
         hot = core.make(each._storage, shape, ctx.dtype, g.device, strides, each._offset)
     else:
         hot = graph.tie(ctx, where(_hot(hit, shape, dim), -each, 0.0))
@@ -208,7 +218,7 @@ def _nll_back(ctx: Any, g: Tensor) -> tuple:
 
 
 def _hot(hit: Tensor, shape: Any, dim: int) -> Tensor:
-    """Whether an element is its row's target."""
+    """Return a mask of `shape` that is true at each row's target."""
     at, inner = core.pending(core.index_expression(shape), hit.device), prod(shape[dim + 1 :])
     at = (at // inner if inner > 1 else at) % shape[dim]
     return hit.unsqueeze(dim) == at
@@ -230,7 +240,9 @@ def _smooth_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def _by_logits(ctx: Any, factor: Tensor, kind: kinds.Kind, weights: Sequence[Tensor] = ()) -> tuple:
-    """What computes the gradient by the logits in one kernel, from the gradient of each row's loss."""
+    """Return the arguments of `rowwise.run` that compute the gradient for the logits in one kernel, from `factor`, the
+    gradient of each row's loss.
+    """
     x, dim = ctx.self, ctx.dim
     numbers = (ctx.top, ctx.over, ctx.hit, _once(factor, x.shape), *weights)
     rows = [_along(v, dim) for v in numbers]
@@ -238,7 +250,7 @@ def _by_logits(ctx: Any, factor: Tensor, kind: kinds.Kind, weights: Sequence[Ten
 
 
 def _once(factor: Tensor, shape: Sequence[int]) -> Tensor:
-    """Have a row's factor computed before what reads it for many elements."""
+    """Materialise the rows' factors, if small, before a kernel that would compute them for each of many elements."""
     few = prod(factor.shape) == 1 or factor._storage.nbytes < 1 << 20
     if few and prod(shape) >= ONCE:
         factor._storage.buffer()
@@ -246,7 +258,9 @@ def _once(factor: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def _along(v: Tensor, dim: int) -> Tensor:
-    """A number for each row with the rows' dim, without history; what is one number for all stays it."""
+    """Return a tensor of one number per row with the rows' dim inserted, without a grad node; a 0-dim tensor stays as
+    it is.
+    """
     if not v.shape:
         return v
     shape, strides, offset = layouts.unsqueeze(v.shape, v._strides, v._offset, dim)
@@ -254,7 +268,9 @@ def _along(v: Tensor, dim: int) -> Tensor:
 
 
 def _unseen(ctx: Any) -> bool:
-    """Whether the lower node alone gets to see the gradient made for it, so that anything of its shape will do."""
+    """Return whether only the lower node sees the gradient passed to it (no hook, anomaly mode, second derivative or
+    request for it), so that any tensor of its shape will do.
+    """
     lower, task = ctx._edges[0][0], GRAD.task
     hooked = lower._extra is not None
     watched = hooked or graph.differentiating() or ANOMALY.enabled

@@ -224,7 +224,7 @@ def _convolve(
     same_device(x, w, *(() if bias is None else (bias,)))
     _check_extent(x, w)
     if not x.shape[1]:
-        # Nothing in, nothing out: as in torch, such a result has no channels either.
+        # As in torch, an input without channels gives a result without channels.
         w, bias = w[:0], None if bias is None else bias[:0]
     shown = {
         "stride": spec.stride,
@@ -247,9 +247,9 @@ def _convolve(
 
 
 def gradient(kind: str, x: Tensor, w: Tensor, g: Tensor, spec: Spec) -> Tensor:
-    """Return the gradient of conv(x, w) by the one that `kind` names, "x" or "w", given that by the result.
+    """Return the gradient of conv(x, w) for the operand `kind`, "x" or "w", from the result's gradient `g`.
 
-    Of the tensor named only the shape is read. RuntimeError for shapes that do not fit together.
+    Only the shape of that operand is read. RuntimeError for shapes that do not fit together.
     """
     dims = w.ndim - 2
     spec = _fitted(spec, dims)
@@ -309,7 +309,7 @@ def convolution(
 def _sides(
     padding: str, weight: Tensor, stride: tuple[int, ...], dilation: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Turn "valid" or "same" into the padding at both ends; what is odd goes to the end."""
+    """Return the padding before and after each dim for "valid" or "same"; of an odd total the larger half comes after."""
     dims = weight.ndim - 2
     if any(d < 0 for d in dilation):
         raise RuntimeError(_DILATION)

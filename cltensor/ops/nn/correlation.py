@@ -52,9 +52,10 @@ def piece(
     bias: Tensor | None = None,
     saved: dict[str, Any] | None = None,
 ) -> Tensor:
-    """Compute the piece `kind` of the other two, in the order of `_OPERANDS`, with spatial dims `size`; differentiable.
+    """Compute the piece `kind` from the other two, `a` and `b` in the order of `_OPERANDS`, with spatial dims `size`;
+    differentiable.
 
-    The bias is added along dim 1. `saved` is what the node is to show besides.
+    The bias is added along dim 1. `saved` holds further attributes for the grad node to show.
     """
     with unrecorded():
         operands = (a, b) if bias is None else (a, b, bias)
@@ -149,7 +150,7 @@ def _new(like: Tensor, other: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _complex(run: Callable, a: Tensor, b: Tensor, bias: Tensor | None, *rest: Any) -> Tensor:
-    """Four real pieces."""
+    """Compute a complex piece from four real ones."""
     parts = [[FUNCTIONS[part](t) for part in ("real", "imag")] for t in (a, b)]
     (ar, ai), (br, bi) = parts
     shift_r, shift_i = (
@@ -190,9 +191,10 @@ class _Phase(NamedTuple):
 
 
 def _phases(size: int, taps: int, stride: int, dilation: int, padding: int) -> list[_Phase]:
-    """Split a dim of the input by its remainder: each part is a correlation of stride 1 with some of the taps, flipped.
+    """Split a dim of the input by its positions' remainders modulo the stride: each part is a correlation of stride 1
+    with some of the taps, flipped.
 
-    Position q takes tap k from place (q + padding - k * dilation) / stride where that is whole.
+    Position q receives tap k from place (q + padding - k * dilation) / stride of the output where that is an integer.
     """
     shared = gcd(stride, dilation)
     period = stride // shared  # taps that reach a position lie this far apart
@@ -269,7 +271,7 @@ _RUN: dict[str, Callable] = {"y": _forward, "x": _transposed, "w": _weight}
 
 
 def _paired(operands: Sequence[Tensor], kind: str, spec: Spec, size: tuple[int, ...]) -> bool:
-    """Whether 16-bit operands are multiplied as they are."""
+    """Return whether 16-bit operands are multiplied in pairs as they are, instead of being widened to float32."""
     a, b = operands[:2]
     if spec.groups > 1 or not (a._contig and b._contig and a.numel() and b.numel()):
         return False

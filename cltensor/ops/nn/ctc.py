@@ -21,7 +21,7 @@ _CHECKED = "(while checking arguments for ctc_loss_allocate_outputs)"
 
 
 def _lengths(name: str, given: Any) -> list[int]:
-    """Lengths as numbers: they decide sizes, so they are read on the host."""
+    """Return lengths as ints, read on the host because they decide sizes."""
     if not core.is_tensor(given):
         return [int(v) for v in given]
     if given.dtype.category != 1:
@@ -86,7 +86,7 @@ def _check(log_probs: Tensor, blank: int) -> None:
 
 
 def _from_start(t: Tensor) -> Tensor:
-    """Lay elements out in row-major order from the start of a memory, as the kernels read them."""
+    """Return `t` contiguous and at the start of its storage, as the kernels read it."""
     t = t.detach().contiguous()
     return t.clone() if t._offset else t
 

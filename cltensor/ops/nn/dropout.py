@@ -13,7 +13,7 @@ from ..core import Tensor, make
 from ..random.draws import keep_mask
 from ..row import Row, public
 
-# Of SELU's fixed point (Klambauer et al., arXiv 1706.02515): where its negative side saturates.
+# The value at which SELU's negative side saturates (Klambauer et al., arXiv 1706.02515).
 _SATURATION = -1.7580993408473766
 
 
@@ -23,7 +23,8 @@ def check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-# The product with a scale, rounded as the scale would be, or zeros where a mask says so: what a graph holds of it is the mask.
+# The product with a scale that is rounded to the dtype first, or 0 where the mask is false. The graph saves only the
+# mask.
 _masked = Row(
     "scale_kept",
     {"f": "x * where(y, rounded(z), 0)"},
@@ -39,7 +40,9 @@ _masked = Row(
 
 
 def _noise(input: Tensor, p: float, features: bool) -> Tensor:
-    """What an input is multiplied by: 0 with probability p, else 1 / (1 - p); one number per channel for `features`."""
+    """Return what the input is multiplied by: 0 with probability p, else 1 / (1 - p); one number per channel with
+    `features`.
+    """
     shape = _channels(input) if features else tuple(input.shape)
     with unrecorded():
         if p == 1:
@@ -48,7 +51,7 @@ def _noise(input: Tensor, p: float, features: bool) -> Tensor:
 
 
 def _kept(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
-    """Which elements are kept: a mask in the input's order in memory, so that the product keeps it."""
+    """Return the mask of elements to keep, in the input's memory order, so that the product has that order, too."""
     keep = keep_mask(shape, 1 - p, input.device)
     if shape == tuple(input.shape) and not input.is_contiguous():
         strides = preserve_strides(shape, input._strides)
@@ -57,7 +60,7 @@ def _kept(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
 
 
 def _scale(input: Tensor, p: float) -> float:
-    """What elements that are kept are multiplied by, as a kernel would compute it."""
+    """Return the factor 1 / (1 - p) of kept elements, rounded as a kernel would compute it."""
     if input.dtype is dtypes.float64:
         return 1 / (1 - p)
     return float(np.float32(1) / np.float32(1 - p))
@@ -134,8 +137,8 @@ def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 def by_channel(input: Tensor, p: float, training: bool, inplace: bool, spatial: int) -> Tensor:
     """Drop channels of inputs (N, C, …) or (C, …) with `spatial` trailing dimensions.
 
-    Three dimensions are a batch to two spatial ones (torch's way, which it warns of). Other ranks are an error of one
-    spatial dimension and a warning of the others.
+    As in torch, `dropout2d` takes a 3-D input as (N, C, L), with a warning. Any other rank that does not fit is an
+    error for one spatial dimension, a warning for more.
     """
     check_probability(p)
     name, ndim = f"dropout{spatial}d", input.ndim
@@ -155,7 +158,7 @@ def by_channel(input: Tensor, p: float, training: bool, inplace: bool, spatial: 
 
 
 def _refuse_rank(name: str, ndim: int, spatial: int) -> None:
-    """Raise for a rank that one spatial dimension does not take; warn of it for more of them."""
+    """Report a rank that does not fit: an error for one spatial dimension, a warning for more."""
     ranks = f"{spatial + 1}D or {spatial + 2}D inputs"
     exists = (
         f"{name} exists to provide channel-wise dropout on inputs with {spatial} spatial dimension"

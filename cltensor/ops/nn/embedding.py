@@ -1,4 +1,4 @@
-"""Rows of a table by index, and the gradient that adds up what each row was used for."""
+"""Rows of a table by index, and the gradient, which sums for each row what reached it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..selection import where
 
 
 def _rows(weight: Tensor, indices: Tensor) -> Tensor:
-    """The rows that indices of any shape (…) choose of a table (V, D), without history: (…, D)."""
+    """Return the rows of a table (V, D) at indices of any shape (…), without a grad node: (…, D)."""
     index = like(indices, weight)
     if not index.is_contiguous():
         index = index.contiguous()
@@ -42,8 +42,9 @@ def _out_of_range(value: int, ordinal: int) -> Exception:
 
 
 def sparse_rows(rows: Tensor, flat: Tensor, shape: tuple[int, ...], padding: int) -> Tensor:
-    """The gradient of a table as the sparse tensor of the rows that were used, without that of the padding."""
-    flat = flat.to(dtypes.int64, copy=padding < 0)  # which the caller may write to before a step
+    """Return the gradient of a table as a sparse tensor of the rows that were used, without the padding row."""
+    # copied, since the caller may write to the indices before an optimiser's step
+    flat = flat.to(dtypes.int64, copy=padding < 0)
     if padding >= 0:
         kept = (flat != padding).nonzero().reshape(-1)
         flat, rows = flat.index_select(0, kept), rows.index_select(0, kept)

@@ -1,4 +1,4 @@
-"""Bags of rows of a table reduced to one row each, without making the rows in between."""
+"""Bags of rows of a table reduced to one row each, without materialising the rows that are read."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _wrap(padding_idx: int, rows: int) -> int:
 
 @Replayed.of_memory
 def _starts(given: Sequence[Tensor]) -> list[Tensor]:
-    """Where the bags of a batch begin, that are all of one length."""
+    """Return where each bag of a batch begins, all bags having one length."""
     (input,) = given
     bags, length = input.shape
     alike = {"dtype": input.dtype, "device": input.device}
@@ -208,9 +208,11 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Reduce bags of rows of `weight` (V, D): of indices (B, L) each row a bag, of 1-D indices a bag from each offset; result (B, D).
+    """Reduce bags of rows of `weight` (V, D) to one row each; result (B, D).
 
-    mode: "sum" (optionally weighted by `per_sample_weights`), "mean", "max". An empty bag gives zeros, `padding_idx` counts for nothing.
+    Of 2-D indices (B, L) each row is a bag; of 1-D indices a bag begins at each offset. mode: "sum" (optionally
+    weighted by `per_sample_weights`), "mean", "max". An empty bag gives zeros; indices equal to `padding_idx` are left
+    out.
     """
     if weight.dtype is dtypes.int64 and input.dtype.is_floating_point:
         warnings.warn(

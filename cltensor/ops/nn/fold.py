@@ -183,7 +183,7 @@ def _image(x: Tensor, size: Pair, blocks: Blocks, counts: Pair) -> Tensor:
     channels = x.shape[-2] // (kh * kw)
     columns = x.reshape(*(lead or (1,)), channels, kh, kw, *counts)
     wide = (columns.shape[0], channels, size[0] + 2 * ph, size[1] + 2 * pw)
-    # 16-bit floats would be rounded after every block.
+    # 16-bit floats are summed in float32: else they would be rounded after every block.
     image = columns.new_zeros(wide)
     if x.dtype.itemsize == 2:
         image = image.float()

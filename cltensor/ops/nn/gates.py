@@ -1,6 +1,6 @@
-"""The gates of recurrent cells: what follows the products of a step, a row for each of its results.
+"""Gates of recurrent cells: the pointwise part that follows a step's matrix products, one row for each result.
 
-A gradient is one row, too, or plain operations where it will be differentiated itself. Knows nothing of weights.
+Each gradient is one row, too, or plain ops where it will itself be differentiated. Knows nothing of weights.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _LSTM_H = Row(
 
 
 def lstm(pre: Sequence[Tensor], c: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute the next (h, c) of the four gates before their functions, and c."""
+    """Return the next (h, c) from the pre-activations of the four gates (i, f, g, o) and c."""
     i, f, g, o = pre
     c = _LSTM_C(i, f, g, c)
     return _LSTM_H(o, c), c
@@ -85,6 +85,6 @@ _GRU_H = Row(
 
 
 def gru(by_x: Sequence[Tensor], by_h: Sequence[Tensor], h: Tensor) -> Tensor:
-    """Compute the next h of the three gates' shares, and h."""
+    """Return the next h from the input's and the state's contributions to the three gates (r, z, n), and h."""
     (xr, xz, xn), (hr, hz, hn) = by_x, by_h
     return _GRU_H(_GRU_N(xn, xr + hr, hn), xz + hz, h)

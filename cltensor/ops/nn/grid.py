@@ -98,7 +98,7 @@ def _by_grid(xs: Sequence[Tensor], way: family.Way) -> list[Tensor]:
 
 
 def _back_again(ctx: Any, g: Tensor) -> tuple:
-    """The gradient that can be differentiated itself: of the same sampling, made of plain ops."""
+    """Return gradients that can be differentiated: those of the same sampling written with plain ops."""
     inputs = (ctx.input, ctx.grid)
     wanted = [t for t, need in zip(inputs, ctx.needs, strict=True) if need]
     out = composed(*inputs, ctx.way)
@@ -108,7 +108,7 @@ def _back_again(ctx: Any, g: Tensor) -> tuple:
         else iter([None] * len(wanted))
     )
     grads = [next(found) if need else None for need in ctx.needs]
-    # "nearest" does not depend on the points: zeros, with a history as in torch.
+    # "nearest" does not depend on the points: as in torch, their gradient is zeros with a grad node.
     return tuple(
         [
             t * 0 if need and grad is None else grad

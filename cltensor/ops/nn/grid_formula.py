@@ -1,6 +1,7 @@
-"""`grid_sample` written with differentiable ops: slower than its kernels, and what its second derivatives are taken of.
+"""`grid_sample` written with differentiable ops: slower than its kernels, and used for its second derivatives.
 
-Positions and their limits are piecewise constant or linear, so they are computed without gradient and moved along with the point.
+Positions and their limits are piecewise constant or linear in a point's coordinates, so they are computed without
+gradient, and their derivative is attached to the weights that depend on it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ class _Tap(NamedTuple):
 
 
 def _reflected(x: Tensor, size: int, aligned: bool) -> tuple[Tensor, Tensor]:
-    """Reflect at both ends; also the sign with which the result moves."""
+    """Return x reflected at both ends of the axis, and the derivative of that by x: 1 or -1, or 0 for an axis without
+    extent.
+    """
     low, span = (0.0, size - 1) if aligned else (-0.5, size)
     if span <= 0:
         return x * 0, x * 0
@@ -36,7 +39,7 @@ def _reflected(x: Tensor, size: int, aligned: bool) -> tuple[Tensor, Tensor]:
 
 
 def _limited(x: Tensor, size: int, way: Way) -> tuple[Tensor, Tensor | None]:
-    """Positions brought inside as the padding says, and how they move with x."""
+    """Return positions brought inside as the padding mode says, and their derivative by x (None for 1)."""
     moves = None
     if way.padding == "reflection":
         x, moves = _reflected(x, size, way.aligned)
@@ -53,7 +56,7 @@ def _tap(at: Tensor, size: int, weight: Tensor | None) -> _Tap:
 
 
 def _axis(g: Tensor, size: int, way: Way) -> list[_Tap]:
-    """What points with coordinate g read of an axis."""
+    """Return the taps that points with coordinate g read along an axis."""
     x = (g + 1) * ((size - 1) / 2) if way.aligned else (g + 1) * (size / 2) - 0.5
     still = x.detach()
     if way.mode == "bicubic":

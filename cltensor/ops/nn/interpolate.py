@@ -1,7 +1,7 @@
 """Interpolation: images enlarged and shrunk, as one kernel over separable tables (codegen/resample/axes.py).
 
-It is linear in the image, so the gradient is the transposed kernel and the gradient's gradient the kernel again.
-Owns the arguments, their errors and the choice of tables; "area" is pooling's.
+Interpolation is linear in the image, so its gradient is the transposed kernel, and the gradient's gradient the kernel
+again. Owns the arguments, their errors and the choice of tables; mode "area" is adaptive average pooling.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _BYTES = ("nearest", "nearest-exact", "bilinear", "bicubic", "lanczos")
 
 def _run(x: Tensor, axes: tuple[Axis, ...], turned: bool) -> Tensor:
     weighted = any(axis.taps > 1 for axis in axes)
-    if widens(get_backend(x.device), x.dtype) and weighted:  # vectors are of float32, as sums are
+    if widens(get_backend(x.device), x.dtype) and weighted:  # float32, as vectors and sums are
         return _run(x.float(), axes, turned).to(x.dtype)
     return formats.like_images(x, _resampled((x,), axes, turned)[0])
 
 
 @Replayed.of_memory
 def _resampled(xs: Sequence[Tensor], axes: tuple[Axis, ...], turned: bool) -> list[Tensor]:
-    # Each size has tables of its own in memory, so axes are settings.
+    # Each size has lookup tables of its own in device memory, so a replay is kept for each value of `axes`.
     (x,) = xs
     backend = get_backend(x.device)
     whole = x.dtype.category == 2 or packs(backend, x.dtype, axes, x.shape[1])
@@ -63,7 +63,7 @@ def _resampled(xs: Sequence[Tensor], axes: tuple[Axis, ...], turned: bool) -> li
 
 
 def _channels_inward(x: Tensor) -> Tensor | None:
-    """Channels-last images as volumes (N, 1, H, W, C), whose rows are what lies side by side; None for any others."""
+    """View channels-last images as volumes (N, 1, H, W, C), whose rows are contiguous; None for other layouts."""
     if x.ndim != 4 or x._strides[1] != 1:
         return None
     if formats.suggested(x) is not channels_last:
@@ -76,7 +76,7 @@ def _channels_inward(x: Tensor) -> Tensor | None:
 
 
 def _channels_outward(x: Tensor) -> Tensor:
-    """Undo that to a dense result."""
+    """Return a dense volume (N, 1, H, W, C) as channels-last images (N, C, H, W)."""
     n, _, *sizes, c = x.shape
     shape = Size((n, c, *sizes))
     strides = layouts.channels_last_strides(tuple(shape))
@@ -84,7 +84,7 @@ def _channels_outward(x: Tensor) -> Tensor:
 
 
 def _apply(x: Tensor, axes: tuple[Axis, ...], turned: bool, node: str) -> Tensor:
-    """Resample, or spread a gradient back; each is the other's derivative."""
+    """Resample or, if `turned`, apply the transposed map, which is the gradient; each is the other's derivative."""
     out = _run(x.detach(), axes, turned)
     if graph.needs_grad(x):
         stem = node.replace("Backward", "").removesuffix("0")
@@ -128,7 +128,7 @@ def _axis(kind: str, ni: int, no: int, factor: float | None, aligned: bool, pack
     if aligned:
         scale = (ni - 1) / (no - 1) if no > 1 else 0.0
     elif packed and kind == "nearest" and no in (ni, 2 * ni):
-        scale = ni / no  # torch's kernel for channels-last images takes these by their sizes
+        scale = ni / no  # torch's channels-last kernel computes the scale of these from the sizes
     else:
         scale = 1.0 / factor if factor is not None and factor > 0 else ni / no
     return Axis(kind, ni, no, scale, aligned)
@@ -143,7 +143,7 @@ def _is_integer(x: Any) -> bool:
 def _output_size(
     input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[list[int], list[float] | None]:
-    """Sizes of the result, and the factors where they still count."""
+    """Return the sizes of the result, and the scale factors where positions depend on them, else None."""
     spatial, dims = input.shape[2:], input.ndim - 2
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -244,7 +244,7 @@ def resampled(
     aligned: bool,
     antialias: bool,
 ) -> Tensor:
-    """Resample to `sizes`, by `factors` where these are given; not by averages of areas."""
+    """Resample to `sizes`, with scale factors `factors` where these are given, in any mode but "area"."""
     dims = input.ndim - 2
     _check(input, sizes, mode)
     kind = f"antialias_{_MODES[mode][1]}" if antialias else _MODES[mode][1]

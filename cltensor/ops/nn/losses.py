@@ -56,7 +56,9 @@ def _paired(input: Any, target: Any) -> tuple[Tensor, Tensor]:
 
 
 def _computed(kernel: str, input: Tensor, target: Tensor, into: Tensor | None = None) -> None:
-    """Raise torch's errors where a loss is not computed in the dtype of its operands, or does not go into that of one of them."""
+    """Raise torch's errors where the operands' joint dtype is not one the loss is computed in, or cannot be cast to the
+    dtype of `into`.
+    """
     if input.dtype is target.dtype and input.dtype.category == 2:  # most calls
         return
     dt = result_type((input, target))
@@ -68,8 +70,9 @@ def _computed(kernel: str, input: Tensor, target: Tensor, into: Tensor | None = 
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
 
 
-# A loss of each element, and its derivative by the input times a gradient, which has derivatives of its own. Taken of the two
-# operands the other way round it is the derivative by the target. A row each, so that what runs is one node before its mean.
+# For each loss, a row for the value of each element, and a row for its derivative by the input times the incoming
+# gradient, which is itself differentiable. With input and target exchanged, the latter gives the derivative by the
+# target. Each is a single row, so that one node runs before the mean.
 _SQUARED = Row("squared_difference", {"f": "(x - y) * (x - y)"}, args=("input", "target"), promote=FLOAT, public=False)  # fmt: skip
 _SMOOTH = Row("smooth_l1", {"f": "where(abs(x - y) < z, 0.5 * abs(x - y) * abs(x - y) / z, abs(x - y) - 0.5 * z)"}, args=("input", "target", "beta"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
 _HUBER = Row("huber", {"f": "where(abs(x - y) <= z, 0.5 * abs(x - y) * abs(x - y), z * (abs(x - y) - 0.5 * z))"}, args=("input", "target", "delta"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
@@ -226,7 +229,7 @@ def kl_div(
 
 
 def kl_divergence(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> Tensor:
-    """`kl_div` without the forms of its reduction."""
+    """`kl_div` with a plain reduction ("none", "mean" or "sum") and without its warnings."""
     kinds = input.dtype.category, target.dtype.category
     if max(kinds) == 3:
         raise RuntimeError("kl_div: Complex inputs not supported.")
@@ -310,7 +313,8 @@ def binary_cross_entropy_with_logits(
     value = (1 - y) * x - (log_sigmoid(x) if factor is None else log_sigmoid(x) * factor)
     value = value if weight is None else value * weight
     if value.dtype is not target.dtype and target.dtype.category == 2:
-        value = value.to(target.dtype)  # the product goes into 1 - target
+        # As in torch, which multiplies in place in 1 - target.
+        value = value.to(target.dtype)
     out = reduced(value, reduction)
 
     def backward(ctx: Any, g: Tensor) -> tuple:
@@ -447,7 +451,7 @@ def cross_entropy(
 def _check_soft(
     input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, dim: int
 ) -> None:
-    """Raise for what cannot be a target of probabilities."""
+    """Raise torch's errors for arguments that do not fit a target of class probabilities."""
     if target.dtype.category != 2:
         raise RuntimeError(
             f"Expected floating point type for target with class probabilities, got {target.dtype.scalar_name}"

@@ -1,6 +1,7 @@
-"""Max pooling: over regular, adaptive and random windows, and back to where the largest elements were.
+"""Max pooling over regular, adaptive and random windows, and max unpooling.
 
-Functions with `return_indices` are nn.functional's; torch's own have theirs under FUNCTIONS.
+The functions with `return_indices` are nn.functional's; those at torch's top level are in FUNCTIONS under the same
+names.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from .pooling import (
 
 # ------------------------------------------------------------------------------------------- regular windows
 
-_CHECKED_IN = "max_pool3d_with_indices_out_cpu_template()"  # torch's words, for every form of it
+_CHECKED_IN = "max_pool3d_with_indices_out_cpu_template()"  # what torch's errors name, whichever form was called
 
 
 def _read(
@@ -186,7 +187,7 @@ def max_pool1d(
 
 
 def _plain(name: str, pool: Callable[..., Any]) -> None:
-    """Export torch's own form, which returns the values only."""
+    """Export the form at torch's top level, which returns the values only."""
 
     def function(
         input: Tensor,
@@ -495,7 +496,7 @@ def _unpool_sizes(
 def max_unpool1d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:  # fmt: skip
-    """Put what `max_pool1d` found back to its positions, zeros elsewhere."""
+    """Put the elements that `max_pool1d` found back at their positions, with zeros elsewhere."""
     check_tensor("max_unpool1d", "input", 1, input)
     check_tensor("max_unpool1d", "indices", 2, indices)
     sizes = _unpool_sizes("max_unpool1d", 1, kernel_size, stride, padding)
@@ -506,7 +507,7 @@ def max_unpool1d(
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:  # fmt: skip
-    """Put what `max_pool2d` found back to its positions, zeros elsewhere."""
+    """Put the elements that `max_pool2d` found back at their positions, with zeros elsewhere."""
     check_tensor("max_unpool2d", "input", 1, input)
     check_tensor("max_unpool2d", "indices", 2, indices)
     sizes = _unpool_sizes("max_unpool2d", 2, kernel_size, stride, padding)
@@ -516,7 +517,7 @@ def max_unpool2d(
 def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:  # fmt: skip
-    """Put what `max_pool3d` found back to its positions, zeros elsewhere."""
+    """Put the elements that `max_pool3d` found back at their positions, with zeros elsewhere."""
     check_tensor("max_unpool3d", "input", 1, input)
     check_tensor("max_unpool3d", "indices", 2, indices)
     sizes = _unpool_sizes("max_unpool3d", 3, kernel_size, stride, padding)

@@ -1,7 +1,7 @@
 """Multi-head attention as a function: projections, masks and heads around `scaled_dot_product_attention`.
 
-Sequences come as (L, N, E). Memory that holds the batch outside (the transpose of batch-first data) is computed on as it
-lies, so that nothing is copied. Knows nothing of modules.
+Sequences come as (L, N, E). Where the batch is the outer dim in memory (a transpose of batch-first data), the
+computation follows that memory order, so that nothing is copied. Knows nothing of modules.
 """
 
 from __future__ import annotations
@@ -165,14 +165,14 @@ def _static(x: Tensor, name: str, batch: int, heads: int, width: int) -> Tensor:
 
 
 def _widen(mask: Tensor | None) -> Tensor | None:
-    """Let a mask see one more key."""
+    """Extend a mask by one key that every query sees."""
     return None if mask is None else pad(mask, (0, 1))
 
 
 def _joint_mask(
     mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, keys: int
 ) -> Tensor | None:
-    """Return the mask over (N, heads, L, S), or what broadcasts to it."""
+    """Combine both masks into one that broadcasts to (N, heads, L, S); None if there are none."""
     if mask is not None:
         whole = mask.shape[0] == 1
         mask = mask.unsqueeze(0) if whole else mask.reshape(batch, heads, *mask.shape[1:])
@@ -281,7 +281,9 @@ def multi_head_attention_forward(
 def _masks(
     dt: dtype, mask: Tensor | None, padding: Tensor | None, is_causal: bool, need_weights: bool
 ) -> tuple[Tensor | None, Tensor | None, bool]:
-    """Return both masks as what is added to scores, and whether being causal is left to the kernel, which then needs no mask for it."""
+    """Return both masks as floats to be added to the scores, and whether `is_causal` is left to the kernel, which then
+    needs no `attn_mask`.
+    """
     padding = canonical_mask(padding, "key_padding_mask", none_or_dtype(mask), "attn_mask", dt)
     if is_causal and mask is None:
         raise RuntimeError(

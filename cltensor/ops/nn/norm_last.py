@@ -1,8 +1,9 @@
-"""Batch and group normalisation of large images by sums for each channel, in memory order from end to end.
+"""Batch and group normalisation of large images by sums per channel, reading and writing in memory order throughout.
 
-Statistics are sums over positions, a number for each channel; those of a group are put together from its channels'. What is left is a
-chain over all elements with a few numbers a channel. Owns these numbers, forward and backward; which norms are taken so, and their
-shapes, is normalization.py's matter. Channels lie side by side or each in one piece.
+The statistics are sums over positions, one number per channel; those of a group are combined from its channels'. The
+rest is a pointwise chain over all elements that reads a few numbers per channel. This module computes these numbers,
+forward and backward; which norms are computed like this, and in which shapes, is decided by normalization.py. Channels
+lie side by side, or each channel in one piece.
 """
 
 from __future__ import annotations
@@ -23,35 +24,38 @@ from ..replay import Replayed
 from ..row import FUNCTIONS
 from . import rowwise
 
-LEAST = 8  # channels, of which a vector is worth its while
+LEAST = 8  # fewest adjacent channels for which vectors along them pay
 
 
 class Seen(NamedTuple):
-    """Images whose channels lie side by side or each in one piece, of which each is a sample or all are one."""
+    """Images whose channels lie side by side, or each in one piece.
+
+    `samples` is the batch size if each image has statistics of its own, 1 if all images share them.
+    """
 
     x: Tensor
     samples: int
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The dims as they lie in memory, in which a pending tensor is what it was computed as."""
+        """The dims in memory order: permuted like this, a pending tensor has the shape its expression was computed in."""
         x = self.x
         return tuple(range(x.ndim)) if x._contig else (0, *range(2, x.ndim), 1)
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """Those in this order that a channel's positions lie along."""
+        """The positions in `order` of the dims over which a channel's statistics are taken."""
         along = [k for k, d in enumerate(self.order) if d > 1 or (d == 0 and self.samples == 1)]
         return tuple(along)
 
     @property
     def positions(self) -> int:
-        """Elements of a channel of a sample."""
+        """The number of elements of one channel of one sample."""
         return self.x.numel() // (self.samples * self.x.shape[1])
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The shape of a number for each channel of each sample."""
+        """The shape of one number per channel of each sample, broadcasting to `x`."""
         return (self.samples, self.x.shape[1], *(1,) * (self.x.ndim - 2))
 
 
@@ -62,14 +66,16 @@ def seen(
     images: bool,
     most: int = rowwise.COLUMNS,
 ) -> Seen | None:
-    """What is normalised so, by groups of channels or over the batch: large images, if channels lie side by side, or on a GPU few rows.
+    """Return `x` as `Seen` where this module should normalise it, by groups of channels or over the batch; else None.
 
+    That is so for large images whose channels lie side by side, and on a GPU also for contiguous ones with few rows.
     Rows are those of x in the shape `grouped` along `dims`.
     """
-    over = dims[0] == 0  # the batch, in rows across, which are quick from a cache
+    # Statistics over the batch: rows lie across memory, which is fast from a cache.
+    over = dims[0] == 0
     if not images or x.numel() < (rowwise.COLUMNS if over else rowwise.SMALL):
         return None
-    if x.ndim == 2 and not over:  # groups are rows
+    if x.ndim == 2 and not over:  # a group is a row of adjacent elements
         return None
     found = Seen(x, 1 if over else x.shape[0])
     if _side_by_side(x):
@@ -89,9 +95,10 @@ def _side_by_side(x: Tensor) -> bool:
 def forward(
     given: Seen, groups: int, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Normalise: the result, and mean, variance and reciprocal deviation [samples, groups], without history.
+    """Return the normalised tensor, and mean, variance and reciprocal deviation [samples, groups], all without grad
+    nodes.
 
-    The result is a chain over the tensor in its own shape: what follows joins it.
+    The result is a pending chain in the tensor's own shape, so that pointwise ops that follow fuse with it.
     """
     x, shape = given.x.detach(), given.numbers
     turned = formats.turned(wide(x), given.order)
@@ -114,7 +121,9 @@ def forward(
 def _scales(
     given: Sequence[Tensor], there: tuple[bool, ...], groups: int, eps: float
 ) -> list[Tensor]:
-    """Reciprocal deviations and factors of channels; of groups of several channels also mean, variance, and the mean by channel."""
+    """Return reciprocal deviations and the scale of each channel; for groups of several channels also mean, variance,
+    and the mean repeated for each channel.
+    """
     var, mean, weight = placed(given, there)
     shape, (samples, channels) = mean.shape, mean.shape[:2]
     with unrecorded():
@@ -140,7 +149,9 @@ def backward(
     weight: Tensor | None,
     needs: Sequence[bool],
 ) -> list[Tensor | None]:
-    """Gradients by elements, by weight and by bias, given that by the result and the numbers that `forward` gave."""
+    """Return the gradients for input, weight and bias (None where not needed), from the result's gradient `g` and the
+    mean and reciprocal deviation that `forward` returned.
+    """
     given, there = present((mean, rstd, weight))
     x, shape = seen.x.detach(), seen.numbers
     if mean.shape[1] == shape[1]:
@@ -162,7 +173,7 @@ def backward(
 
 @Replayed.of_memory
 def _by_channel(numbers: Sequence[Tensor], shape: tuple[int, ...]) -> list[Tensor]:
-    """Numbers of groups [samples, groups], each repeated for the channels of its group, in a shape."""
+    """Repeat numbers of groups [samples, groups] for the channels of each group, and return them in `shape`."""
     samples, groups = numbers[0].shape
     parts = (samples, groups, prod(shape[1:]) // groups)
     with unrecorded():
@@ -173,7 +184,9 @@ def _by_channel(numbers: Sequence[Tensor], shape: tuple[int, ...]) -> list[Tenso
 def _slopes(
     given: Sequence[Tensor], there: tuple[bool, ...], positions: int, shape: tuple[int, ...]
 ) -> list[Tensor]:
-    """By what the gradient and x less its mean are multiplied, and what is added, to give the gradient by x, in a shape."""
+    """Return factor, slope and shift, each in `shape`, with which the gradient for x is g * factor + (x - mean) * slope
+    + shift.
+    """
     by_hat, by_one, *rest = given
     _, rstd, weight = placed(rest, there)
     samples, groups = rstd.shape

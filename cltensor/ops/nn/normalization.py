@@ -1,7 +1,7 @@
-"""Layer, group, batch, instance and RMS normalisation, each one node as torch records it.
+"""Layer, group, batch, instance and RMS normalisation, each recorded as the one node that torch records.
 
-Sets of values that fit a cache go through the kernels over rows: one forward, one or two backward. Larger ones take their statistics
-by the reductions, and what is left is a fused pointwise chain, written with Tensor ops: also what a second derivative uses.
+Where the values of one mean fit a cache, row-wise kernels (codegen/reduce/rowwise.py) run: one launch forward, one or two backward. For larger sets
+reductions compute the statistics, and the rest is a fused pointwise chain of Tensor ops, which second derivatives always use.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from . import norm_last, rowwise
 
 
 def statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean, variance and reciprocal deviation over `dims`, which stay as 1."""
+    """Return mean, variance and reciprocal standard deviation over `dims`, which are kept with size 1."""
     if x.numel():
         var, mean = FUNCTIONS["var_mean"](x, dims, correction=0, keepdim=True)
     else:
@@ -36,12 +36,12 @@ def statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Te
 
 
 def _shaped(x: Tensor, shape: Sequence[int]) -> Tensor:
-    """The tensor in a shape: itself where it has it, which costs no view."""
+    """Return the tensor in `shape`: itself where it already has that shape, which saves making a view."""
     return x if x.shape == tuple(shape) else x.reshape(shape)
 
 
 def _seen(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """What a kernel reads of a tensor, in a shape: where it lies row by row, a view is only another description."""
+    """Return the tensor in `shape`, without a grad node, for a kernel to read. Of a contiguous one the storage is shared, without a view op."""
     if x.shape == shape:
         return x
     x = x if x._contig else x.detach().reshape(shape)
@@ -67,9 +67,9 @@ def _normalized(
     images: bool = True,
     batch: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(x - mean) * rstd * weight + bias, statistics taken over `dims` of x in the shape `grouped`; then mean, variance, rstd.
+    """Return (x - mean) * rstd * weight + bias, mean, variance and rstd; statistics are taken over `dims` of x in the shape `grouped`.
 
-    `scaled` is the shape in which weight and bias broadcast to `grouped`. `images`: channels last stays so, else results are row-major.
+    `scaled` is the shape in which weight and bias broadcast to `grouped`. With `images` channels last stays so, else results are row-major.
     """
     to = back = formats.images(input, input.shape) if images else None
     if batch:
@@ -101,7 +101,7 @@ def _normalized(
         if bias is not None:
             out = out + factors[-1]
         out = out.to(input.dtype)
-    # A result of its own, which may be written to.
+    # `_seen` and not `view`: the result owns its values, so that it may be written to in place.
     out = out if out.shape == input.shape else _seen(out, tuple(input.shape))
     out = formats.settled(out, to)
     if graph.needs_grad(input, weight, bias):
@@ -126,7 +126,7 @@ def _fixed(
     bias: Tensor | None,
     eps: float,
 ) -> Tensor:
-    """x * scale + shift by given mean and variance of each channel: what is one number for many elements is computed once."""
+    """Normalise each channel by a given mean and variance, as x * scale + shift with scale and shift computed once per channel."""
     scaled, to = _channels(input), formats.batch_strides(input)
     recorded = graph.needs_grad(input, weight, bias)
     given, there = present((*stats, weight, bias))
@@ -145,7 +145,7 @@ def _fixed(
 def _scales(
     given: Sequence[Tensor], there: tuple[bool, ...], scaled: tuple[int, ...], eps: float, recorded: bool
 ) -> list[Tensor]:  # fmt: skip
-    """By what channels are multiplied and what is added to them, and for the gradient their mean and reciprocal deviation."""
+    """Return each channel's scale and shift; if `recorded` also its mean and reciprocal deviation, for the gradient."""
     with unrecorded():
         mean, var, factor, offset = [None if v is None else wide(v) for v in placed(given, there)]
         scale = _RSTD(var, eps) if factor is None else _SCALE(var, eps, factor)
@@ -187,7 +187,7 @@ def _back(ctx: Any, g: Tensor) -> tuple:
 
 
 def _back_by_sums(ctx: Any, seen: norm_last.Seen, g: Tensor) -> tuple:
-    """The gradients by sums for each channel, in the order that input and result have in memory."""
+    """Return the gradients from two sums per channel (norm_last.py), computed in the order in which input and result lie in memory."""
     g = formats.settled(g.detach(), ctx.input._strides)
     groups = seen.samples, ctx.grouped[1]
     mean, rstd = [_seen(v, groups) for v in (ctx.result1, ctx.result2)]
@@ -199,7 +199,7 @@ def _back_by_sums(ctx: Any, seen: norm_last.Seen, g: Tensor) -> tuple:
 
 
 def _back_fixed(ctx: Any, x: Tensor, g: Tensor) -> tuple:
-    """The gradients where mean and deviation were given: a chain for x, and one pass for weight and bias."""
+    """Return the gradients where mean and variance were given: a pointwise chain for x, one reduction for the others."""
     mean, rstd, weight = ctx.result1, ctx.result2, ctx.weight
     by_x = by_weight = by_bias = None
     if ctx.needs[0]:
@@ -217,12 +217,12 @@ def _back_fixed(ctx: Any, x: Tensor, g: Tensor) -> tuple:
 
 
 def _back_by_rows(ctx: Any, x: Tensor, g: Tensor) -> tuple:
-    """The gradients of one kernel, which leaves those of weight and bias or parts of them, else of one for x and one for these."""
+    """Return the gradients from one row kernel that also leaves those of weight and bias or parts of them, or from one for x and one for these."""
     weight = None if ctx.weight is None else _seen(ctx.weight, ctx.scaled)
     given = [x, g, ctx.result1, ctx.result2]
     if weight is not None:
         given.append(weight)
-    # What is pending stays so until the kernel reads it; else all of it is one call to replay.
+    # Pending operands stay pending until the kernel reads them. Without any, everything is replayed as one call.
     pending = any(v._storage.waits for v in given)
     found = (_by_rows if pending else _noted)(
         given, weight is not None, ctx.dim, ctx.scaled, ctx.steps, tuple(ctx.needs)
@@ -243,7 +243,7 @@ def _by_rows(
     steps: tuple[int, ...] | None,
     needs: tuple[bool, ...],
 ) -> list[Tensor | None]:
-    """The gradients by x, weight and bias, of x, the gradient, mean, reciprocal deviation [and weight]."""
+    """Return the gradients for x, weight and bias; `given` is x, the result's gradient, mean, reciprocal deviation and, if `weight`, the weight."""
     x, rstd = given[0], given[3]
     kind, join = _way_back(x, weight, dims, scaled, needs)
     by_x = by_weight = by_bias = None
@@ -268,13 +268,13 @@ def _way_back(
     scaled: tuple[int, ...],
     needs: tuple[bool, ...],
 ) -> tuple[rows.Kind, Callable[[list[Tensor]], Any] | None]:
-    """The kind of kernel for the gradients, and what makes of the numbers it leaves those of weight and bias, if it leaves any."""
-    if set(_repeated(scaled, x.ndim)) == set(dims):  # one for a row
+    """Return the row kernel's kind for the gradients, and what makes those of weight and bias of the numbers it leaves (None if it leaves none)."""
+    if set(_repeated(scaled, x.ndim)) == set(dims):  # one weight per row
         return rows.channel_back(weight), tuple
     if needs[0] and (needs[1] or needs[2]):
         if scaled == tuple([x.shape[d] for d in dims]) and rowwise.by_columns(x, dims):
             return rows.norm_back(weight, True), functools.partial(rowwise.columns, shape=scaled)
-        if weight and scaled[-1] == 1 and rowwise.by_runs(x):  # one for a run
+        if weight and scaled[-1] == 1 and rowwise.by_runs(x):  # one weight per run
             return rows.GROUP_BACK, _over_batch
     return rows.norm_back(weight), None
 
@@ -326,7 +326,7 @@ def _normal_shape(
     bias: Tensor | None = None,
     rms: bool = False,
 ) -> tuple[int, ...]:
-    """Check what is normalised over, in the words torch has for layer_norm or for rms_norm; return it as a tuple."""
+    """Return `normalized_shape` as a tuple; raise torch's errors of layer_norm, or with `rms` of rms_norm, where it does not fit."""
     if not isinstance(normalized_shape, Sequence) or isinstance(normalized_shape, str):
         raise TypeError(
             f"{'rms' if rms else 'layer'}_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, "
@@ -510,7 +510,7 @@ def batch_parts(
 
 
 def _check_channels(input: Tensor, given: Sequence[Tensor | None], times: int = 1) -> int:
-    """Raise torch's error for running_mean, … of another size than there are channels, which are returned; in its words each is `times` as many."""
+    """Return the number of channels; raise torch's error for running_mean, … of another size. It states both sizes times `times`."""
     channels = input.shape[1] if input.ndim > 1 else 0
     for name, v in zip(("running_mean", "running_var", "weight", "bias"), given, strict=True):
         if v is not None and prod(v.shape) != channels:
@@ -521,7 +521,7 @@ def _check_channels(input: Tensor, given: Sequence[Tensor | None], times: int = 
 
 
 def check_several(shape: Sequence[int]) -> None:
-    """Raise torch's ValueError where a channel of (N, C, …) has one value, whose variance says nothing."""
+    """Raise torch's ValueError where a channel of (N, C, …) has a single value, whose variance would be meaningless."""
     sizes = tuple(shape)
     if sizes[0] * prod(sizes[2:]) == 1:
         raise ValueError(
@@ -540,7 +540,7 @@ def _update(
     n: int,
     momentum: float,
 ) -> None:
-    """Move the running mean and variance towards those of a batch of n values per channel; the variance without bias."""
+    """Move the running mean and variance towards those of a batch of n values per channel, using the unbiased variance."""
     written: list[list[Tensor]] = []
     read: list[list[Tensor]] = []
     shape = next((x.shape for x in running if x is not None), None)
@@ -588,7 +588,7 @@ def instance_norm(
     graph.refuse_gradient("native_batch_norm", running_mean=running_mean, running_var=running_var)
     _check_float("batch_norm", input)
     n, c = input.shape[:2]
-    # A group of channels with one of them; the node is what torch has for the batch norm of an image that it makes of all.
+    # Each channel is a group of its own. The node is batch norm's: torch makes one image of all samples and calls batch norm.
     grouped, node = (n, c, 1, prod(input.shape[2:])), "NativeBatchNormBackward0"
     out, *found, _ = _normalized(
         node, input, weight, bias, grouped, (2, 3), (c, 1, 1), eps, images=False

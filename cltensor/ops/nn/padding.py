@@ -1,6 +1,7 @@
-"""Padding: by a constant, by reflection, repetition and wrapping, one kernel each; gradients add up at positions computed on the device.
+"""Padding by a constant, by reflection, replication and wrapping, one kernel each; gradients are summed at positions
+computed on the device.
 
-Images that are channels last stay so, save where torch wraps around.
+Channels-last images stay channels last except, as in torch, with mode "circular".
 """
 
 from __future__ import annotations
@@ -80,12 +81,12 @@ _SUPPORTED = """Supported combinations for non-constant padding:
 
 
 def _positions(n: int, before: int, after: int, mode: str, x: Tensor) -> Tensor:
-    """Which position of a dimension of size n each position of the padded one shows."""
+    """Return, for each position of a padded dim, which position of the original dim of size n it shows."""
     i = FUNCTIONS["arange"](-before, n + after, device=x.device)
     if mode == "replicate":
         return i.clamp(0, n - 1)
     if mode == "circular":
-        # What is cut off at one end does not come back at the other.
+        # Elements cut off at one end (a negative amount) must not reappear at the other.
         low, high = max(-before, 0), n - max(-after, 0)
         return where(i < 0, i + high, where(i >= n, i - n + low, i))
     i = i.abs()
@@ -162,7 +163,9 @@ def pad(
 
 
 def _folded(x: Tensor, d: int, before: int, after: int, mode: str) -> Tensor:
-    """What is inside along a dim, with what was added before and after it, and no less, added to what it was made of."""
+    """Return the inside of `x` along dim `d`, with the padding before and after added to the positions it was copied
+    from. For amounts of 0 and more.
+    """
     n = x.shape[d] - before - after
     inside = x.narrow(d, before, n).clone(memory_format=memory_format.contiguous_format)
     for start, count in ((0, before), (before + n, after)):
@@ -180,7 +183,7 @@ def _folded(x: Tensor, d: int, before: int, after: int, mode: str) -> Tensor:
 
 
 def _back(ctx: Any, g: Tensor) -> Tensor:
-    """Add up, dim by dim, in the order the dims lie in."""
+    """Sum the gradient dim by dim, in the memory order of the dims."""
     order, old = ctx.order, ctx.shapes[0]
     total, plain = g.permute(*order), not graph.needs_grad(g)
     for d, (before, after) in enumerate(ctx.pairs):

@@ -22,9 +22,9 @@ def _rearranged(
     shape: Sequence[int],
     inverse: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Copy with the dims `split` in another order, of which `shape` joins neighbours; recorded as one node.
+    """Copy `input`, split into dims `split`, permuted by `order` and reshaped to `shape`; recorded as one node.
 
-    It is laid out as images are where the input is: one copy, whatever the formats.
+    The result is channels last where the input is; there is one copy, whatever the formats.
     """
     with unrecorded():
         parts = input.detach().reshape(*split).permute(*order)
@@ -47,7 +47,7 @@ def _rearranged(
 
 
 def _runs(parts: Sequence[int], shape: Sequence[int]) -> list[list[int]]:
-    """The places of the parts that each size is the product of, in order."""
+    """Return, for each size of `shape`, the indices of the neighbouring `parts` whose product it is."""
     runs: list[list[int]] = [[] for _ in shape]
     d, size = 0, 1
     for k, n in enumerate(parts):

@@ -1,7 +1,7 @@
-"""What the pooling functions share: how arguments are read and checked, and the two nodes, largest and average.
+"""Shared parts of the pooling functions: reading and checking arguments, and the two grad nodes, largest and average.
 
-Owns gradients: what a window sends back is a kernel of its own, and the gradient of that is the forward direction again.
-Knows no public function; those are in `max_pooling.py` and `average_pooling.py`.
+The gradient of a pooling is a kernel of its own, whose gradient is the forward direction again. The public functions
+are in `max_pooling.py` and `average_pooling.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _ROW_MAJOR = ("AvgPool3D", "AdaptiveAvgPool3D", "AdaptiveMaxPool3D", "Fractional
 
 
 def check_planes(function: str, x: Tensor, rank: int) -> None:
-    """Raise torch's RuntimeError for an input of windows of 2 or 3 dims whose planes or channels are empty, or that has other dims."""
+    """Raise torch's RuntimeError for an input of windows of `rank` 2 or 3 whose planes or channels are empty or, for
+    rank 2, whose number of dims does not fit.
+    """
     if rank == 2:
         if not layouts.numel(x.shape[-3:]) or x.ndim not in (3, 4):
             raise RuntimeError(
@@ -150,7 +152,9 @@ def _check_sizes(
 
 
 def output_length(n: int, k: int, s: int, p: int, w: int, ceil_mode: bool) -> int:
-    """Return how many windows lie along a dim of size n; one that would start in the padding after it is left out."""
+    """Return how many windows lie along a dim of size n; a window that would start in the padding at the end is left
+    out.
+    """
     out = (n + 2 * p - w * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
     return out - 1 if ceil_mode and (out - 1) * s >= n + p else out
 
@@ -218,7 +222,7 @@ def adaptive(x: Tensor, out: tuple[int, ...]) -> Window:
 
 
 def _laid_out(node: str, x: Tensor, found: Tensor) -> Tensor:
-    """Bring what was computed from `x` into the order torch gives it."""
+    """Lay the result `found`, computed from `x`, out in memory as torch does."""
     if node == "MaxPool3DWithIndices" and x.ndim == 4:  # one image without its batch
         kept = not x.is_contiguous() and layouts.is_channels_last((1, *x.shape), (0, *x._strides))
         to = layouts.channels_last_strides((1, *found.shape))[1:] if kept else None
@@ -237,14 +241,15 @@ def _check_gradient(node: str, g: Tensor) -> None:
 
 
 def _image_order(node: str, x: Tensor, window: Window) -> list[int] | None:
-    """The order in which the dims of dense channels-last images lie, where the result keeps it; None for all else."""
+    """Return the memory order of the dims of dense channels-last images, where the result keeps that order; else None."""
     if node in _ROW_MAJOR or x.ndim != window.rank + 2 or 0 in x.shape:
         return None
     if formats.images(x, x.shape) is None:
         return None
     if not layouts.is_channels_last(tuple(x.shape), x._strides):
         return None
-    return [0, *range(2, x.ndim), 1]  # strides do not tell one channel from the width
+    # Not read from the strides, which cannot tell a single channel from the width.
+    return [0, *range(2, x.ndim), 1]
 
 
 # ------------------------------------------------------------------------------------------- largest
@@ -253,11 +258,13 @@ def _image_order(node: str, x: Tensor, window: Window) -> list[int] | None:
 def largest(
     node: str, x: Tensor, window: Window, *, positions: bool, samples: Tensor | None = None
 ) -> tuple[Tensor, Any]:
-    """Return the largest element of each window and, if asked for, its position in its plane; `node` without "Backward0"."""
+    """Return the largest element of each window and, if asked for, its position in its plane; `node` is the grad node's
+    name without "Backward0".
+    """
     wanted, order = graph.needs_grad(x), _image_order(node, x, window)
     straight, last = (x, False) if order is None else (formats.turned(x, order), True)
     operands = (straight,) if samples is None else (straight, samples)
-    few = layouts.numel(window.size) < 2**31  # positions that nobody sees take half the memory
+    few = layouts.numel(window.size) < 2**31  # int32 for positions that only the gradient reads
     kind = dtypes.int64 if positions or not few else dtypes.int32 if wanted else None
     values, places = _largest(operands, window, kind, last)
     if order is not None:
@@ -296,7 +303,7 @@ def _largest_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
     backend = get_backend(g.device)
     with unrecorded():
         if window.kind == "fractional" and backend.info.kind != "cpu":
-            # Steps are random, so a lane cannot tell which windows hold its element.
+            # Windows begin at random places, so a work-item cannot tell which windows contain its element.
             shape = (*g.shape[: -window.rank], layouts.numel(window.size))
             flat = (v.reshape(*shape[:-1], -1) for v in (where, g))
             value = g.new_zeros(shape).scatter_add(-1, *flat)
@@ -310,7 +317,9 @@ def _largest_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
 
 
 def _by_image_order(run: Callable[..., list[Tensor]], ctx: Any, *tensors: Tensor) -> Tensor:
-    """What windows send back, of gradients and positions: as channels-last images lie, if they were such, else plane by plane."""
+    """Run a gradient kernel on gradients and positions: along channels if the pooled images were channels last, else
+    plane by plane.
+    """
     window = ctx.window
     order, (g, *_) = _image_order(ctx.node, ctx.self, window), tensors
     backend = get_backend(g.device)
@@ -325,12 +334,14 @@ def _pick_back(ctx: Any, g: Tensor) -> tuple:
 
 
 def _none(ctx: Any, g: Tensor) -> Tensor | None:
-    """The pooled tensor counts as an input of its gradient, as in torch; nothing flows there."""
+    """Return zeros, or None if not needed, for the pooled tensor, which as in torch counts as an input of its gradient
+    although nothing flows there.
+    """
     return g.new_zeros(ctx.shapes[1]) if ctx.needs[1] else None
 
 
 def pick(x: Tensor, where: Tensor, rank: int) -> Tensor:
-    """Read the elements of planes, given by their positions, with history."""
+    """Return the elements of planes at the given positions, differentiably."""
     found = x.flatten(-rank).gather(-1, where.flatten(-rank))
     return found.view(where.shape)
 
@@ -339,7 +350,7 @@ def pick(x: Tensor, where: Tensor, rank: int) -> Tensor:
 
 
 def average(node: str, x: Tensor, window: Window) -> Tensor:
-    """Return the mean of each window; `node` without "Backward0"."""
+    """Return the mean of each window; `node` is the grad node's name without "Backward0"."""
     order = _image_order(node, x, window)
     straight = x if order is None else formats.turned(x, order)
     (value,) = _averaged((straight,), window, order is not None)
@@ -359,7 +370,7 @@ def _averaged(xs: Sequence[Tensor], window: Window, last: bool, back: bool = Fal
 
 
 def _shared_back(gs: Sequence[Tensor], window: Window, last: bool) -> list[Tensor]:
-    """What windows of equal shares send back."""
+    """Compute the gradient of an average pooling."""
     return _averaged(gs, window, last, True)
 
 

@@ -104,7 +104,10 @@ def _walk(
 def _takes(
     mode: str, x: Tensor, h0: Tensor, c0: Tensor | None, w: Weights, sizes: Sequence[int]
 ) -> bool:
-    """Tell whether the kernels compute a layer; what does not fit is left to plain ops, which know what to say."""
+    """Return whether the kernels can compute a layer.
+
+    What does not fit is left to plain ops, which raise the right errors.
+    """
     batch = sizes[0]
     inputs = [t for t in (x, h0, c0, *w) if t is not None]
     units = w.hh.shape[-1]
@@ -126,7 +129,7 @@ def _takes(
 
 
 def _dense(x: Tensor | None) -> Any:
-    """Describe a tensor to the kernels, which compute in at least 32 bits and read rows without gaps."""
+    """Describe a tensor to the kernels, which compute in at least 32 bits and read contiguous rows."""
     if x is None:
         return None
     wide = x.float() if x.dtype.itemsize == 2 else x
@@ -136,7 +139,10 @@ def _dense(x: Tensor | None) -> Any:
 def _layer(
     mode: str, x: Tensor, h0: Tensor, c0: Tensor | None, w: Weights, sizes: Sequence[int], reverse: bool
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
-    """One layer in one direction over rows (N, I): (rows, last h, last c), recorded as one node if the kernels take it."""
+    """Run one layer in one direction over rows (N, I); return (rows of output, last h, last c).
+
+    Recorded as one node if the kernels compute it.
+    """
     if not _takes(mode, x, h0, c0, w, sizes):
         return _walk(mode, x, h0, c0, w, _steps(sizes, reverse))
     inputs = (x, h0, c0, *w)
@@ -159,7 +165,10 @@ def _layer(
 
 
 def _small(x: Tensor, w: Weights, sizes: Sequence[int]) -> bool:
-    """Whether Python takes longer than the kernels, so that the launches are to be replayed; steps of several sizes come from the host."""
+    """Return whether Python takes longer than the kernels, so that the launches are worth replaying.
+
+    Steps of several sizes are not replayed: they come from the host.
+    """
     numbers = x.numel() + w.hh.numel() + x.shape[0] * w.hh.shape[0]
     return numbers <= SMALL and not FOLLOWED and sizes[-1] == sizes[0]
 
@@ -167,7 +176,10 @@ def _small(x: Tensor, w: Weights, sizes: Sequence[int]) -> bool:
 def _computed(
     given: Sequence[Tensor], there: tuple[bool, ...], mode: str, sizes: tuple[int, ...], reverse: bool, trace: bool
 ) -> list[Any]:  # fmt: skip
-    """The rows, the last h and c, and what the gradient needs: cells, gates, states before. None where there is none."""
+    """Return the rows of output, the last h and c, and what the gradient needs: cells, gates, preceding states.
+
+    None for what does not exist.
+    """
     x, h0, c0, *params = placed(given, there)
     w, backend = Weights(*params), get_backend(given[0].device)
     with unrecorded():
@@ -195,7 +207,7 @@ def _layer_back(ctx: Any, *grads: Tensor) -> tuple:
 def _computed_back(
     given: Sequence[Tensor], there: tuple[bool, ...], needs: tuple[bool, ...], mode: str, sizes: tuple[int, ...], reverse: bool
 ) -> list[Any]:  # fmt: skip
-    """The gradients of a layer's inputs, by those of its results."""
+    """Return the gradients for a layer's inputs from those for its results."""
     x, h0, c0, *rest = placed(given, there)
     w, kept, grads = Weights(*rest[:5]), rest[5:8], given[sum(there) :]
     backend, device = get_backend(x.device), x.device
@@ -229,8 +241,8 @@ _replayed_back = Replayed.of_memory(_computed_back)
 
 
 def _layer_back_again(ctx: Any, inputs: tuple, grads: tuple) -> tuple:
-    """The gradients as functions that can be differentiated: run the layer again by plain ops."""
-    # Aliases, so that an input that another was computed from gets only its own part.
+    """Return gradients that can be differentiated, by running the layer again with plain ops."""
+    # Aliases: where one input was computed from another, each must get only its own part of the gradient.
     own: list[Any] = [None if t is None else dual.again(t) for t in inputs]
     with enable_grad():
         steps = _steps(ctx.sizes, ctx.reverse)
@@ -257,8 +269,8 @@ _PACKED = ("data", "batch_sizes", "hx", "params", "has_biases", "num_layers", "d
 
 
 def _arguments(function: str, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Match arguments to one of the two forms."""
-    at = 1 if function == "lstm" else 2  # where only the packed form has a tensor
+    """Match arguments to the form for batches or the form for packed sequences."""
+    at = 1 if function == "lstm" else 2  # the position at which only the packed form has a tensor
     packed = "batch_sizes" in kwargs or (len(args) > at and is_tensor(args[at]))
     names = _PACKED if packed else _BATCH
     given = dict(zip(names, args, strict=False)) | kwargs
@@ -297,7 +309,7 @@ _SETTINGS = ("has_biases", "num_layers", "bidirectional", "batch_first")
 
 
 def _few(tensors: Sequence[Tensor]) -> bool:
-    """Whether a network is small, so that all of its launches are to be replayed."""
+    """Return whether a network is so small that all of its launches are replayed as one call."""
     if FOLLOWED or any(t._storage.__class__ is not Storage for t in tensors):
         return False
     x, device = tensors[0], tensors[0].device
@@ -434,7 +446,8 @@ def _lstm_step(
     input: Tensor, h: Tensor, c: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     by_x, by_h = linear(input, w_ih, b_ih), linear(h, w_hh, b_hh)
-    if graph.needs_grad(by_x, by_h):  # one sum, so that gradients come back together
+    # Added before the split, so that the gates' gradients are joined once.
+    if graph.needs_grad(by_x, by_h):
         return gates.lstm((by_x + by_h).chunk(4, -1), c)
     pre = [x + h for x, h in zip(by_x.chunk(4, -1), by_h.chunk(4, -1), strict=True)]
     return gates.lstm(pre, c)
@@ -444,7 +457,7 @@ _LSTM = Composite("AddBackward0", _lstm_step)
 
 
 def _named(node: str, x: Tensor) -> Tensor:
-    """The same numbers, come from a node of the name that torch's have."""
+    """Return the values of `x` with a grad node of the name that torch's has."""
     if x._node is None or x._node.name() == node:
         return x
     out = core.make(

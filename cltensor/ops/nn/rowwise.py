@@ -1,4 +1,6 @@
-"""How kernels over rows (codegen/reduce/rowwise.py) reach tensors: operands with their pending expressions in, tensors out."""
+"""Run the row-wise kernels (codegen/reduce/rowwise.py) on tensors: operands with their pending expressions in, tensors
+out.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ def run(
     targets: family.Targets | None = None,
     keepdim: bool = False,
 ) -> tuple[Any, list[Tensor]]:
-    """Compute `kind` of tensors, which broadcast to the first one's shape, along `dims`, without gradient: the result, and the numbers of the rows."""
+    """Run the row kernel `kind` along `dims` without recording a gradient; return the elementwise result and the
+    numbers of the rows.
+
+    The tensors `xs` broadcast to the first one's shape.
+    """
     given, numbers = list(xs), None
     if targets is not None:
         given += (targets.buffer, targets.status)
@@ -84,7 +90,9 @@ def _run(
 
 
 def _across_rows(backend: Backend, kind: Kind, read: Source, dims: tuple[int, ...]) -> int | None:
-    """The one operand that lies across rows, if it can be turned where it is read; None where several do, which are better copied."""
+    """Return the index of the only operand whose memory order runs across the rows, if the kernel can transpose it as
+    it reads. Else None: several such operands are better copied first.
+    """
     if kind.pick or kind.columns or kind.runs:
         return None
     across = [k for k, leaf in enumerate(read.leaves) if lazy.runs_across(leaf[2], read.shape)]
@@ -94,18 +102,20 @@ def _across_rows(backend: Backend, kind: Kind, read: Source, dims: tuple[int, ..
     return across[0] if family.turning(backend, read.shape, dt, steps, dims) else None
 
 
-ROW = 1 << 18  # elements of a row that stay in a core's own cache between passes
-COLUMNS = 1 << 19  # elements in all that stay in a cache between passes over columns
-LONG = 512  # elements of a row, of which a vector's width does not stay in a cache between passes
-# Elements of a row, across the order of memory and along it, that one of a GPU's groups is soon done with.
+ROW = 1 << 18  # the longest row, in elements, that stays in a core's own cache between passes
+# Elements in total that stay in a cache between passes over rows that lie across memory.
+COLUMNS = 1 << 19
+LONG = 512  # from this length on, a vector's width of rows across memory does not stay in a cache
+# The longest rows, across memory order and along it, that one work-group of a GPU finishes soon enough.
 LONG_ACROSS, LONG_ALONG = 1 << 11, 1 << 14
-SMALL = 1 << 16  # elements in all from which on every unit of a device should have a row
+SMALL = 1 << 16  # from this many elements on, every compute unit should have a row
 
 
 def worth(x: Tensor, dims: Sequence[int], most: int = COLUMNS, *, norm: bool = False) -> bool:
-    """Whether passing over the rows of `x` along `dims` several times in one kernel beats reducing first.
+    """Return whether one kernel that passes over the rows of `x` along `dims` several times beats separate reductions.
 
-    `most`: elements in all, where rows lie across the order of memory, if they cannot be turned on the way, which is worth it for a `norm`.
+    `most` bounds the total number of elements where rows lie across memory order, unless the kernel can transpose them
+    as it reads, which pays for a `norm` only.
     """
     n, total = layouts.numel(tuple([x.shape[d] for d in dims])), x.numel()
     backend = get_backend(x.device)
@@ -119,24 +129,28 @@ def worth(x: Tensor, dims: Sequence[int], most: int = COLUMNS, *, norm: bool = F
 
 
 def by_lanes(x: Tensor) -> bool:
-    """Whether a GPU computes."""
+    """Return whether the tensor's device is not a CPU, so that work-items are lanes."""
     return get_backend(x.device).info.kind != "cpu"
 
 
 def few_from_cache(x: Tensor, dims: Sequence[int]) -> bool:
-    """Whether the numbers of rows are had sooner by passing over each twice than by one running state: on a CPU, along memory."""
+    """Return whether two passes over each row give its numbers sooner than one pass with a running state: on a CPU, for
+    rows along memory.
+    """
     return get_backend(x.device).info.kind == "cpu" and worth(x, dims, 0)
 
 
 def fresh(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A result that nobody else holds, without history, in a shape."""
+    """Return `x`, a result that nobody else holds, in `shape` and without a grad node."""
     if x.shape == shape:
         return x
     return core.make(x._storage, Size(shape), x.dtype, x.device) if x._contig else x.reshape(shape)
 
 
 def by_columns(x: Tensor, dims: Sequence[int]) -> bool:
-    """Whether what a pass over rows sees is best added up over the rows, too: by a CPU, along rows whose sums stay in a cache of its own."""
+    """Return whether a pass over rows should also sum over the rows: on a CPU, for dense rows whose column sums stay in
+    a core's own cache.
+    """
     first = x.ndim - len(dims)
     if not x._contig or tuple(dims) != tuple(range(first, x.ndim)):
         return False
@@ -145,7 +159,7 @@ def by_columns(x: Tensor, dims: Sequence[int]) -> bool:
 
 
 def columns(parts: Sequence[Tensor], shape: tuple[int, ...]) -> list[Tensor]:
-    """Add up the parts of sums over rows that a kernel left, one or two of them."""
+    """Add up the partial column sums that a kernel left, one or two tensors of them; `shape` is a row's."""
     n = layouts.numel(shape)
     seen = [
         core.make(x._storage, Size((x.shape[0], n)), x.dtype, x.device, (x.shape[1], 1), 0)
@@ -157,12 +171,16 @@ def columns(parts: Sequence[Tensor], shape: tuple[int, ...]) -> list[Tensor]:
 
 
 def by_runs(x: Tensor) -> bool:
-    """Whether vectors run along the last dim of `x`, and what is found of it by itself is worth keeping."""
+    """Return whether vectors run along the last dim of `x`, which is then long enough for the kernel to leave sums of
+    each such run.
+    """
     return x._contig and x.shape[-1] >= family.LEAST
 
 
 def spread_out(x: Tensor, dims: Sequence[int]) -> bool:
-    """Whether rows lie across the order of memory and are so long that a line of them does not stay in a core's own cache."""
+    """Return whether, on a CPU, rows lie across memory order and are so long that the rows sharing a cache line do not
+    stay in a core's own cache.
+    """
     long = layouts.numel(tuple([x.shape[d] for d in dims])) >= LONG
     if not long or x.numel() < COLUMNS or not x._contig or not _across(x, dims):
         return False
@@ -170,7 +188,9 @@ def spread_out(x: Tensor, dims: Sequence[int]) -> bool:
 
 
 def in_parts(x: Tensor, dims: Sequence[int]) -> bool:
-    """Whether rows are so few and long that on a GPU parts of them, joined by a second launch, are sooner done than a group for each."""
+    """Return whether, on a GPU, rows are so few and long that splitting each, with a second launch to join the parts,
+    beats one work-group per row.
+    """
     info = get_backend(x.device).info
     if info.kind == "cpu" or not x.numel():
         return False
@@ -192,7 +212,10 @@ def sums(
     out: dtype,
     dims: Sequence[int] | None = None,
 ) -> list[Tensor]:
-    """Take two sums over tensors of one shape in one pass, without gradient: a kind of codegen/reduce/states.py with its results' names."""
+    """Compute two sums over tensors of one shape in one pass, without recording a gradient.
+
+    `kind` is one of codegen/reduce/states.py, `names` are those of its results.
+    """
     return _sums(xs, kind, tuple(names), out, None if dims is None else tuple(dims))
 
 

@@ -17,14 +17,16 @@ from . import rowwise
 
 
 def _in_steps(g: Tensor, result: Tensor, dim: int) -> bool:
-    """Whether the gradient is a sum and a chain: where it will itself be differentiated, and where rows do not stay in a cache or are few."""
+    """Return whether the gradient is a sum and a pointwise chain instead of one row kernel: where it will itself be
+    differentiated, and where rows do not stay in a cache or are few.
+    """
     if graph.needs_grad(g, result) or g.shape != result.shape:
         return True
     return result.ndim > 0 and _by_sums(result, (dim,))
 
 
 def _by_sums(x: Tensor, dims: tuple[int, ...]) -> bool:
-    """Whether a reduction and a chain are quicker than a kernel over rows."""
+    """Return whether a reduction and a pointwise chain are faster than a row kernel."""
     return rowwise.spread_out(x, dims) or rowwise.in_parts(x, dims)
 
 
@@ -48,7 +50,10 @@ _LOWERED = Row("softmax_lowered", {"f": "(x - y) - z"}, args=("input", "top", "l
 
 
 def _by_outputs(kind: str, input: Tensor, dims: tuple[int, ...], out: dtype) -> Tensor:
-    """Take a running state for each of the rows that memory interleaves or that are few, and compute the elements in its order."""
+    """Reduce each row with one running state, then compute the elements by a pointwise chain in memory order.
+
+    For rows that are interleaved in memory, and for few long ones.
+    """
     x, compute = input.detach(), accumulator(out)
     x = x if x.dtype is compute else x.to(compute)
     row, name = (_SCALED, "factor") if kind == "softmax" else (_LOWERED, "log")
