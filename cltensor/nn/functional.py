@@ -431,7 +431,7 @@ def embedding(
     return table.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
-# Programs with a multi-head attention of their own take its parts from here.
+# torch's private names, which programs with a multi-head attention of their own import.
 _canonical_mask, _none_or_dtype = multihead.canonical_mask, multihead.none_or_dtype
 _in_projection_packed, _mha_shape_check = multihead.project_packed, multihead.check_ranks
 

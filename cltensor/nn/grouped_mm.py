@@ -1,6 +1,6 @@
-"""`grouped_mm`: products of matrices that are divided into groups of unlike sizes, as experts of a mixture are given tokens.
+"""`grouped_mm`: one matrix product per group, for groups of different sizes, such as the tokens of a mixture's experts.
 
-Owns the checks and the division; each group's product is `mm`. The offsets are read by the host.
+Owns the checks and the division into groups; each group's product is `mm`. The offsets are read on the host.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ def grouped_mm(
     mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None,
     out_dtype: dtype | None = None,
 ) -> Tensor:  # fmt: skip
-    """Multiply group by group: group i of what has two dims ends at `offs[i]`, and is item i of what has three.
+    """Multiply group by group. A 2-D operand is divided into groups, group i ending at `offs[i]`; of a 3-D one item i
+    is group i.
 
-    (M, K) with (G, K, N): rows of the first are divided, the result is (M, N). (G, M, K) with (K, N): columns of the second, (M, N).
-    (M, K) with (K, N): both along K, the result is (G, M, N). (G, M, K) with (G, K, N) is `bmm`. Of float32, bfloat16 or float16; offs
-    (G) of int32, ascending; what lies beyond the last is 0 in the result. RuntimeError, in torch's words, for what does not fit.
+    (M, K) with (G, K, N): rows of the first are divided; the result is (M, N). (G, M, K) with (K, N): columns of the
+    second; (M, N). (M, K) with (K, N): both along K; (G, M, N). (G, M, K) with (G, K, N) is `bmm`. Operands are
+    float32, bfloat16 or float16; `offs` (G) is int32 and ascending; results beyond the last offset are 0. RuntimeError,
+    in torch's words, for what does not fit.
     """
     _check(mat_a, mat_b, offs, bias, out_dtype)
     if offs is None:
@@ -37,13 +39,13 @@ def grouped_mm(
 
 
 def _divided(matrix: Tensor, ends: list[int], dim: int) -> list[Tensor]:
-    """Return the groups along a dim; one that would end before it begins is empty."""
+    """Return the groups of a matrix along `dim`; a group that would end before it begins is empty."""
     starts = [0, *ends]
     return [matrix.narrow(dim, i, max(j - i, 0)) for i, j in zip(starts, ends, strict=False)]
 
 
 def _joined(parts: list[Tensor], size: int, dim: int) -> Tensor:
-    """Return the results of the groups side by side, with zeros up to a size."""
+    """Concatenate the groups' results along `dim`, filled up with zeros to `size`."""
     rest = size - sum(part.shape[dim] for part in parts)
     if rest:
         shape = list(parts[0].shape)

@@ -1,4 +1,5 @@
-"""`cltensor.nn.init`: ways for parameters to start. Each fills its tensor in place, unrecorded, and returns it.
+"""`cltensor.nn.init`: initial values of parameters. Each function fills its tensor in place, unrecorded, and returns
+it.
 
 Knows nothing of modules.
 """
@@ -74,7 +75,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 
 
 def uniform_within(tensor: Tensor, fan: int) -> Tensor:
-    """Draw from U(-1 / sqrt(fan), 1 / sqrt(fan)), where layers' biases start; zeros for no fan."""
+    """Draw from U(-1 / sqrt(fan), 1 / sqrt(fan)), as layers' biases are initialised; zeros if `fan` is 0."""
     bound = 1 / math.sqrt(fan) if fan > 0 else 0
     return uniform_(tensor, -bound, bound)
 
@@ -112,7 +113,10 @@ def trunc_normal_(
 def _trunc_by_rejection(
     tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any
 ) -> Tensor:
-    """Draw uniformly and keep by density: where [a, b] is small or far out, the inverse function has no digits left."""
+    """Draw uniformly and keep by density.
+
+    For [a, b] that is small or far out, where the inverse distribution function loses its digits.
+    """
     peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
     result = tensor.uniform_(a, b, generator=generator)
     pending = None

@@ -1,6 +1,6 @@
-"""`linear_cross_entropy`: a linear map and the cross entropy of its result, in pieces of the batch if memory is short.
+"""`linear_cross_entropy`: a linear map and the cross entropy of its result, for chunks of the batch if memory is short.
 
-Owns the checks and the pieces; both halves are functions of their own elsewhere.
+Owns the checks and the chunks; the linear map and the cross entropy are functions of their own elsewhere.
 """
 
 from __future__ import annotations

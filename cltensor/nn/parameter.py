@@ -1,6 +1,6 @@
-"""`Parameter` and `Buffer`: tensors that a Module takes as its own when they are assigned to it.
+"""`Parameter` and `Buffer`: tensors that a Module registers when they are assigned to it.
 
-Knows nothing of modules: they ask `isinstance`.
+Knows nothing of modules, which test with `isinstance`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ __all__ = [
 
 
 class _ParameterMeta(attributes.FieldsMeta):
-    """isinstance also holds for a tensor of a foreign subclass that was marked as one of the kind; not so for derived kinds."""
+    """Make isinstance true also for tensors of other subclasses that carry the class's mark; subclasses of these
+    classes have no mark.
+    """
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
@@ -36,7 +38,10 @@ _BufferMeta = _ParameterMeta
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
-    """A leaf tensor to be learnt: on the memory of `data`, requiring grad unless told otherwise, also under `no_grad`."""
+    """A leaf tensor to be learnt.
+
+    It shares the memory of `data` and requires grad by default, even if made under `no_grad`.
+    """
 
     _mark = "_is_param"
 
@@ -44,7 +49,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         """Make a parameter; a tensor of another subclass keeps its class and is marked."""
         if data is None:
             data = creation.empty(0)
-        made = data.detach()  # AttributeError for what is no tensor
+        made = data.detach()  # AttributeError if `data` is no tensor
         if type(data) is not Tensor and not issubclass(type(data), Parameter):
             made.__class__ = type(data)
             made._is_param = True
@@ -72,13 +77,13 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 
 class Buffer(Tensor, metaclass=_ParameterMeta):
-    """A tensor that belongs to a module's state without being learnt; saved with it if `persistent`."""
+    """A tensor of a module's state that is not learnt; part of the state dict if `persistent`."""
 
     _mark = "_is_buffer"
     persistent: bool
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
-        """Make a buffer on the memory of `data`; the result is a plain tensor with a mark."""
+        """Make a buffer that shares the memory of `data`; the result is a plain tensor with a mark."""
         if data is None:
             data = creation.empty(0)
         made = data.detach().requires_grad_(data.requires_grad)
@@ -109,7 +114,7 @@ class UninitializedTensorMixin:
     cls_to_become: Any = None
 
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Take a shape, and memory with undefined contents; become an ordinary tensor of the kind."""
+        """Take a shape, with memory of undefined contents, and become an ordinary tensor of the class `cls_to_become`."""
         like = self._plain()
         device = like.device if device is None else device
         dtype = like.dtype if dtype is None else dtype
@@ -117,7 +122,7 @@ class UninitializedTensorMixin:
         self.__class__ = self.cls_to_become
 
     def _plain(self) -> Tensor:
-        """Return the empty tensor behind this one."""
+        """Return the empty tensor that stands for this one, as a plain Tensor."""
         t = object.__new__(Tensor)
         fields(t).update(fields(self))
         t._requires = False
@@ -125,7 +130,7 @@ class UninitializedTensorMixin:
 
     @property
     def data(self) -> Tensor:
-        """The empty tensor behind this one."""
+        """The empty tensor that stands for this one."""
         return self._plain()
 
     @data.setter
@@ -135,9 +140,12 @@ class UninitializedTensorMixin:
 
     @property
     def shape(self) -> Any:
-        """Raise RuntimeError, or ValueError where a function asks: there is none yet."""
+        """Raise an error, since there is no shape yet: ValueError if a function of tensors asks for it, else
+        RuntimeError.
+        """
         frame: Any = sys._getframe(1)
-        if frame.f_globals.get("__name__") == attributes.__name__:  # looks for the name
+        # attribute lookup: the caller is one frame up
+        if frame.f_globals.get("__name__") == attributes.__name__:
             frame = frame.f_back
         if frame.f_globals.get("__name__", "").startswith(_FUNCTIONS):
             raise ValueError(_NO_VALUE.format(type(self).__name__))
@@ -195,7 +203,7 @@ def _refused(name: str) -> Any:
     return method
 
 
-# What does not ask for the shape, and would answer for the empty tensor behind.
+# Methods that do not ask for the shape, and would otherwise answer for the empty tensor.
 for _name in (
     "stride", "is_contiguous", "storage", "untyped_storage", "detach", "dim", "numel", "nelement", "data_ptr", "element_size",
     "storage_offset", "is_shared", "type", "storage_type", "pin_memory", "numpy", "tolist", "zero_", "fill_", "backward",
@@ -214,7 +222,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
-        """Make one; its device and dtype are those it will have."""
+        """Make a parameter without a shape; `device` and `dtype` are those it will have."""
         made = Parameter(creation.empty(0, device=device, dtype=dtype), requires_grad)
         made.__class__ = cls
         return made
@@ -229,7 +237,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
         persistent: bool = True,
     ) -> Any:  # fmt: skip
-        """Make one; its device and dtype are those it will have."""
+        """Make a buffer without a shape; `device` and `dtype` are those it will have."""
         made = creation.empty(0, device=device, dtype=dtype).requires_grad_(requires_grad)
         made.__class__ = cls
         made.persistent = persistent

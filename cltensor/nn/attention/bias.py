@@ -1,6 +1,8 @@
-"""`cltensor.nn.attention.bias`: causal masks of rectangles, for `scaled_dot_product_attention`, which skips what they hide.
+"""`cltensor.nn.attention.bias`: causal masks of rectangles, for `scaled_dot_product_attention`, which skips what they
+hide.
 
-The class is a subclass of Tensor, so importing this module has every function ask its arguments for one: nothing imports it by itself.
+CausalBias is a subclass of Tensor, so importing this module turns on `__torch_function__` dispatch in all functions:
+nothing in the package imports it by itself.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_le
 
 
 class CausalVariant(enum.IntEnum):
-    """Where the triangle of a causal mask that is no square has its right angle."""
+    """Which corner of a non-square causal mask its diagonal starts from."""
 
     UPPER_LEFT = enum.auto()
     LOWER_RIGHT = enum.auto()
 
 
 class CausalBias(Tensor):
-    """A causal mask (seq_len_q, seq_len_kv) to be given as `attn_mask`; as a tensor by itself it holds nothing."""
+    """A causal mask (seq_len_q, seq_len_kv) to be given as `attn_mask`; the tensor itself is empty."""
 
     variant: CausalVariant
     seq_len_q: int
@@ -51,7 +53,7 @@ class CausalBias(Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Answer for `scaled_dot_product_attention`; other functions take this for the empty tensor it is."""
+        """Handle `scaled_dot_product_attention`; any other function gets the empty tensor that this is."""
         kwargs = kwargs or {}
         if func is scaled_dot_product_attention:
             return cls._dispatch(*args, **kwargs)
@@ -97,7 +99,10 @@ def causal_upper_left(*size: int) -> CausalBias:
 
 
 def causal_lower_right(*size: int) -> CausalBias:
-    """Return the mask that shows the last query all keys, and each one before it one less. AssertionError for other than two sizes."""
+    """Return the mask that shows the last query all keys, and each query before it one key less.
+
+    AssertionError for other than two sizes.
+    """
     if len(size) != 2:
         raise AssertionError("causal_lower_right only supports 2D tensors")
     return CausalBias(CausalVariant.LOWER_RIGHT, *size)

@@ -1,7 +1,8 @@
-"""`torch.nn.attention.flex_attention`: attention whose scores and mask a program states as functions of indices.
+"""`torch.nn.attention.flex_attention`: attention whose scores and mask are given as functions of indices.
 
-The functions are called once with tensors of indices that broadcast to the scores, and what they compute fuses with the scale. Owns
-the block masks, which here are kept dense by block. It must not know attention's kernels: they take no functions.
+These functions are called once, with tensors of indices that broadcast to the scores, and what they compute fuses with
+the scale. Owns the block masks, which are kept as dense tensors of blocks here. Does not use attention's kernels, which
+take no functions.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ _DEFAULT_SIZE = _DEFAULT_SPARSE_BLOCK_SIZE
 
 
 class AuxRequest(NamedTuple):
-    """What else `flex_attention` shall return."""
+    """What `flex_attention` should return besides the result."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What else it returned: logarithms of the sums of exponentials, largest scores."""
+    """What `flex_attention` returned besides the result: log-sum-exps, and the largest scores."""
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
@@ -60,12 +61,12 @@ def noop_mask(batch: Any, head: Any, token_q: Any, token_kv: Any) -> Any:
 
 
 def and_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a mask of what all masks let through. RuntimeError for what is no function."""
+    """Return a mask function that is true where all of the given ones are. RuntimeError for what is no function."""
     return _joined(mask_mods, "and_masks", lambda a, b: a & b)
 
 
 def or_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a mask of what one of the masks lets through. RuntimeError for what is no function."""
+    """Return a mask function that is true where any of the given ones is. RuntimeError for what is no function."""
     return _joined(mask_mods, "or_masks", lambda a, b: a | b)
 
 
@@ -96,9 +97,9 @@ def _wanted(mod: Callable[..., Any]) -> int:
 def create_mask(
     mod_fn: Callable[..., Any], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return the mask (B, H, Q_LEN, KV_LEN) that a function of the four indices states; one batch or head stands for None.
+    """Return the mask (B, H, Q_LEN, KV_LEN) computed by a function of the four indices; B and H of None count as 1.
 
-    A function of five arguments is one of scores: the result is what it makes of zeros.
+    A function of five arguments changes scores: the result is then the scores it computes from zeros.
     """
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
     indices = _indices(sizes, device)
@@ -108,7 +109,7 @@ def create_mask(
 
 
 class BlockMask:
-    """A mask, and which blocks of queries and keys have anything to see, or everything."""
+    """A mask, with which blocks of queries and keys have anything visible, and which are visible entirely."""
 
     def __init__(
         self, seq_lengths: tuple[int, int], blocks: Tensor, full: Tensor, BLOCK_SIZE: tuple[int, int], mask_mod: Callable[..., Any],
@@ -131,11 +132,11 @@ class BlockMask:
         return math.prod(self.shape)
 
     def to_dense(self) -> Tensor:
-        """Return 1 for each block in which something is seen."""
+        """Return 1 for each block in which anything is visible, else 0."""
         return self._blocks.int()
 
     def sparsity(self) -> float:
-        """Return how many percent of the pairs lie in blocks that see nothing."""
+        """Return the percentage of pairs that lie in blocks without anything visible."""
         seen = int(self._blocks.sum()) * math.prod(self.BLOCK_SIZE)
         return 100.0 * (1.0 - seen / self.numel())
 
@@ -149,7 +150,7 @@ class BlockMask:
 
 
 def _ordered(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """Return how many blocks of each row are there, and all their indices, those first."""
+    """Return the number of marked blocks in each row, and the indices of all its blocks, the marked ones first."""
     order = blocks.int().argsort(dim=-1, descending=True, stable=True)
     return blocks.int().sum(-1).int(), order.int().contiguous()
 
@@ -158,7 +159,10 @@ def create_block_mask(
     mask_mod: Callable[..., Any], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None,
     BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SIZE, _compile: bool = False, **options: Any,
 ) -> BlockMask:  # fmt: skip
-    """Return the mask that a function of batch, head, query and key states. AssertionError for what is no such function."""
+    """Return the block mask computed by a function of batch, head, query and key.
+
+    AssertionError for other functions.
+    """
     if _wanted(mask_mod) != 4:
         raise AssertionError(
             f"create_block_mask requires a mask_mod function, of 4 indices: {mask_mod}"
@@ -180,10 +184,11 @@ def flex_attention(
     scale: float | None = None, enable_gqa: bool = False, return_lse: bool = False, kernel_options: Any = None,
     *, return_aux: AuxRequest | None = None,
 ) -> Any:  # fmt: skip
-    """Attend, with scores that `score_mod(score, batch, head, query, key)` changes, where `block_mask` lets queries see keys.
+    """Attend, with scores changed by `score_mod(score, batch, head, query, key)`, where `block_mask` lets queries see
+    keys.
 
-    enable_gqa: groups of queries' heads share a head of keys. Rows that see nothing are zero.
-    ValueError where heads or sizes do not fit.
+    enable_gqa: groups of query heads share a head of keys and values. Rows that see nothing are zero. ValueError where
+    heads or sizes do not fit.
     """
     if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
         raise NotImplementedError("NYI: query, key, and value must be 4D tensors")

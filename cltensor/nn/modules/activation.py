@@ -1,4 +1,7 @@
-"""Activation layers: one function each, with its arguments as attributes. Attention, torch's neighbour of theirs, is in attention.py."""
+"""Activation layers: one function each, with its arguments as attributes.
+
+Attention, which torch has here, is in attention.py.
+"""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             yield i, low, high
 
     def reset_parameters(self) -> None:
-        """Start all parameters anew."""
+        """Initialise all parameters again."""
         for module in self.modules():
             if isinstance(module, Linear):
                 module.reset_parameters()
@@ -114,7 +114,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input: Tensor) -> Tensor:
-        """Return the most likely class of each sample; only those whose head says so ask all clusters."""
+        """Return the most likely class of each sample; clusters are evaluated only for samples whose head does not name
+        a class of its own.
+        """
         head_output = self.head(input)
         best = head_output.argmax(1)
         rows = (best >= self.shortlist_size).nonzero().squeeze(1)

@@ -157,5 +157,5 @@ class MultiheadAttention(Module):
         return merged, 2
 
 
-# Torch's place, and so what a file says.
+# The module that torch defines the class in, and that pickles therefore name.
 MultiheadAttention.__module__ = f"{__package__}.activation"

@@ -31,7 +31,7 @@ class _NormBase(Module):
     """Parameters per channel, and running statistics if they are tracked."""
 
     _version = 2
-    _dims: tuple[int, ...] = ()  # ranks of input that are taken
+    _dims: tuple[int, ...] = ()  # the numbers of dims that an input may have
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
@@ -53,14 +53,14 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Forget what was tracked."""
+        """Reset the running statistics."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Forget what was tracked; set weight to ones and bias to zeros."""
+        """Reset the running statistics; set weight to ones and bias to zeros."""
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
@@ -137,7 +137,7 @@ class _LazyNormBase(LazyModuleMixin):
             self.num_batches_tracked = _count(device)
 
     def reset_parameters(self: Any) -> None:
-        """Start the parameters as soon as they have a shape."""
+        """Initialise the parameters if they have a shape."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()  # type: ignore[misc]
 
@@ -189,9 +189,10 @@ class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """`BatchNorm` over the batches of a process group in training, whatever the rank of its input; over one batch without a group.
+    """`BatchNorm` over the batches of all processes of a group in training, for inputs of any rank; without a group,
+    over its own batch.
 
-    Unlike torch's it takes tensors of the cpu device, too.
+    Unlike torch's it also takes tensors on the cpu device.
     """
 
     def __init__(

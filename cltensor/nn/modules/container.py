@@ -37,7 +37,7 @@ def _position(idx: Any, size: int) -> int:
 
 
 def _pairs(kind: str, items: Any, whole: str | None = None) -> Iterator[tuple[Any, Any]]:
-    """Yield the pairs of an iterable; TypeError and ValueError for what is none."""
+    """Yield the pairs of an iterable; TypeError and ValueError for elements that are no pairs."""
     if not isinstance(items, Iterable):
         raise TypeError(
             f"{whole or kind}.update should be called with an iterable of key/value pairs, but got {type(items).__name__}"
@@ -58,7 +58,7 @@ def _pairs(kind: str, items: Any, whole: str | None = None) -> Iterator[tuple[An
 
 
 class Container(Module):
-    """A module with children given by name, from before modules had `add_module`; a FutureWarning says so."""
+    """A module with children given by name, which predates `add_module`; emits a FutureWarning."""
 
     def __init__(self, **kwargs: Any) -> None:
         warnings.warn(

@@ -272,7 +272,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
     """A convolution that takes its number of input channels from its first input."""
 
     def reset_parameters(self: Any) -> None:
-        """Start the parameters as soon as they have a shape."""
+        """Initialise the parameters if they have a shape."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]
 

@@ -178,7 +178,7 @@ class BackwardHook:
 
     def _on_inputs(self, grads: tuple[Any, ...], _: Any) -> Any:
         if self.grad_outputs is None:
-            return None  # the gradient came to the inputs by a way past the outputs
+            return None  # the gradient reached the inputs without passing the outputs
         res: Any = _spread(self.inputs or [], grads, self.n_inputs)
         for hook in self.hooks:
             out = hook(self.module, res, self.grad_outputs)
@@ -212,7 +212,7 @@ class BackwardHook:
         return tuple(found[i] for i in outputs)
 
     def _without_inputs(self) -> None:
-        """Call the hooks at once: no input takes a gradient, so that none would come."""
+        """Call the hooks now: no input requires a gradient, so their gradients would never arrive."""
         warnings.warn(
             "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs require gradients. See "
             "https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook for more details.",
@@ -389,7 +389,7 @@ class _Call:
             self._call(key, hook)
 
     def failed(self) -> None:
-        """Call the hooks that want to be called whatever happens and were not."""
+        """Call the `always_call` hooks that have not been called yet."""
         own, always = self.module._forward_hooks, self.module._forward_hooks_always_called
         wanted = [("global module", k, h) for k, h in GLOBAL.forward.items() if k in GLOBAL.always]
         wanted += [("module", k, h) for k, h in own.items() if k in always]
@@ -406,7 +406,7 @@ class _Call:
 
 
 def run(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a module's forward among its hooks and the global ones."""
+    """Call a module's forward with its own hooks and the global ones."""
     call = _Call(module, args, kwargs)
     try:
         return call.run()

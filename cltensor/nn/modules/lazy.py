@@ -31,7 +31,7 @@ class LazyModuleMixin:
         self: Any, state_dict: Any, prefix: str, local_metadata: Any, strict: bool,
         missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str],
     ) -> None:  # fmt: skip
-        """Give uninitialised parameters the shapes of what is about to be loaded."""
+        """Give uninitialised parameters the shapes of the values about to be loaded."""
         for name, value in [*self._parameters.items(), *self._buffers.items()]:
             found = state_dict.get(prefix + name)
             if found is not None and is_lazy(value) and not is_lazy(found):

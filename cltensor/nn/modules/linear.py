@@ -1,6 +1,6 @@
-"""Layers that are one affine map: `Linear`, `LazyLinear`, `Bilinear`, and `Identity`, which is none.
+"""Layers that are one affine map: `Linear`, `LazyLinear`, `Bilinear`; and `Identity`.
 
-Owns their parameters and how they start; the products are in nn.functional.
+Owns their parameters and initialisation; the products are in nn.functional.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """`Linear` by the name under which attention prints its output projection."""
+    """`Linear` under the name that the printed form of attention shows for its output projection."""
 
 
 class Bilinear(Module):
@@ -133,7 +133,7 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Start the parameters as soon as they have a shape."""
+        """Initialise the parameters if they have a shape."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 

@@ -1,4 +1,4 @@
-"""How `linear_cross_entropy` is to save memory."""
+"""The options by which `linear_cross_entropy` saves memory."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ __all__ = [
 
 
 class _Loss(Module):
-    """`reduction` is "none", "mean" or "sum"; size_average and reduce are its older form."""
+    """`reduction` is "none", "mean" or "sum"; size_average and reduce are its deprecated form."""
 
     reduction: str
 
@@ -197,7 +197,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """`NLLLoss` by a name of before, with a FutureWarning."""
+    """Deprecated name of `NLLLoss`; emits a FutureWarning."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         warnings.warn(

@@ -97,7 +97,9 @@ class Module(Hooked, Stateful):
     training: bool
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Functions of the package among a class's attributes get no module: torch's are built in, and are no methods."""
+        """Keep the package's functions among a class's attributes from binding as methods: torch's are built-ins, which
+        do not bind.
+        """
         super().__init_subclass__(**kwargs)
         unbind(cls)
 
@@ -112,7 +114,7 @@ class Module(Hooked, Stateful):
                 raise TypeError(
                     f"{name}.__init__() takes 1 positional argument but {len(args) + 1} were given"
                 )
-        # Past __setattr__, which needs these.
+        # Not through __setattr__, which needs these attributes.
         self.__dict__.update(
             training=True,
             _parameters={},
@@ -567,7 +569,7 @@ class Module(Hooked, Stateful):
         return f"{self._get_name()}({inside})"
 
 
-# Libraries that set parameters themselves call the hooks of all modules by these names of torch's.
+# torch's names for the global hooks: libraries that register parameters themselves call the hooks by these.
 _global_buffer_registration_hooks = GLOBAL.buffer_registration
 _global_module_registration_hooks = GLOBAL.module_registration
 _global_parameter_registration_hooks = GLOBAL.parameter_registration

@@ -1,4 +1,4 @@
-"""What `Module.to` was asked for, and how it changes parameters."""
+"""The arguments of `Module.to`, and the settings of how it changes parameters."""
 
 from __future__ import annotations
 

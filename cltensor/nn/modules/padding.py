@@ -29,7 +29,7 @@ __all__ = [
 
 
 class _Pad(Module):
-    """Pad the last `_rank` dimensions; a number stands for all sides."""
+    """Pad the last `_rank` dimensions; a single number is used for all sides."""
 
     _rank: int
     _mode: str

@@ -34,9 +34,9 @@ def _reset(module: Module, hidden_size: int) -> None:
 
 
 class RNNBase(Module):
-    """What RNN, LSTM and GRU share: parameters by torch's names and the way of an input through the steps."""
+    """What RNN, LSTM and GRU share: parameters under torch's names, checks, and running an input through the steps."""
 
-    _dim_note = ""  # how the message for a bad rank goes on
+    _dim_note = ""  # the end of the message for an input of a wrong rank
     _flat_weights: list[Any]
     _flat_weights_names: list[str]
     _all_weights: list[list[str]]
@@ -143,7 +143,7 @@ class RNNBase(Module):
         super().__setattr__(attr, value)
 
     def flatten_parameters(self) -> None:
-        """Do nothing: weights are read where they lie. Programs call it for another library's sake."""
+        """Do nothing: the kernels read weights where they lie. Programs call this for cuDNN's sake."""
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         self._flat_weight_refs = []
@@ -276,7 +276,7 @@ class RNNBase(Module):
         return PackedSequence(output, sizes, order, back), self.permute_hidden(hidden, back)
 
     def _run(self, input: Tensor, hx: Any, how: Any) -> tuple[Tensor, Any]:
-        """Call the function of the mode; `how` is `batch_first`, or the batch sizes of packed data."""
+        """Call the function of the mode; `how` is `batch_first`, or for packed data the batch sizes."""
         function = getattr(recurrent, self.mode.lower())
         shared = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)  # fmt: skip
         if isinstance(how, Tensor):

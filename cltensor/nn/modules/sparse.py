@@ -16,7 +16,7 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _Table(Module):
-    """A learnt matrix of `num_embeddings` rows of `embedding_dim`, one of them maybe for padding."""
+    """A learnt matrix of `num_embeddings` rows of `embedding_dim`, optionally with a row for padding."""
 
     _padding_name: str
     padding_idx: int | None

@@ -1,6 +1,7 @@
-"""`state_dict` and `load_state_dict`: a module's parameters, buffers and extra state by name, out and in again; copies without them.
+"""`state_dict` and `load_state_dict`: a module's parameters, buffers and extra state, saved and loaded by name.
 
-Owns the format of names and the words of mismatches. Knows nothing of files: `cltensor.save` writes any dict.
+Owns the format of names, the words of mismatches, and replicas without parameters. Knows nothing of files:
+`cltensor.save` writes any dict.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What a state dict lacked and what it had too much."""
+    """The names a state dict lacked, and those the module does not have."""
 
     __slots__ = ()
 
@@ -42,7 +43,7 @@ class _Report:
 
 
 class Stateful:
-    """What a module needs to give and to take its state."""
+    """The part of a module that saves and loads its state."""
 
     _version: int = 1
     _parameters: dict[str, Any]
@@ -55,7 +56,7 @@ class Stateful:
     _load_state_dict_post_hooks: OrderedDict[int, Any]
 
     def _replicate_for_data_parallel(self) -> Any:
-        """Copy the module without parameters, as replicas are before they get those of their device."""
+        """Return a copy without parameters: a replica is given those of its device afterwards."""
         replica = self.__new__(type(self))
         replica.__dict__ = self.__dict__ | {
             "_parameters": {},
@@ -68,11 +69,11 @@ class Stateful:
     # ------------------------------------------------------------------------------------- out
 
     def get_extra_state(self) -> Any:
-        """Return what else belongs in the state; override together with `set_extra_state`."""
+        """Return further state to be saved; override together with `set_extra_state`."""
         raise RuntimeError(_NEVER.format("get"))
 
     def set_extra_state(self, state: Any) -> None:
-        """Take what `get_extra_state` gave."""
+        """Load what `get_extra_state` returned."""
         raise RuntimeError(_NEVER.format("set"))
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -91,9 +92,10 @@ class Stateful:
     def state_dict(
         self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> Any:
-        """Return parameters, persistent buffers and extra state by name, on the same memory.
+        """Return parameters, persistent buffers and extra state by name, sharing their memory.
 
-        prefix: written before every name. keep_vars: keep the parameters themselves, with their history.
+        prefix: written before every name. keep_vars: return the tensors themselves, with their grad nodes, not
+        detached.
         """
         if args:
             warnings.warn(

@@ -1,7 +1,8 @@
 """Batch normalisation over the batches of all processes.
 
-Forward: each process sends its means, variances and counts to all, who combine them in the same way. Backward: the two sums that
-gradients by the input need are added up over all processes; those by weight and bias stay local, as DistributedDataParallel averages them.
+Forward: each process sends its means, variances and counts to all, and all combine them in the same way. Backward: the
+two sums that the gradient for the input needs are all-reduced; those for weight and bias stay local, as
+DistributedDataParallel averages them.
 """
 
 from __future__ import annotations
@@ -95,5 +96,5 @@ class _SyncBatchNorm(Function):
 def sync_batch_norm(
     x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, eps: float, factor: float, group: Any
 ) -> Any:  # fmt: skip
-    """Normalise by what the batches of all members have in common; running statistics move by `factor`."""
+    """Normalise by the statistics of all members' batches together; running statistics move by `factor`."""
     return _SyncBatchNorm.apply(x, weight, bias, running_mean, running_var, eps, factor, group)

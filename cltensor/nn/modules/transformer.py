@@ -1,4 +1,7 @@
-"""The transformer of Vaswani et al. (arXiv 1706.03762): layers, stacks and the whole, of attention, linear and norm layers."""
+"""The transformer of Vaswani et al.
+
+(arXiv 1706.03762): layers, stacks and the whole model, built of attention, linear and norm layers.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ def _causal_mask(size: int, device: Any, dtype: Any) -> Tensor:
 
 
 def _is_causal(mask: Tensor | None, hint: bool | None, x: Tensor, batch_first: bool) -> bool:
-    """Return the hint, or without one whether the mask is the causal one for the sequence."""
+    """Return the hint `is_causal`, or, without one, whether the mask is the causal mask for the sequence."""
     if hint is not None or mask is None:
         return bool(hint)
     size = x.shape[1 if batch_first and x.ndim == 3 else 0]
@@ -65,7 +68,7 @@ def _clones(layer: Module, count: int) -> ModuleList:
 
 
 class _Block(Module):
-    """What both kinds of layer share: the names torch gives the parts, and the feed-forward network."""
+    """What encoder and decoder layers share: the names torch gives the parts, and the feed-forward network."""
 
     attentions: tuple[str, ...] = ("self_attn",)
     norms = 2
@@ -223,7 +226,7 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """Pass (S, N, E) through the layers in turn; `is_causal` None looks whether the mask is causal."""
+        """Pass (S, N, E) through the layers in turn; with `is_causal` None the mask is inspected for being causal."""
         padding = canonical_mask(
             src_key_padding_mask, "src_key_padding_mask", none_or_dtype(mask), "mask", src.dtype
         )
@@ -241,10 +244,12 @@ class TransformerEncoder(Module):
         return out if self.norm is None else self.norm(out)
 
     def _padded(self, src: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
-        """Return which places (N, S) torch would leave out by way of a nested tensor, or None where it computes them all.
+        """Return the places (N, S) that torch leaves out by using a nested tensor, or None where it computes all
+        places.
 
-        It leaves them out in inference, from each sequence's length on, and returns zeros there. With `mask_check` the padding must
-        lie on the right, which takes a look at its values: not while launches are recorded.
+        torch does so in inference: places from each sequence's length on are left out and come back as zeros. With
+        `mask_check` the padding must lie on the right, which reads the mask's values on the host; that is not done
+        while launches are recorded.
         """
         layer = self.layers[0]
         if padding is None or mask is not None or not self.use_nested_tensor or layer.training:
@@ -274,7 +279,9 @@ class TransformerEncoder(Module):
 
 
 def _why_not_nested(layer: Any) -> str:
-    """Say, in torch's words, why it would not use nested tensors with a layer; `_padded` does what these are for."""
+    """Return torch's reason for not using nested tensors with a layer, "" if it uses them; `_padded` reproduces their
+    effect.
+    """
     name = "encoder_layer"
     if not isinstance(layer, TransformerEncoderLayer):
         return f"{name} was not TransformerEncoderLayer"

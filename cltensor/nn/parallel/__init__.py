@@ -1,4 +1,6 @@
-"""`cltensor.nn.parallel`: modules over several processes, and over several devices: those run on the one their tensors are on."""
+"""`cltensor.nn.parallel`: modules replicated over processes; modules over several devices, which here run on the device
+of their tensors.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather",
 
 
 class DataParallel(Module):
-    """A module under the name `module`, called as it is: the batch is not split over devices.
+    """A wrapper that calls its `module` as it is: the batch is not split over devices.
 
-    That is what torch's does without a GPU; names in the state dict begin with "module." as there.
+    torch's does the same without a GPU; as there, names in the state dict begin with "module.".
     """
 
     def __init__(

@@ -1,6 +1,7 @@
 """`DistributedDataParallel`: a module of which each process trains a replica on its part of the data.
 
-Owns the module's side: equal beginnings, buffers, when gradients are to be reduced. How that is done is in distributed/reducer.py.
+Owns the module's side: equal initial values, buffers, and when gradients are reduced. How they are reduced is in
+distributed/reducer.py.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ def _find_tensors(obj: Any) -> list[Any]:
 
 
 class _DDPSink(Function):
-    """The outputs themselves; backward comes here first."""
+    """Identity on the outputs.
+
+    Its backward, which runs before all others, has the reducer take parameters without a gradient at the end as unused.
+    """
 
     @staticmethod
     def forward(ctx: Any, reducer: Any, *inputs: Any) -> Any:
@@ -53,7 +57,7 @@ class _DDPSink(Function):
 
 
 class _Hook(JoinHook):
-    """What a replica without inputs does while others have some."""
+    """What a replica that has run out of inputs does while others still have some."""
 
     def __init__(
         self, replica: DistributedDataParallel, divide_by_initial_world_size: bool
@@ -76,11 +80,13 @@ class _Hook(JoinHook):
 
 
 class DistributedDataParallel(Module, Joinable):
-    """A replica of a module, whose parameters begin equal in all processes and whose gradients are averaged during backward.
+    """A replica of a module, whose parameters begin equal in all processes and whose gradients are averaged during
+    backward.
 
-    device_ids: the device that inputs are moved to, for a module on one; None on the cpu device. find_unused_parameters: not every
-    forward uses every parameter. static_graph: each does as the first. gradient_as_bucket_view: gradients lie in the memory
-    that is sent. Everything else is as in torch; `device_mesh` and `mixed_precision` are refused.
+    device_ids: the device that inputs are moved to, for a module on one device; None on the cpu device.
+    find_unused_parameters: a forward need not use every parameter. static_graph: every iteration uses the parameters
+    that the first one used. gradient_as_bucket_view: gradients are views of the buckets that are sent. Everything else
+    is as in torch; `device_mesh` and `mixed_precision` are refused.
     """
 
     def __init__(
@@ -151,7 +157,7 @@ class DistributedDataParallel(Module, Joinable):
     def _choose_buffers(
         self, broadcast_buffers: bool | None, forward_sync_buffers: bool | None
     ) -> bool:
-        """Set whether buffers are broadcast before each forward; return whether they begin equal."""
+        """Set whether buffers are broadcast before each forward; return whether they are broadcast at the start."""
         if broadcast_buffers is not None:
             warnings.warn(
                 "Both `broadcast_buffers` and `forward_sync_buffers` were specified. `broadcast_buffers` is deprecated and its value is ignored "
@@ -211,7 +217,7 @@ class DistributedDataParallel(Module, Joinable):
         self.output_device = device_ids[0] if output_device is None else output_device
 
     def _check_replicas(self) -> None:
-        """RuntimeError, in torch's words, unless all processes have parameters of the same shapes."""
+        """Raise torch's RuntimeError unless all processes have parameters of the same shapes."""
         mine = [tuple(p.shape) for p in self._trained()]
         found: list[Any] = [None] * self.process_group.size()
         dist.all_gather_object(found, mine, self.process_group)
@@ -247,7 +253,7 @@ class DistributedDataParallel(Module, Joinable):
         )
 
     def _sparse(self) -> list[int]:
-        """The numbers of the parameters whose gradients will be sparse."""
+        """Return the indices of the trained parameters whose gradients will be sparse."""
         tables = [
             m.weight
             for m in self.module.modules()
@@ -266,7 +272,7 @@ class DistributedDataParallel(Module, Joinable):
         broadcast_coalesced(self.process_group, tensors, self.broadcast_bucket_size, root)
 
     def _sync_state(self, root: int, buffers: bool) -> None:
-        """Give all processes a root's parameters, and buffers."""
+        """Broadcast the parameters, and if `buffers` the buffers, of the process `root`."""
         tensors = [p.detach() for p in self._module_parameters]
         self._broadcast(tensors + (self._buffers_of_module() if buffers else []), root)
 
@@ -278,13 +284,13 @@ class DistributedDataParallel(Module, Joinable):
         )
 
     def _common_rank(self, mine: bool) -> int:
-        """The highest rank among those that offer theirs."""
+        """Return the highest rank among the processes that pass true."""
         rank = FUNCTIONS["tensor"]([self.process_group.rank() if mine else -1], device=self.device)
         dist.all_reduce(rank, dist.ReduceOp.MAX, self.process_group)
         return int(rank.item())
 
     def _others_reduce(self, mine: bool = False) -> bool:
-        """Whether a process that has inputs reduces gradients in this iteration."""
+        """Return whether any process reduces gradients in this iteration; `mine` is whether this one does."""
         wants = FUNCTIONS["full"]((1,), float(mine), device=self.device)
         dist.all_reduce(wants, group=self.process_group)
         return bool(wants.item())
@@ -292,7 +298,7 @@ class DistributedDataParallel(Module, Joinable):
     # --- forward
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Call the module; backward of what it returns averages gradients."""
+        """Call the module; the backward of its output averages gradients."""
         reduces = is_grad_enabled() and self.require_backward_grad_sync
         if reduces:
             self.reducer.prepare()
@@ -319,7 +325,7 @@ class DistributedDataParallel(Module, Joinable):
         return tree_unflatten([x.to(target) if isinstance(x, Tensor) else x for x in leaves], spec)
 
     def _through_sink(self, output: Any) -> Any:
-        """Return the output, of which backward tells the reducer that it begins."""
+        """Return the output passed through `_DDPSink`, which tells the reducer when backward begins."""
         leaves, spec = tree_flatten(output)
         through = [
             i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x.grad_fn is not None
@@ -333,7 +339,7 @@ class DistributedDataParallel(Module, Joinable):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Within the block, gradients are accumulated here only; the first backward after it averages them."""
+        """Within the block, gradients are only accumulated locally; the first backward after it averages them."""
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
         try:
@@ -385,7 +391,7 @@ class DistributedDataParallel(Module, Joinable):
         enable: bool = True,
         throw_on_early_termination: bool = False,
     ) -> Join:
-        """Return a block in which processes may have different numbers of inputs."""
+        """Return a context manager within which processes may have different numbers of inputs."""
         return Join(
             [self],
             enable,
@@ -394,7 +400,7 @@ class DistributedDataParallel(Module, Joinable):
         )
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """Return what a process without inputs does."""
+        """Return the hook of a process that has run out of inputs."""
         return _Hook(self, kwargs.get("divide_by_initial_world_size", True))
 
     @property

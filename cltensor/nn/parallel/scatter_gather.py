@@ -26,7 +26,8 @@ def _alike(kind: type, parts: Any) -> Any:
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
-    """Return for each device its part of the tensors in `inputs`, in containers as they were; what is no tensor goes to all.
+    """Return each device's part of the tensors in `inputs`, in containers of the same kind; other values go to all
+    devices.
 
     ValueError for "cpu" among the devices.
     """

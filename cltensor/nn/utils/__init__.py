@@ -1,4 +1,6 @@
-"""`cltensor.nn.utils`: helpers around modules: gradients in bounds, parametrised and fused weights, sequences of different lengths."""
+"""`cltensor.nn.utils`: helpers for modules: clipping of gradients, parametrised and fused weights, sequences of
+different lengths.
+"""
 
 from . import parametrizations, parametrize, prune, rnn, stateless
 from .clip_grad import (

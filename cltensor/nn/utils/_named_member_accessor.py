@@ -1,4 +1,4 @@
-"""`torch.nn.utils._named_member_accessor`: a tensor of a module exchanged for another, by its name."""
+"""`torch.nn.utils._named_member_accessor`: exchange a tensor of a module for another, by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def _check(module: Any, name: str, tensor: Any) -> None:
 
 
 def set_tensor(module: Module, name: str, tensor: Tensor | None) -> None:
-    """Put a tensor in the place of a parameter, buffer or attribute; a parameter's may be no Parameter."""
+    """Replace a parameter, buffer or attribute by a tensor; a parameter may be replaced by a tensor that is no
+    Parameter.
+    """
     _check(module, name, tensor)
     for table in (module._parameters, module._buffers):
         if name in table:
@@ -34,7 +36,10 @@ def set_tensor(module: Module, name: str, tensor: Tensor | None) -> None:
 def swap_tensor(
     module: Module, name: str, tensor: Any = _MISSING, allow_missing: bool = False
 ) -> Any:
-    """Put a tensor in the place of a module's, or nothing, and return what was there. AttributeError where there was nothing."""
+    """Replace a tensor of a module, or remove it if none is given, and return the former one.
+
+    AttributeError if there was none, unless `allow_missing`.
+    """
     _check(module, name, tensor)
     tables: tuple[dict[str, Any], ...] = (module._parameters, module._buffers)
     for table in tables:

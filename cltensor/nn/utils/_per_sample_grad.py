@@ -1,6 +1,6 @@
 """`torch.nn.utils._per_sample_grad`: a module's forward whose backward leaves each sample's gradients in `grad_sample`.
 
-Each sample gets parameters of its own, copies without memory, and `vmap` runs the module once for all of them.
+Each sample gets parameters of its own, expanded without taking memory, and `vmap` runs the module once for all samples.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def call_for_per_sample_grads(
 
 
 def _samples(tree: Any, dim: int) -> int:
-    """The number of samples that tensors in a tree have; RuntimeError where they do not agree."""
+    """Return the number of samples of the tensors in a tree; RuntimeError where they do not agree."""
     counts = [x.shape[dim] for x in tree_leaves(tree) if isinstance(x, Tensor)]
     if not counts:
         raise RuntimeError(
@@ -93,7 +93,9 @@ def _samples(tree: Any, dim: int) -> int:
 
 
 def _of_each(weight: Parameter, count: int, factor: int) -> Tensor:
-    """A parameter for each sample, whose gradient becomes the parameter's `grad_sample`."""
+    """Return the parameter expanded to one for each sample; the gradient of these becomes the parameter's
+    `grad_sample`.
+    """
     copies = weight.detach().expand(count, *weight.shape).requires_grad_()
 
     def keep(grad: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Limiting gradients: by their norm over all parameters, or element by element. Nothing here waits for the device.
+"""Clipping gradients by their norm over all parameters, or element by element. Nothing here waits for the device.
 
 Owns how many tensors are measured in few launches; scaling goes through ops/multi.py.
 """
@@ -28,7 +28,7 @@ __all__ = [
     "get_total_norm",
 ]
 
-# Elements; smaller tensors are copied together, which is cheaper than a launch each.
+# In elements: smaller tensors are first copied into one, which is cheaper than a launch for each.
 _SMALL = 1 << 14
 _SCALE = multi.chain("scale", "g = g * coef", "g", "", "coef")
 _COPY = multi.chain("copy", "to = g", "to", "g")
@@ -44,7 +44,7 @@ def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
 
 
 def _refuse_sparse(tensors: list[Tensor], name: str) -> None:
-    """Raise the error for what there is, as in torch, only of dense gradients."""
+    """Raise torch's error for sparse gradients."""
     if not all(t._strided for t in tensors):
         raise refuse(name)
 
@@ -72,7 +72,11 @@ def get_total_norm(
 
 @at_once
 def _measure(tensors: Sequence[Tensor], norm_type: float, casts: bool) -> list[Tensor]:
-    """The norm of all tensors' elements together. casts: whether autocast is on, in which 16-bit numbers are measured as others."""
+    """Return the norm of all tensors' elements together.
+
+    `casts` is whether autocast is on: it affects how 16-bit numbers are measured, so replays for both cases are kept
+    apart.
+    """
     device = tensors[0].device
     joined = tensors if norm_type == 0 else _joined(tensors)
     norms = [vector_norm(t, norm_type).to(device) for t in joined]
@@ -81,12 +85,12 @@ def _measure(tensors: Sequence[Tensor], norm_type: float, casts: bool) -> list[T
 
 @at_once
 def _share(total: Sequence[Tensor], max_norm: float, casts: bool) -> list[Tensor]:
-    """What gradients of a norm are to be multiplied by. casts: as above."""
+    """Return the factor by which gradients of this total norm are to be multiplied; `casts` as above."""
     return [(max_norm / (total[0] + 1e-6)).clamp(max=1.0)]
 
 
 def _joined(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return tensors with the same elements, small ones of a kind put together."""
+    """Return tensors with the same elements, the small ones of each device and dtype copied into one."""
     large: list[Tensor] = []
     small: dict[Any, list[Tensor]] = {}
     for t in tensors:
@@ -100,7 +104,7 @@ def _joined(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _flat(tensors: list[Tensor]) -> Tensor:
-    """Return all elements one after another."""
+    """Return the elements of all tensors in one 1-D tensor."""
     flat = tensors[0].new_empty(sum(t.numel() for t in tensors))
     places, start = [], 0
     for t in tensors:

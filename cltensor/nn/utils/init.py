@@ -1,4 +1,4 @@
-"""`skip_init`: a module whose parameters need not have started."""
+"""`skip_init`: a module with uninitialised parameters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["skip_init"]
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """Make a module on `device` whose parameters hold anything; draws no random numbers."""
+    """Make a module on `device` whose parameters have undefined contents; draws no random numbers."""
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:

@@ -17,12 +17,12 @@ def _convert(module: Module, kinds: tuple[type, ...], memory_format: Any) -> Non
 
 
 def convert_conv2d_weight_memory_format(module: Module, memory_format: Any) -> Module:
-    """Lay the weights of all Conv2d and ConvTranspose2d in a module out anew; returns the module."""
+    """Convert the memory format of the weights of all Conv2d and ConvTranspose2d in a module; returns the module."""
     _convert(module, (Conv2d, ConvTranspose2d), memory_format)
     return module
 
 
 def convert_conv3d_weight_memory_format(module: Module, memory_format: Any) -> Module:
-    """Lay the weights of all Conv3d and ConvTranspose3d in a module out anew; returns the module."""
+    """Convert the memory format of the weights of all Conv3d and ConvTranspose3d in a module; returns the module."""
     _convert(module, (Conv3d, ConvTranspose3d), memory_format)
     return module

@@ -46,7 +46,9 @@ def _make_orthogonal(a: Tensor) -> Tensor:
 
 
 class _Orthogonal(Module):
-    """Maps matrices to orthogonal ones; with a base (Lezcano-Casado, arXiv 1909.09501), to those near its value at the start."""
+    """Maps matrices to orthogonal ones; with a base (Lezcano-Casado, arXiv 1909.09501), to products of the base with
+    those.
+    """
 
     base: Tensor | None
 
@@ -87,7 +89,7 @@ class _Orthogonal(Module):
         a = x.tril(-1)
         tau = 2.0 / (1.0 + (a * a).sum(-2))
         q = householder_product(a, tau)
-        # The diagonal is 1 or -1 and not learnt.
+        # The diagonal holds only signs, 1 or -1, and is not learnt.
         return q * x.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
     @no_grad()
@@ -160,7 +162,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
     def rename(state_dict: Any, prefix: str, *args: Any) -> None:
-        """Read what the hook of `nn.utils.weight_norm` saved."""
+        """Rename entries of a state dict that `nn.utils.weight_norm` saved."""
         old = [f"{prefix}{name}_{s}" for s in "gv"]
         if all(key in state_dict for key in old):
             for i, key in enumerate(old):
@@ -210,7 +212,7 @@ class _SpectralNorm(Module):
         matrix = rows(weight, self.dim)
         if self.training:
             self._power_method(matrix, self.n_power_iterations)
-        # Copies, so that a second forward does not change what the first one's backward needs.
+        # Copies, so that a second forward does not change what the first one's backward has saved.
         u, v = self._u.clone(), self._v.clone()
         return weight / FUNCTIONS["vdot"](u, matrix.mv(v))
 

@@ -1,6 +1,6 @@
-"""Parametrisations: a parameter or buffer of a module computed, at each access, from others by modules of your own.
+"""Parametrisations: a module's parameter or buffer is computed, at each access, from others by modules of the user's.
 
-Owns the list of modules behind a tensor, the property that stands in its place and the class that carries the property.
+Owns the list of modules behind a tensor, the property that takes its place, and the class that carries the property.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ def _check_same(kept: str, old: Any, found: str, new: Any, flag: str, doing: str
 
 
 class ParametrizationList(ModuleList):
-    """The modules that compute a tensor, one after another, and what they compute it from (`original`, or `original0`, ...)."""
+    """The modules that compute a tensor, one after another, and the tensors it is computed from (`original`, or
+    `original0`, ...).
+    """
 
     original: Tensor
 
@@ -200,7 +202,7 @@ def _getstate(self: Any) -> Any:
 
 
 def _give_class(module: Module) -> None:
-    """Make the module the only instance of a class of its own, where properties can be put."""
+    """Make the module the only instance of a class of its own, to which properties can be added."""
     cls = type(module)
     members: dict[str, Any] = {"__getstate__": _getstate}
     if not hasattr(cls, "__deepcopy__"):
@@ -229,8 +231,9 @@ def register_parametrization(
 ) -> Any:
     """Compute a parameter or buffer by `parametrization` from now on; returns the module.
 
-    If it has a `right_inverse`, that gives what is learnt from the present value. Several are applied one after another.
-    unsafe: it may change dtype and shape, and is not tried now. ValueError for what does not fit.
+    If `parametrization` has a `right_inverse`, that computes the tensors to be learnt from the present value. Several
+    parametrisations are applied one after another. unsafe: dtype and shape may change, and nothing is checked now.
+    ValueError for what does not fit.
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -255,7 +258,7 @@ def register_parametrization(
 
 
 def _try(module: Any, name: str, parametrization: Any) -> None:
-    """Raise ValueError unless one more parametrisation keeps dtype and shape, there and back."""
+    """Raise ValueError unless one more parametrisation, and its right inverse, keep dtype and shape."""
     old = getattr(module, name)
     new = parametrization(old)
     flag, kept = "the `unsafe` flag", f"module.{name}.{{}}"
@@ -329,7 +332,9 @@ def type_before_parametrizations(module: Any) -> type:
 def transfer_parametrizations_and_params(
     from_module: Any, to_module: Any, tensor_name: str | None = None
 ) -> Any:
-    """Give another module the parametrisations of one, of all tensors or of one, and their originals; returns the other."""
+    """Give `to_module` the parametrisations and originals of one tensor of `from_module`, or of all; return
+    `to_module`.
+    """
     if not is_parametrized(from_module):
         return to_module
     for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:

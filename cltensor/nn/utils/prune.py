@@ -1,7 +1,8 @@
-"""Pruning: a parameter `name` becomes `name_orig` and a buffer `name_mask`, and their product before every call.
+"""Pruning: a parameter `name` is replaced by a parameter `name_orig` and a buffer `name_mask`, multiplied before every
+call.
 
-A method says which elements stay (`compute_mask`); methods put on one parameter after another are joined by a
-`PruningContainer`, where each judges what the former ones left.
+A method chooses the elements that stay (`compute_mask`). Methods applied to one parameter in turn are joined by a
+`PruningContainer`, where each chooses among what the former ones left.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ def _joined(
 
 
 class PruningContainer(BasePruningMethod):
-    """Methods that pruned one parameter, one after the other; only the last one chooses anew."""
+    """Methods that pruned one parameter, one after the other; only the last one computes a new mask."""
 
     def __init__(self, *args: BasePruningMethod) -> None:
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
@@ -188,7 +189,7 @@ class PruningContainer(BasePruningMethod):
 
 
 def _left(method: Any, t: Tensor, mask: Tensor) -> Any:
-    """Return the index of what a method is to judge."""
+    """Return the index of the elements that a method chooses among."""
     kind = method.PRUNING_TYPE
     everything = [slice(None)] * t.dim()
     if kind == "unstructured":
@@ -212,7 +213,7 @@ def _left(method: Any, t: Tensor, mask: Tensor) -> Any:
 
 
 def _validate_pruning_amount_init(amount: Any) -> None:
-    """Refuse what is neither a count nor a share. TypeError, ValueError."""
+    """Raise TypeError or ValueError for an amount that is neither a count nor a share."""
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     whole = isinstance(amount, numbers.Integral)
@@ -223,7 +224,7 @@ def _validate_pruning_amount_init(amount: Any) -> None:
 
 
 def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
-    """Refuse to prune more than there is. ValueError."""
+    """Raise ValueError for an amount larger than the tensor."""
     if isinstance(amount, numbers.Integral) and amount > tensor_size:
         raise ValueError(
             f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}"
@@ -231,12 +232,12 @@ def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
 
 
 def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
-    """Return how many of `tensor_size` go."""
+    """Return how many of `tensor_size` elements to prune."""
     return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
 
 
 def _validate_structured_pruning(t: Tensor) -> None:
-    """Refuse tensors without channels. ValueError."""
+    """Raise ValueError for tensors without channels."""
     if t.dim() <= 1:
         raise ValueError(
             f"Structured pruning can only be applied to multidimensional tensors. Found tensor of shape {t.shape} with {t.dim()} dims"
@@ -244,7 +245,7 @@ def _validate_structured_pruning(t: Tensor) -> None:
 
 
 def _validate_pruning_dim(t: Tensor, dim: int) -> None:
-    """Refuse a dim that is not there. IndexError."""
+    """Raise IndexError for a dim that does not exist."""
     if dim >= t.dim():
         raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
 
@@ -272,7 +273,7 @@ class _Unstructured(_ByAmount):
     PRUNING_TYPE = "unstructured"
 
     def _scores(self, t: Tensor) -> Tensor:
-        """Return numbers of which the smallest go."""
+        """Return a number for each element; the elements with the smallest are pruned."""
         raise NotImplementedError
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -292,7 +293,7 @@ class _Structured(_ByAmount):
         self.dim = dim
 
     def _scores(self, t: Tensor) -> Tensor:
-        """Return a number for each channel, of which the smallest go."""
+        """Return a number for each channel; the channels with the smallest are pruned."""
         raise NotImplementedError
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:

@@ -54,10 +54,10 @@ def _casting(dtype_name: str) -> Any:
 
 
 class PackedSequence(PackedSequence_):
-    """Sequences of different lengths step by step: `data` (rows, *), and how many of them take part in each step.
+    """Sequences of different lengths, step by step: `data` (rows, *), and the number of sequences in each step.
 
-    `batch_sizes` is an int64 tensor on the cpu. Where the sequences were sorted, longest first, `sorted_indices` says how and
-    `unsorted_indices` is the way back. Made by the functions of this module.
+    `batch_sizes` is an int64 tensor on the cpu. Where the sequences were sorted, longest first, `sorted_indices` is the
+    order and `unsorted_indices` its inverse. Made by the functions of this module.
     """
 
     def __new__(
@@ -67,7 +67,7 @@ class PackedSequence(PackedSequence_):
         sorted_indices: Tensor | None = None,
         unsorted_indices: Tensor | None = None,
     ) -> Any:
-        """Make one of its fields, or of the pair (data, batch_sizes)."""
+        """Make a PackedSequence of its fields, or of the pair (data, batch_sizes)."""
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is None:
@@ -94,7 +94,7 @@ class PackedSequence(PackedSequence_):
         return self.to("cpu")
 
     def cuda(self, *args: Any, **kwargs: Any) -> Any:
-        """Move to what stands for a cuda device."""
+        """Move to the device that stands for "cuda"."""
         return self.to(*args, **kwargs) if args or "device" in kwargs else self.to("cuda", **kwargs)
 
     def pin_memory(self) -> Any:
@@ -136,7 +136,7 @@ def _index(places: Sequence[int], x: Tensor) -> Tensor:
 
 
 def _pick(x: Tensor, places: list[int]) -> Tensor:
-    """Pick rows; picking all of them in order is the tensor itself."""
+    """Return the rows at the given places; all of them in order are the tensor itself."""
     if places == list(range(x.shape[0])):
         return x
     return x.index_select(0, _index(places, x))
@@ -211,7 +211,9 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Undo `pack_padded_sequence`: (sequences padded to the longest or to `total_length`, their lengths), in the first order."""
+    """Undo `pack_padded_sequence`: return the sequences, padded to the longest or to `total_length`, and their lengths,
+    in the original order.
+    """
     sizes = sequence.batch_sizes.tolist()
     total = len(sizes)
     if total_length is not None:

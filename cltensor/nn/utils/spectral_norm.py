@@ -45,7 +45,7 @@ class SpectralNorm:
         self.n_power_iterations = n_power_iterations
 
     def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
-        """Return the weight of now, after one more step towards its singular vectors if asked for."""
+        """Return the current weight, if asked for after further power iterations."""
         weight = getattr(module, f"{self.name}_orig")
         u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
         matrix = rows(weight, self.dim)
@@ -58,7 +58,7 @@ class SpectralNorm:
         return weight / u.dot(matrix.mv(v))
 
     def remove(self, module: Any) -> None:
-        """Put the weight of now back as a parameter."""
+        """Make the current weight a parameter again."""
         with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         for suffix in ("", "_u", "_v", "_orig"):
@@ -72,7 +72,7 @@ class SpectralNorm:
     def apply(
         module: Any, name: str, n_power_iterations: int, dim: int, eps: float
     ) -> SpectralNorm:
-        """Replace a parameter by one that is normalised; RuntimeError if that was done before."""
+        """Replace a parameter by a normalised one; RuntimeError if that was done before."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, SpectralNorm) and hook.name == name:
                 raise RuntimeError(
@@ -119,7 +119,7 @@ class _StateHook:
 
 
 class _LoadHook:
-    """Completes state dicts from before v was saved."""
+    """Completes state dicts that were saved before v was part of them."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn

@@ -14,7 +14,7 @@ __all__ = ["functional_call"]
 
 
 def functional_call(*args: Any, **kwargs: Any) -> Any:
-    """Deprecated place of `cltensor.func.functional_call`."""
+    """Deprecated name of `cltensor.func.functional_call`."""
     warnings.warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future version of PyTorch. Please "
         "use `torch.func.functional_call` instead which is a drop-in replacement.",
@@ -33,9 +33,10 @@ def call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with the given tensors in the places of those named; what it assigns to them is found in the dict.
+    """Call a module with the given tensors in place of its own; what the module assigns to them is written to the dict.
 
-    tie_weights: a tensor that has several names is replaced under all of them. strict: RuntimeError unless all are named.
+    tie_weights: a tensor that has several names is replaced under all of them. strict: RuntimeError unless all are
+    named.
     """
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with replaced(module, parameters_and_buffers, tie_weights, strict):
@@ -46,7 +47,7 @@ def call(
 def replaced(
     module: Module, given: dict[str, Any], tie_weights: bool = False, strict: bool = False
 ) -> Iterator[None]:
-    """Put other tensors into a module for the time of a with block."""
+    """Replace tensors of a module for the duration of a with block."""
     values = _tied(module, given) if tie_weights else dict(given)
     if strict:
         _check_names(module, values)
@@ -66,7 +67,7 @@ _MISSING = object()
 
 
 def _swap(module: Module, path: str, value: Any) -> Any:
-    """Put a value (or nothing) at a dotted name; return what was there."""
+    """Put a value (or nothing) at a dotted name; return the former value."""
     where, _, name = path.rpartition(".")
     owner = module.get_submodule(where)
     if not _may_stand(value):

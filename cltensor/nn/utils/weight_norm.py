@@ -19,7 +19,7 @@ class WeightNorm:
         self.name, self.dim = name, -1 if dim is None else dim
 
     def compute_weight(self, module: Any) -> Tensor:
-        """Return the weight of now."""
+        """Return the current weight."""
         g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
         return _weight_norm(v, g, self.dim)
 
@@ -52,7 +52,7 @@ class WeightNorm:
         return fn
 
     def remove(self, module: Any) -> None:
-        """Put the weight of now back as a parameter."""
+        """Make the current weight a parameter again."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
         del module._parameters[f"{self.name}_g"], module._parameters[f"{self.name}_v"]

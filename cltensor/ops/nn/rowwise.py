@@ -1,6 +1,4 @@
-"""Run the row-wise kernels (codegen/reduce/rowwise.py) on tensors: operands with their pending expressions in, tensors
-out.
-"""
+"""Run the row-wise kernels (codegen/reduce/rowwise.py) on tensors whose pending expressions become their prologue."""
 
 from __future__ import annotations
 
