@@ -144,7 +144,7 @@ class UninitializedTensorMixin:
         RuntimeError.
         """
         frame: Any = sys._getframe(1)
-        # attribute lookup: the caller is one frame up
+        # Called by the attribute lookup of attributes.py: what asks is one frame up.
         if frame.f_globals.get("__name__") == attributes.__name__:
             frame = frame.f_back
         if frame.f_globals.get("__name__", "").startswith(_FUNCTIONS):

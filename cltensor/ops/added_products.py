@@ -1,6 +1,7 @@
 """Products added to another tensor: addmm, addmv, addr, baddbmm, addbmm and their in-place forms.
 
-Owns their checks, scales and gradients, each of which is made of the plain products'. Must not know broadcasting matmul.
+Owns their checks, scales and gradients; the gradients are composed of the plain products. Must not know broadcasting
+matmul.
 """
 
 from __future__ import annotations
@@ -325,5 +326,5 @@ for _name, _fn in (
 
 @public("addbmm_", function=False)
 def _addbmm_inplace(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """In-place form of `addbmm`; a self that broadcasts takes the result's shape."""
+    """In-place form of `addbmm`; `self` may broadcast and is then resized to the result's shape."""
     return writes.assign(self, lambda x: addbmm(x, *args, **kwargs), resize=True)

@@ -1,6 +1,7 @@
-"""Ops that take or write whole positions of a dimension: index_select, index_add and their kin, and select_scatter and its.
+"""Ops that read or write whole positions of a dimension: index_select, index_add and similar, select_scatter and
+similar.
 
-Knows the kernels and how scatter.py makes a change; subscripts are in index.py.
+Calls the kernels, and records changes through changes.py and scatter.py; subscripts are in index.py.
 """
 
 from __future__ import annotations
@@ -365,7 +366,7 @@ both("index_reduce", _index_reduce)
 
 
 def _embedded(node: str, input: Tensor, src: Tensor, place: Callable[[Tensor], Tensor]) -> Tensor:
-    """A copy of `input` with `src` in the part that `place` views."""
+    """Return a copy of `input` with `src` in the part that `place` views."""
     need_tensor(node, src=src)
     with unrecorded():
         out = input.detach().clone()

@@ -156,7 +156,8 @@ true_divide = Row(
     grad={"x": lambda g, y: g / conj(y), "y": lambda g, x, y: -g * conj((x / y) / y)},
 )  # fmt: skip
 
-# A product with or quotient by a number inside a composite function of torch's: its node has another name, and keeps the number as one.
+# A product with, or quotient by, a number as torch's composite functions record it: the node has another name, and
+# saves the number as a number.
 mul_number = Row(
     "mul_number",
     {"fc": "x * y"},
@@ -180,8 +181,8 @@ div_number = Row(
     grad={"x": lambda g, y: g / conj(y)},
 )
 
-# Integer quotients never reach the hardware with a divisor of 0 or -1: it traps or returns junk (see check_divisor).
-# The sign is asked for, too, because the largest unsigned number has the bits of -1.
+# Integer division by 0 or -1 must not reach the hardware, which traps or returns junk (see check_divisor). The test for
+# -1 also asks for the sign, because the largest unsigned number has the same bits.
 _NEGATES = "(y < 0 and y == -1)"
 _TRUNC = f"where({_NEGATES}, 0 - x, x / where(y == 0 or {_NEGATES}, 1, y))"
 _TRUNC_REST = f"where(y == 0 or {_NEGATES}, 0, x % where(y == 0 or {_NEGATES}, 1, y))"
@@ -205,7 +206,8 @@ floor_divide_row = Row(
     underivable="floor_divide",
 )
 
-# Of two tensors of 16-bit floats torch rounds every step: 2.996 is 3 before it is cut off. Numbers are divided by in 32 bits.
+# For two tensors of 16-bit floats torch rounds after every step: a quotient of 2.996 becomes 3 before it is truncated.
+# Division by a number is done in float32.
 _SETTLED = "floor_settled(rounded(rounded(rounded(x - fmod(x, y)) / y) - where(fmod(x, y) != 0 and (x < 0) != (y < 0), 1, 0)), rounded(x / y), y)"
 _STEPWISE = {
     "div_trunc": Row(
@@ -378,7 +380,10 @@ def _lerp_call(input: Tensor, end: Tensor, weight: Any) -> tuple[Row, tuple]:
 
 @public()
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
-    """Interpolate linearly: input + weight * (end - input), broadcast together; of floats of one dtype, to which a number `weight` is taken."""
+    """Interpolate linearly: input + weight * (end - input), broadcast together.
+
+    The tensors are floats of one dtype, to which a number `weight` is converted.
+    """
     row, xs = _lerp_call(input, end, weight)
     value = row(*xs)
     return value if out is None else writes.deliver(value, out, "lerp", xs)
@@ -403,7 +408,7 @@ def _need_tensors(function: str, *operands: Any) -> None:
 
 
 def _factor(function: str, value: Any, *tensors: Any) -> Any:
-    """`value` as the tensors' joint dtype can take it; TypeError for an operand that is no tensor."""
+    """Return `value` as a number that the tensors' joint dtype can hold; TypeError for an operand that is no tensor."""
     _need_tensors(function, *tensors)
     value = number(function, "value", value)
     if value.__class__ is not complex and tensors[0].dtype.category > 1:

@@ -1,6 +1,7 @@
-"""`torch.ops.aten`: the public functions by torch's names of operators, `aten.add.Tensor` and `aten.add` alike.
+"""`torch.ops.aten`: the public functions under torch's names of operators; `aten.add.Tensor` and `aten.add` are the
+same function.
 
-There is no dispatcher behind the names: an overload is the function itself. Must not know any function: it finds them when called.
+There is no dispatcher behind the names. Must not know any function: each is looked up when it is called.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _OTHER_NAMES = {
 
 
 class Overload:
-    """An operator under a name, and each of its overloads; made once, so that tables of them can be kept."""
+    """An operator, or one of its overloads. Each is made once, so that it can be a key of tables."""
 
     namespace = "aten"
 
@@ -60,7 +61,7 @@ class Overload:
         return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function. NotImplementedError where there is none of the name."""
+        """Call the function; NotImplementedError if there is none of this name."""
         if self._name == "alias":
             return METHODS["view_as"](*args, *args)
         name = _OTHER_NAMES.get(self._name, self._name)
@@ -72,7 +73,7 @@ class Overload:
 
 
 class _Names:
-    """The namespace."""
+    """The namespace `aten`, which makes each operator when it is first asked for."""
 
     def __getattr__(self, name: str) -> Overload:
         if name.startswith("__"):

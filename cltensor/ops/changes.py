@@ -1,6 +1,6 @@
-"""Changes that a kernel makes to a tensor: each is stated once, and has a form that copies and one in place.
+"""Changes that a kernel makes to a tensor: each is written once, and gets an out-of-place and an in-place form.
 
-`change` records either, `both` exports them. Owns what such kernels may read and write. Knows none of the kernels.
+`change` records either form, `both` exports them. Owns what such kernels may read and write. Knows none of the kernels.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ INTEGERS = (dtypes.int64, dtypes.int32)
 
 
 def target(t: Tensor) -> Operand:
-    """Describe a tensor's memory for writing: what is pending on its old content has run."""
+    """Describe a tensor's memory to a kernel that writes it; pending readers of the old contents have run by then."""
     return Operand(t._storage.for_write(), t.dtype, t.shape, t._strides, t._offset)
 
 
 def reading(x: Tensor, t: Tensor) -> Operand:
     """Describe what a kernel reads while it writes `t`; torch's RuntimeError where the two share memory.
 
-    Where that is hard to tell, the kernel reads a copy.
+    Of a tensor on the same storage the kernel reads a copy, since overlap may be too hard to tell.
     """
     if x._storage is not t._storage:
         return core.kernel_operand(x)
@@ -56,9 +56,9 @@ def change(
     overlap: bool = False,
     anew: Callable[[Tensor], Tensor | None] | None = None,
 ) -> Tensor:
-    """Let `run` write into a copy of `t`, or into `t` itself, and record it with the inputs (t, *others).
+    """Let `run` write into a copy of `t`, or into `t` itself, and record that with the inputs (t, *others).
 
-    `overlap` allows elements of `t` to share memory. `anew` makes the changed copy at once, where it can.
+    `overlap` allows elements of `t` to share memory. `anew` returns the changed copy directly, or None where it cannot.
     """
     if not inplace:
         with unrecorded():
@@ -87,7 +87,7 @@ def change(
 
 
 def settled_copy(node: str, t: Tensor) -> Tensor:
-    """Copy what is to be written into: row-major, save where torch keeps the order of dims."""
+    """Return the copy to be written into: row-major, except for ops where torch keeps the order of dims."""
     if t.is_contiguous() or node.startswith(("IndexFill", "IndexPut", "Put")):
         return core.snapshot(t)
     return formats.settled(t, None)
@@ -131,7 +131,7 @@ def need_tensor(function: str, **named: Any) -> None:
 
 
 def like(x: Tensor, t: Tensor) -> Tensor:
-    """Bring an operand to the device of the tensor it belongs with."""
+    """Return an operand on the device of `t`."""
     return x if x.device is t.device or x.device == t.device else x.to(t.device)
 
 
@@ -140,7 +140,7 @@ def zeros(g: Tensor, sizes: Sequence[int]) -> Tensor:
 
 
 def is_zero(value: Any) -> bool:
-    """Whether a storage's value is nothing but zeros, pending."""
+    """Return whether a storage's value is a pending expression of zeros."""
     if value.__class__ is not Expr or value.op is not core.IDENTITY:
         return False
     (number,) = value.args
@@ -156,7 +156,7 @@ def crop(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
 
 
 def uncrop(g: Tensor, full: tuple[int, ...]) -> Tensor:
-    """Place a gradient of the leading part into zeros of the whole."""
+    """Return the gradient of `crop`: `g` placed into zeros of the shape `full`."""
     if tuple(g.shape) == tuple(full) or g.ndim != len(full):
         return g
     part = tuple(g.shape)

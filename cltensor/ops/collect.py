@@ -1,6 +1,8 @@
-"""Copies to whose rows others are added, written once: what index_add, and the gradients of rows that were looked up, come to.
+"""Copies of a tensor with rows added to some of its rows, each written once: for index_add, and for gradients of
+looked-up rows.
 
-Owns which tensors allow it. Knows no gradient; who is refused does what it does elsewhere.
+Owns the conditions under which these kernels apply. Knows no gradient; where they do not apply, the caller copies and
+adds.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from .replay import Replayed
 
 
 def collected(t: Tensor, index: Tensor, values: Tensor, wrap: bool) -> Tensor | None:
-    """A copy of `t` with the rows `values` added to those that a vector of indices names; None where the kernels for it do not fit.
+    """Return a copy of `t` with the rows `values` added to those that a vector of indices names; None where the kernels
+    do not apply.
 
     `wrap`: negative indices count from the end, and bad ones are an IndexError.
     """
@@ -37,7 +40,8 @@ def collected(t: Tensor, index: Tensor, values: Tensor, wrap: bool) -> Tensor | 
     operands = [index, values]
     start = t._storage.value
     if not is_zero(start):
-        if start.__class__ is Expr or not t.is_contiguous():  # its kernel writes the copy
+        # A kernel of its own writes the copy of such a tensor anyway.
+        if start.__class__ is Expr or not t.is_contiguous():
             return None
         operands.append(t)
     return _collected(operands, Sizes(t.shape), len(operands) == 3, wrap)[0]

@@ -211,7 +211,7 @@ bitwise_not = Row(
     doc="All bits turned over; of bools, the logical not.",
 )
 
-# A shift by the width or more, or by less than nothing, gives 0 (the sign for a right shift), as in torch.
+# As in torch, a shift by the width or more, or by a negative amount, gives 0 (for a right shift the sign).
 _BITS = {1: 8, 2: 16, 4: 32, 8: 64}
 _left: dict[int, Row] = {
     size: Row(
@@ -340,7 +340,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
         and input.dtype is other.dtype
         and input.dtype.category < 2
     ):
-        return True  # where nothing is NaN
+        return True  # the same elements, and no NaN among integers
     if 0 < input.numel() <= SMALL:
         return bool(_all_equal((input, other))[0])
     return input.numel() == 0 or bool(eq(input, other).all())

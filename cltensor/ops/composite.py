@@ -1,10 +1,10 @@
-"""Small functions of several steps, replayed as one: a recurrent cell is two products and a few rows, and Python's way through
-each of them takes longer than what they launch.
+"""Small functions of several steps, replayed as one call: a recurrent cell is two products and a few rows, and Python's
+way through each of them takes longer than what they launch.
 
-A `Composite` is written with differentiable ops. Where its operands are small it is one call to replay (Note [Replay]) without
-history, and records one node whose gradient, run by the engine over the same ops, is another such call. Where they are large,
-and where somebody follows the steps, the ops are called one by one. What needs no history at all, a check of values or a count,
-is `at_once`. Knows no op.
+A `Composite` is written with differentiable ops. Where its operands are small, it is one replayed call (Note [Replay])
+without grad nodes inside, and records a single node, whose gradient, computed by the engine over the same ops, is
+another replayed call. Where the operands are large, or somebody wants to see each step, the ops are called one by one.
+Functions without a gradient, such as a check of values or a count, use `at_once`. Knows no op.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from ..storage import Storage
 from .core import Tensor
 from .replay import Replayed
 
-SMALL = 1 << 18  # elements of all operands: from there on kernels take longer than Python
+SMALL = 1 << 18  # total elements of the operands from which on kernels take longer than Python
 
-FOLLOWED: list[Any] = []  # who wants to see each step
+# Observers of single ops: while there are any, no function of several ops is replayed as one call.
+FOLLOWED: list[Any] = []
 
 
 class Composite:
-    """`fn(*tensors, *settings)`, whose tensors may be None, and which returns a tuple of new tensors; settings are hashable.
+    """`fn(*tensors, *settings)`, whose tensors may be None and whose settings are hashable; it returns a tuple of new
+    tensors.
 
-    name: of the node that is recorded.
+    name: that of the node recorded.
     """
 
     def __init__(self, name: str, fn: Callable[..., tuple[Tensor, ...]]) -> None:
@@ -37,7 +39,7 @@ class Composite:
         self._slopes = Replayed.of_memory(self._back)
 
     def __call__(self, tensors: Sequence[Tensor | None], *settings: Any) -> tuple[Tensor, ...]:
-        """Return what the function does."""
+        """Return `fn(*tensors, *settings)`."""
         given, there = present(tensors)
         size = 0
         for t in given:
@@ -95,7 +97,7 @@ class Composite:
         settings: tuple,
         again: bool,
     ) -> list[Any]:
-        """The gradients of aliases of the inputs, None where none is wanted."""
+        """Return the gradients for `own`, aliases of the inputs; None where not needed."""
         wanted = [t for t, need in zip(own, needs, strict=True) if need]
         with enable_grad():
             results = self._fn(*own, *settings)
@@ -106,7 +108,7 @@ class Composite:
 
 
 def plain(tensors: Sequence[Any]) -> bool:
-    """Whether all are tensors with memory of their own, small, and nobody follows what is done to them."""
+    """Return whether all are tensors on plain storages, small together, with nobody observing single ops."""
     size = 0
     for t in tensors:
         if getattr(t, "_storage", None).__class__ is not Storage:
@@ -116,7 +118,9 @@ def plain(tensors: Sequence[Any]) -> bool:
 
 
 def at_once(fn: Callable[..., Sequence[Tensor]]) -> Replayed:
-    """Make one call to replay, without history, of `fn(tensors, *settings)`, several ops that return fresh tensors."""
+    """Make one replayed call, without grad nodes, of `fn(tensors, *settings)`, which runs several ops and returns fresh
+    tensors.
+    """
 
     @functools.wraps(fn)
     def run(given: Sequence[Tensor], *numbers: Any) -> list[Tensor]:
@@ -127,18 +131,18 @@ def at_once(fn: Callable[..., Sequence[Tensor]]) -> Replayed:
 
 
 def present(tensors: Sequence[Tensor | None]) -> tuple[list[Tensor], tuple[bool, ...]]:
-    """The tensors among Nones, and where they are."""
+    """Return the tensors that are not None, and for every place whether there is one."""
     return [t for t in tensors if t is not None], tuple([t is not None for t in tensors])
 
 
 def placed(given: Sequence[Tensor], there: tuple[bool, ...]) -> list[Any]:
-    """Put Nones back in their places; what follows the tensors is left."""
+    """Undo `present`: return tensors and Nones in their places. Further items of `given` are ignored."""
     tensors = iter(given)
     return [next(tensors) if t else None for t in there]
 
 
 def settled(results: Sequence[Tensor | None]) -> list[Any]:
-    """Run what is pending."""
+    """Run the results that are pending; return all."""
     for t in results:
         if t is not None:
             t._storage.buffer()
@@ -146,7 +150,7 @@ def settled(results: Sequence[Tensor | None]) -> list[Any]:
 
 
 def _apart(results: Sequence[Tensor], given: Sequence[Tensor]) -> list[Tensor]:
-    """Have each result in memory of its own, without history."""
+    """Return the results detached and computed, each on a storage that no operand and no other result has."""
     taken = {id(t._storage) for t in given}
     found = []
     for t in results:

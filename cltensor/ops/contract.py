@@ -241,7 +241,10 @@ def _sizes(operands: Sequence[Tensor], labels: list[list[int]]) -> tuple[list[in
 def _places(
     counts: list[int], covered: int, output: list[int] | None
 ) -> tuple[list[int], int, int, int]:
-    """Number the dims of the common space: output first, then what is summed. Returns places, ellipsis place, out dims, all dims."""
+    """Number the dims of the space that all operands share: the output's first, then the summed ones.
+
+    Returns the place of each label, the ellipsis's place, the number of output dims, and that of all dims.
+    """
     place, at, ellipsis = [-1] * 52, 0, 0
     if output is None:
         at = covered
@@ -478,7 +481,7 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     value = _unsafe(input, left) * _unsafe(other, right)
     joint = tuple(n * m for n, m in zip(a, b, strict=True))
     if layouts.view_strides(value.shape, value._strides, joint) is None:
-        value = value.contiguous()  # the product's dims lie as the operands' do
+        value = value.contiguous()  # the product's memory order is the operands'
     value = _unsafe(value, joint)
     return value if out is None else writes.deliver(value, out, "kron", (input, other))
 

@@ -27,7 +27,10 @@ from .values import check_value
 
 
 def canonical(dev: Any) -> device:
-    """Return the device tensors carry for a name: with its index, except for cpu. Raises for one that is not there."""
+    """Return the device that tensors on `dev` carry: with an index, except for cpu.
+
+    Raises for a device that does not exist.
+    """
     key = dev if dev.__class__ is device else device(dev)
     found = _canonical.get(key)
     if found is None:
@@ -92,7 +95,7 @@ def transfer(x: Tensor, dev: device) -> Tensor:
 
 
 def to_device(x: Tensor, dev: device) -> Tensor:
-    """Copy to another device; the gradient comes back."""
+    """Copy to another device; the gradient is copied back."""
     out = transfer(x, dev)
     if graph.needs_grad(x):
         home = x.device
@@ -111,7 +114,10 @@ def to(
     memory_format: Any = None,
     tensor: Any = None,
 ) -> Tensor:
-    """Convert dtype and / or device; the tensor itself when nothing changes. Takes (dtype), (device, dtype) or (tensor)."""
+    """Convert dtype and/or device; return the tensor itself if nothing changes.
+
+    Takes (dtype), (device, dtype) or (tensor).
+    """
     device, dtype, _, copies = destination(
         args, device, dtype, non_blocking or None, copy or None, tensor
     )
@@ -128,7 +134,7 @@ def to(
         return out
     if out is self:
         done = formats.suggested(out) is memory_format
-    else:  # a copy is laid out as asked for where dimensions of one element leave the order open, too
+    else:  # a copy has exactly the strides asked for, even where dims of size 1 leave them open
         wanted = formats.strides("to", memory_format, out.shape)
         done = out._strides == (wanted or layouts.contiguous_strides(tuple(out.shape)))
     return out if done else clone(out, memory_format=memory_format)
@@ -138,7 +144,7 @@ def to(
 def to_dense(
     self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | None = None
 ) -> Tensor:
-    """The tensor itself, which is strided, or its conversion to `dtype`."""
+    """Return the tensor itself, which is strided already, or its conversion to `dtype`."""
     return self if dtype is None else to(self, dtype)
 
 
@@ -171,7 +177,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """Copy; the order of dims in memory is kept unless a format is asked for."""
     out = _copied(input, input.dtype, formats.strides_like("clone", input, memory_format))
     if graph.needs_grad(input):
-        if views.inferred((input,)):  # a clone takes part in graphs all the same
+        if views.inferred((input,)):  # the clone of an inference tensor is recorded all the same
             return copy_(out, input)
         graph.record("CloneBackward0", (input,), out, _same_gradient)
     return out
@@ -210,7 +216,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     if moved.dtype.is_complex and self.dtype.category in (1, 2):
         warn_once("Casting complex values to real discards the imaginary part")
     if src is self or _covers(moved, self):  # as after `x[1:] += 1`
-        self._vc.value += 1  # it counts as a write all the same
+        self._vc.value += 1  # still counts as a write
     else:
         writes.check_overlap(self, (moved,))
         writes.overwrite(self, moved)
@@ -220,7 +226,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 
 def _covers(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors of one shape are the same elements."""
+    """Return whether two tensors of one shape are the same elements of one storage."""
     return (
         a._storage is b._storage
         and a._offset == b._offset

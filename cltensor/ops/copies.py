@@ -1,6 +1,6 @@
-"""`view_copy` and its kin: each view function with the result copied out of the storage.
+"""`view_copy` and similar: each view function with its result copied into memory of its own.
 
-One table of view functions; a copy takes over the view's grad node under the copy's name.
+One table of view functions; a copy takes over the view's grad node, renamed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _clone(value: Tensor) -> Tensor:
 
 
 def _copying(name: str, view: Callable, node_name: str = "") -> Callable:
-    """Export `name`: what `view` returns, copied; its grad node is called as the view's, with `_copy`."""
+    """Export `name`, which copies what `view` returns; its grad node is named as the view's, with `_copy`."""
 
     def function(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         check_tensor(name, "input", 1, input)

@@ -1,8 +1,8 @@
-"""How operands become results: `compute` makes the pending result of a formula, `result` wraps what an immediate kernel
-computed, `view` lays the same storage out in another way and records that.
+"""From operands to results: `compute` makes the pending result of a formula, `result` wraps what an immediate kernel
+computed, `view` makes and records another layout of the same storage.
 
-Also owns what operands have in common: their device and dtype. Tensors are made by the class that tensor.py registers here;
-this package never imports it. Must not know how values get into tensors that exist (writes.py).
+Also owns the common device and dtype of operands. Tensors are made by the class that tensor.py registers here; this
+package never imports it. Must not know how values get into tensors that exist (writes.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Registry:
 
 
 def is_tensor(x: Any) -> bool:
-    """Tell a tensor from numbers and everything else."""
+    """Return whether `x` is a tensor."""
     return isinstance(x, Registry.tensor)
 
 
@@ -46,7 +46,7 @@ def make(
     strides: tuple[int, ...] | None = None,
     offset: int = 0,
 ) -> Tensor:
-    """Make a tensor without history over a storage; `strides` None means contiguous."""
+    """Make a tensor without a grad node over a storage; `strides` None means contiguous."""
     return Registry.tensor._make(storage, shape, dt, dev, strides, offset)
 
 
@@ -54,7 +54,10 @@ def make(
 
 
 def operand(x: Tensor, shape: tuple[int, ...]) -> Expr | Leaf | View:
-    """Read a tensor, expanded to the iteration's shape, without running anything if that can be helped."""
+    """Return a tensor as an operand of an expression over `shape`, to which it is expanded.
+
+    What is pending is run only if it must be.
+    """
     storage = x._storage
     value = storage.value
     if value.__class__ is Expr:
@@ -91,7 +94,7 @@ def pending_operand(x: Tensor, value: Expr, shape: tuple[int, ...]) -> Expr | Vi
 
 
 def kernel_operand(x: Tensor) -> Operand:
-    """Describe a tensor's memory to an immediate kernel; runs what is pending for it."""
+    """Describe a tensor's memory to an immediate kernel; a pending tensor is run first."""
     return Operand(x._storage.buffer(), x.dtype, tuple(x.shape), x._strides, x._offset)
 
 
@@ -114,7 +117,7 @@ def expression(
 ) -> Expr:
     """Build the expression of one op; operands that would make it too big are run first."""
     found: list[Any] = []
-    ran = False  # perhaps
+    ran = False  # whether an operand that was pending may have run
     short = op.rounds and compute.itemsize == 2 and compute.category == 2
     for a in args:
         if a.__class__ in NUMBERS:
@@ -133,7 +136,9 @@ def expression(
         else:
             found.append(operand(a, shape))
             ran = True
-    if ran:  # what was pending may have run with a later operand, and nobody knows yet that its memory is read here
+    # An operand pending when it was taken may have run along with a later one. It is taken again, as memory, so that
+    # the storage knows of this read.
+    if ran:
         for k, a in enumerate(found):
             inner = a.expr if a.__class__ is View else a
             if inner.__class__ is Expr and inner.value is not None:
@@ -164,7 +169,10 @@ def pending(
 
 
 def numpy_sees(expr: Expr) -> bool:
-    """Whether numpy can see, and write, an operand; it cannot for what is pending, which runs before memory is shown to numpy."""
+    """Return whether numpy can see, and write, an operand's memory.
+
+    Never that of a pending operand: it runs before numpy sees it.
+    """
     for a in expr.args:
         inner = a.expr if a.__class__ is View else a
         buffer = inner.buffer if inner.__class__ is Leaf else getattr(inner, "value", None)
@@ -203,11 +211,11 @@ class Types(NamedTuple):
 
 
 def compute_alike(types: Types, xs: Sequence[Any], into: Storage | None = None) -> Tensor | None:
-    """Do as `compute` for what most calls are given, None for anything else.
+    """Do what `compute` does for the operands of most calls; return None for any others.
 
-    That is: tensors of one dtype and device, after the first perhaps numbers that do not promote them, of one shape or expanded
-    to the first one's; what is pending, dense. `into`: the first one's storage if it is to take the result, which covers it; then
-    the first one is returned. Every small op comes by here: it is written for speed.
+    These are tensors of one dtype and device, of the first one's shape or broadcasting to it (pending ones dense), and
+    after the first also numbers that do not promote them. `into`: the first one's storage, if the result is to replace
+    its whole value; the first one is then returned. Every small op goes through here, so this is written for speed.
     """
     first = xs[0]
     shape, dt, dev = first.shape, first.dtype, first.device
@@ -216,7 +224,7 @@ def compute_alike(types: Types, xs: Sequence[Any], into: Storage | None = None) 
         return None
     operands: list[Any] = []
     read: list[Storage] = []
-    seen = False  # by numpy
+    seen = False  # whether numpy sees an operand
     for x in xs:
         kind = x.__class__
         if kind is float or kind is int:
@@ -261,7 +269,9 @@ def compute_alike(types: Types, xs: Sequence[Any], into: Storage | None = None) 
 
 
 def _leaf_in_order(x: Tensor, buffer: Buffer, shape: tuple[int, ...]) -> Leaf | None:
-    """Read memory expanded to `shape`; None where it might ask for results that do not lie in the order of their dims."""
+    """Return memory expanded to `shape` as an operand; None where its strides might call for a result that is not
+    row-major.
+    """
     strides = x._strides
     if x.shape == shape:
         if x._contig:
@@ -295,7 +305,7 @@ def laid_out(
     dev: device,
     strides: tuple[int, ...],
 ) -> Tensor:
-    """Apply one op lazily, without gradient, into dense strides: an expression over the dims in the order they lie in."""
+    """Apply one op lazily, without gradient, into dense `strides`, by an expression over the dims in memory order."""
     order = memory_order(shape, strides)
     inner = Size([shape[d] for d in order])
     operands = [a if a.__class__ in NUMBERS else in_order(a, shape, order, inner) for a in args]
@@ -304,20 +314,24 @@ def laid_out(
 
 
 def memory_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
-    """The dims from the one with the largest steps to the one with the smallest; those of size 1 stay where they are."""
+    """Return the dims from the one with the largest stride to the one with the smallest; those of size 1 stay where
+    they are.
+    """
     varied = [d for d, n in enumerate(shape) if n != 1]
     largest = iter(sorted(varied, key=lambda d: -strides[d]))
     return [d if n == 1 else next(largest) for d, n in enumerate(shape)]
 
 
 def in_order(t: Tensor, shape: tuple[int, ...], order: list[int], inner: Size) -> Tensor:
-    """See a tensor expanded to `shape`, its dims in that order, which makes it `inner`; without history."""
+    """View a tensor, expanded to `shape`, with its dims in the given order, which makes its shape `inner`; without a
+    grad node.
+    """
     steps = layouts.expand_strides(t.shape, t._strides, shape)
     return make(t._storage, inner, t.dtype, t.device, tuple([steps[d] for d in order]), t._offset)
 
 
 def index_expression(shape: tuple[int, ...]) -> Expr:
-    """The linear index of every element, int64."""
+    """Return an expression of every element's linear index, int64."""
     return Expr(lazy.INDEX, dtypes.int64, dtypes.int64, Size(shape), ())
 
 
@@ -341,7 +355,7 @@ def common_device(tensors: Sequence[Tensor]) -> device:
 
 
 def on_one_device(xs: Sequence[Any]) -> tuple:
-    """Bring 0-dim cpu tensors to the device of the others, with their history."""
+    """Return the operands with 0-dim cpu tensors moved to the device of the others, differentiably."""
     dev = common_device([x for x in xs if x.__class__ not in NUMBERS])
     return tuple([x if x.__class__ in NUMBERS or x.device == dev else x.to(dev) for x in xs])
 
@@ -375,7 +389,7 @@ def view(
     replay: Callable[[Tensor], Tensor] | None,
     saved: dict[str, Any] | None = None,
 ) -> Tensor:
-    """Make another layout of the same storage, with its history."""
+    """Make a tensor of another layout on the storage of `x`, and record it as a view."""
     out = Registry.tensor._make(x._storage, shape, x.dtype, x.device, strides, offset)
     out._vc = x._vc
     if FORWARD.open:
@@ -389,7 +403,7 @@ def view(
 def _share(
     out: Tensor, x: Tensor, name: str, backward: Any, replay: Any, saved: dict[str, Any]
 ) -> None:
-    """Give a view of `x` its tangents: these views of those of `x`, which are laid out as `x` is."""
+    """Give a view of `x` its tangents: the same views of the tangents of `x`, which are laid out as `x` is."""
     shape, strides, shift = out.shape, out._strides, out._offset - x._offset
 
     def part(t: Tensor) -> Tensor:
@@ -403,12 +417,12 @@ def _same(ctx: Any, g: Tensor) -> Tensor:
 
 
 def snapshot(t: Tensor) -> Tensor:
-    """The tensor's present value, safe from later in-place writes."""
+    """Return the tensor's present value, safe from later in-place writes."""
     return compute(IDENTITY, t.dtype, t.dtype, (t,), t.shape, t.device)
 
 
 def ask_gradient(t: Tensor) -> None:
-    """Let a new tensor require its gradient; RuntimeError for integers and bools."""
+    """Make a new tensor require grad; RuntimeError for integers and bools."""
     if t.dtype.category < 2:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     t._requires = True

@@ -1,6 +1,7 @@
-"""From tensors to the dense-product kernels of `codegen.gemm`: operands, and whether a product waits for its chain.
+"""From tensors to the dense-product kernels of `codegen.gemm`: operands, and whether a product stays pending for its
+epilogue.
 
-Knows nothing of gradients or of torch's checks, which products.py does.
+Knows nothing of gradients or of torch's checks, which are in products.py.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from .core import Tensor
 from .replay import Replayed
 from .values import check_value
 
-WAITS = 1 << 22  # multiply-adds of a product that is worth a kernel of its own for what follows it
-HELD = 1 << 24  # bytes of operands that a waiting product may keep alive, or four times its own
+# Multiply-adds from which on a product may stay pending, to be fused with what follows it.
+WAITS = 1 << 22
+# Bytes of operands that a pending product may keep alive; or four times its result's bytes, if that is more.
+HELD = 1 << 24
 
 
 def run(
@@ -31,17 +34,18 @@ def run(
     *,
     waits: bool = True,
 ) -> Tensor:
-    """Compute `alpha * (a @ b) + beta * bias` over equal batch dims, without history.
+    """Compute `alpha * (a @ b) + beta * bias` over equal batch dims, without a grad node.
 
-    a is [..., M, K] and b is [..., K, N], of one dtype, strided in any way; the bias broadcasts to [..., M, N]. `waits`: the
-    product may stay pending for what is computed from it.
+    a is [..., M, K] and b is [..., K, N], of one dtype, with any strides; the bias broadcasts to [..., M, N]. `waits`:
+    the product may stay pending, to be fused with what is computed from it.
     """
     dt = a.dtype
     if bias is None or beta == 0:
         bias, beta = None, 0
     if alpha != 1 or beta not in (0, 1):
         alpha, beta = check_value(alpha, dt), check_value(beta, dt)
-        if alpha == 0:  # BLAS does not read the factors then: an infinity there is no nan here
+        # As in BLAS, the factors are not read then, so that an infinity in them gives no nan.
+        if alpha == 0:
             with unrecorded():
                 a, b = a.narrow(-1, 0, 0), b.narrow(-2, 0, 0)
     if dt.category < 2:
@@ -66,7 +70,9 @@ def _product(operands: Sequence[Tensor], alpha: Any, beta: Any) -> list[Tensor]:
 
 
 def _sides(operands: Sequence[Tensor]) -> tuple[Operand, Operand, Operand | None]:
-    """Describe the memory of two factors and what may be added, the latter over the product's shape."""
+    """Describe the memory of the two factors and of the bias, if there is one; the latter is expanded to the product's
+    shape.
+    """
     a, b = core.kernel_operand(operands[0]), core.kernel_operand(operands[1])
     if len(operands) == 2:
         return a, b, None
@@ -79,7 +85,9 @@ def _sides(operands: Sequence[Tensor]) -> tuple[Operand, Operand, Operand | None
 
 
 def _is_worth(a: Tensor, b: Tensor) -> bool:
-    """Whether a product is worth fusing with what follows it, and does not keep much memory alive by waiting."""
+    """Return whether a product is worth fusing with what follows it, without keeping much memory alive while it is
+    pending.
+    """
     if len(a.shape) != 2:
         return False
     known = a.dtype in (dtypes.float32, dtypes.float64)

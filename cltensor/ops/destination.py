@@ -1,4 +1,4 @@
-"""What `to` is asked for: its three forms of arguments, told apart as torch's parser does. Must not know how anything is moved."""
+"""The arguments of `to`: its three forms, told apart as torch's parser does. Must not know how anything is moved."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def destination(
 
 
 def _of_one_form(args: tuple[Any, ...], device: Any, dtype: Any, tensor: Any) -> tuple | None:
-    """Return device and dtype, and the arguments that follow these; None where no form is theirs."""
+    """Return device, dtype and the arguments that follow these; None where the arguments fit no form."""
     rest = args[1:]
     if args:
         first = args[0]
@@ -73,7 +73,7 @@ def _of_one_form(args: tuple[Any, ...], device: Any, dtype: Any, tensor: Any) ->
 def _flags(
     places: tuple[Any, ...], non_blocking: Any, copy: Any
 ) -> tuple[bool, bool | None] | None:
-    """Return `non_blocking` and `copy`, given by place or name; None where they are no two booleans."""
+    """Return `non_blocking` and `copy`, given by position or by name; None where they are not two booleans."""
     if places:
         if non_blocking is not None or (len(places) > 1 and copy is not None) or len(places) > 2:
             return None

@@ -1,6 +1,7 @@
-"""Triangles and diagonals: tril, triu, diag and its kin, trace, block_diag.
+"""Triangles and diagonals: tril, triu, diag and similar, trace, block_diag.
 
-Triangles of pending values are expressions of rows and columns, which fuse with what surrounds them; of what is in memory, copies.
+The triangle of a pending tensor is an expression of row and column numbers, which fuses with its surroundings; that of
+a tensor in memory is copied by a kernel.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ _ROW, _COLUMN = PointOp("row", "(x / y) % z"), PointOp("column", "x % y")
 
 
 def _triangle(dims: Sequence[int], diagonal: int, op: PointOp, dev: Any) -> Tensor:
-    """A lazy mask of the lower or upper triangles of matrices.
+    """Return a lazy mask of the lower or upper triangles of matrices.
 
-    Divisions at every element cost more than two launches that number rows and columns, from some size on.
+    From `lazy.TURN` elements on, two launches number the rows and columns of one matrix: that costs less than divisions
+    at every element.
     """
     rows, columns = dims[-2:]
     if layouts.numel(tuple(dims)) >= lazy.TURN:
@@ -107,7 +109,7 @@ def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
 
 
 def _rewrite(t: Tensor, value: Tensor) -> None:
-    """Write a fresh lazy value over a tensor; the caller counts the version."""
+    """Write a fresh lazy value over a tensor; the caller increments the version."""
     expr = core.operand(value, t.shape)
     whole = isinstance(expr, Expr)
     writes.write(t, expr if whole else Expr(IDENTITY, t.dtype, t.dtype, t.shape, (expr,)))
@@ -118,7 +120,7 @@ triu, _ = _cut("triu", _UPPER)
 
 
 def _below(rows: int, cols: int, offset: int) -> int:
-    """How many elements of a matrix lie on and below a diagonal."""
+    """Return how many elements of a matrix lie on and below a diagonal."""
     return sum(min(max(r + offset + 1, 0), cols) for r in range(rows))
 
 

@@ -11,9 +11,9 @@ from .. import dtypes, layouts
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, public
 
-Terms = tuple[Any, Any, Any]  # what three neighbours are multiplied with
-# At the first position, inside and at the last, for positions 1 apart, by the order at the edges.
+Terms = tuple[Any, Any, Any]  # the factors of three neighbours
 
+# By edge order: the terms at the first position, inside, and at the last, for positions 1 apart.
 _EVEN = {
     1: ((-1, 1, 0), (-0.5, 0, 0.5), (0, -1, 1)),
     2: ((-1.5, 2, -0.5), (-0.5, 0, 0.5), (0.5, -2, 1.5)),
@@ -21,7 +21,9 @@ _EVEN = {
 
 
 def _uneven(steps: Tensor, shape: Sequence[int], edge_order: int) -> tuple[Terms, Terms, Terms]:
-    """Return factors at the first position, inside, and at the last for given steps; `shape` lays them along their dim."""
+    """Return the factors at the first position, inside, and at the last, for given steps; `shape` broadcasts them along
+    their dim.
+    """
     a, b = steps[:-1].reshape(shape), steps[1:].reshape(shape)
     inside = -b / (a * (a + b)), (b - a) / (a * b), a / (b * (a + b))
     if edge_order == 1:
@@ -33,7 +35,7 @@ def _uneven(steps: Tensor, shape: Sequence[int], edge_order: int) -> tuple[Terms
 
 
 def _combined(x: Tensor, dim: int, terms: Terms, starts: Sequence[int], length: int) -> Tensor:
-    """Add up neighbours, each with its factor; those with the number 0 are not read."""
+    """Add up neighbours, each times its factor; neighbours whose factor is the number 0 are not read."""
     parts = [
         x.narrow(dim, at, length) * w
         for at, w in zip(starts, terms, strict=True)

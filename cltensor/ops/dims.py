@@ -57,7 +57,7 @@ def check_flag(name: str, argument: str, value: Any) -> None:
 
 
 def whole(name: str, argument: str, value: Any, position: int = 0) -> int:
-    """Take an argument that has to be one int; a bool is none."""
+    """Return an argument that has to be one int; TypeError otherwise, also for a bool."""
     if value.__class__ is bool or not hasattr(value, "__index__"):
         place = f" (position {position})" if position else ""
         raise TypeError(
@@ -72,7 +72,7 @@ def one_dim(name: str, dim: Any, ndim: int) -> int:
 
 
 def nonempty(name: str, input: Tensor, dims: Sequence[int], given: Any = None) -> None:
-    """Raise torch's IndexError for a reduction without identity over nothing; `given` are the dims as they are named in it."""
+    """Raise torch's IndexError for a reduction without identity over an empty dim; it names the dims as in `given`."""
     named = dims if given is None else given if isinstance(given, tuple | list) else (given,)
     for d, said in zip(dims, named or dims, strict=True):
         if input.shape[d] == 0:

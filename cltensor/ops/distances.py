@@ -1,6 +1,6 @@
 """Distances between rows: of two matrices, and of every two rows of one (codegen/distance.py).
 
-Euclidean ones of many long rows are a product. What is differentiated itself goes through plain operators.
+Euclidean distances of many long rows are computed by a matrix product. Second derivatives go through plain ops.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .replay import Replayed
 from .row import FUNCTIONS, public
 from .selection import where
 
-# Numbers in a row, and in the rows of all pairs, up to which a product is no faster.
+# Elements of a row, and elements in the rows of all pairs, up to which a matrix product is no faster.
 _SHORT, _FEW = 64, 1 << 22
 
 
@@ -29,7 +29,7 @@ def _many(a: Tensor, b: Tensor) -> bool:
 
 
 def _rows(x: Tensor, lead: tuple[int, ...]) -> Tensor:
-    """Rows without gaps, of as many matrices as there are or of one."""
+    """Return the rows contiguous, expanded to the batch dims `lead` unless there is only one matrix."""
     if any(n != 1 for n in x.shape[:-2]):
         x = x.expand(*lead, *x.shape[-2:])
     return x.contiguous()
@@ -87,7 +87,7 @@ def _distances(a: Tensor, b: Tensor, p: float) -> Tensor:
 
 @public(method=False)
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
-    """The p-distances between all rows of x1 (…, P, M) and x2 (…, R, M): (…, P, R)."""
+    """Return the p-distances between all rows of x1 (…, P, M) and x2 (…, R, M): (…, P, R)."""
     for which, x in (("X1", x1), ("X2", x2)):
         if x.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {which} got: {x.ndim}D")
@@ -128,7 +128,10 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
 
 
 def _each(delta: Tensor, g: Tensor, distance: Tensor, p: float) -> Tensor:
-    """What differences get of the gradient of a distance; all that are the largest get it whole."""
+    """Return the gradient for the differences from that for their distance.
+
+    With p infinite, every largest difference gets all of it.
+    """
     if math.isinf(p):
         return where(delta.abs() == distance, delta.sign() * g, 0.0)
     return norms.gradient(delta, g, distance, p, (delta.ndim - 1,))
@@ -157,7 +160,7 @@ def _cdist_back(ctx: Any, g: Tensor) -> tuple:
 
 @public(method=False)
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The p-distances between every two rows of a matrix, in the order of the upper triangle."""
+    """Return the p-distances between every two rows of a matrix, in the order of the upper triangle."""
     if input.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if input.dtype.category != 2:

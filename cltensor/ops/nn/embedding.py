@@ -43,7 +43,7 @@ def _out_of_range(value: int, ordinal: int) -> Exception:
 
 def sparse_rows(rows: Tensor, flat: Tensor, shape: tuple[int, ...], padding: int) -> Tensor:
     """Return the gradient of a table as a sparse tensor of the rows that were used, without the padding row."""
-    # copied, since the caller may write to the indices before an optimiser's step
+    # Copied (or selected from), since the caller may write to the indices before an optimiser's step.
     flat = flat.to(dtypes.int64, copy=padding < 0)
     if padding >= 0:
         kept = (flat != padding).nonzero().reshape(-1)
