@@ -16,8 +16,7 @@ def grouped_mm(
     mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None,
     out_dtype: dtype | None = None,
 ) -> Tensor:  # fmt: skip
-    """Multiply group by group. A 2-D operand is divided into groups, group i ending at `offs[i]`; of a 3-D one item i
-    is group i.
+    """Multiply group by group: group i of a 2-D operand ends at `offs[i]`, group i of a 3-D operand is its item i.
 
     (M, K) with (G, K, N): rows of the first are divided; the result is (M, N). (G, M, K) with (K, N): columns of the
     second; (M, N). (M, K) with (K, N): both along K; (G, M, N). (G, M, K) with (G, K, N) is `bmm`. Operands are

@@ -1,5 +1,4 @@
-"""`cltensor.nn.init`: initial values of parameters. Each function fills its tensor in place, unrecorded, and returns
-it.
+"""`cltensor.nn.init`: initial values of parameters. Functions fill their tensor in place, unrecorded, and return it.
 
 Knows nothing of modules.
 """

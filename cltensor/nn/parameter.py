@@ -23,9 +23,7 @@ __all__ = [
 
 
 class _ParameterMeta(attributes.FieldsMeta):
-    """Make isinstance true also for tensors of other subclasses that carry the class's mark; subclasses of these
-    classes have no mark.
-    """
+    """Make isinstance true also for tensors of other subclasses that carry the class's mark; derived classes have none."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
@@ -140,9 +138,7 @@ class UninitializedTensorMixin:
 
     @property
     def shape(self) -> Any:
-        """Raise an error, since there is no shape yet: ValueError if a function of tensors asks for it, else
-        RuntimeError.
-        """
+        """Raise an error, as there is no shape yet: ValueError if a function of tensors asks, else RuntimeError."""
         frame: Any = sys._getframe(1)
         # Called by the attribute lookup of attributes.py: what asks is one frame up.
         if frame.f_globals.get("__name__") == attributes.__name__:

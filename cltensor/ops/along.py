@@ -1,5 +1,4 @@
-"""Ops that read or write whole positions of a dimension: index_select, index_add and similar, select_scatter and
-similar.
+"""Ops that read or write whole positions of a dimension: index_select, index_add, select_scatter and similar.
 
 Calls the kernels, and records changes through changes.py and scatter.py; subscripts are in index.py.
 """

@@ -1,7 +1,7 @@
-"""`torch.ops.aten`: the public functions under torch's names of operators; `aten.add.Tensor` and `aten.add` are the
-same function.
+"""`torch.ops.aten`: the public functions under torch's names of operators.
 
-There is no dispatcher behind the names. Must not know any function: each is looked up when it is called.
+There is no dispatcher behind the names: `aten.add.Tensor` and `aten.add` call the same function. Must not know any
+function: each is looked up when it is called.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Copies of a tensor with rows added to some of its rows, each written once: for index_add, and for gradients of
-looked-up rows.
+"""Copies with rows added to some of their rows, each written once: for index_add and gradients of looked-up rows.
 
 Owns the conditions under which these kernels apply. Knows no gradient; where they do not apply, the caller copies and
 adds.
@@ -23,10 +22,9 @@ from .replay import Replayed
 
 
 def collected(t: Tensor, index: Tensor, values: Tensor, wrap: bool) -> Tensor | None:
-    """Return a copy of `t` with the rows `values` added to those that a vector of indices names; None where the kernels
-    do not apply.
+    """Return a copy of `t` with the rows `values` added to those that the vector `index` names.
 
-    `wrap`: negative indices count from the end, and bad ones are an IndexError.
+    None where the kernels do not apply. `wrap`: negative indices count from the end, and bad ones are an IndexError.
     """
     if t.ndim < 2 or index.ndim != 1 or index.dtype not in INTEGERS or values.dtype is not t.dtype:
         return None

@@ -1,10 +1,10 @@
-"""Small functions of several steps, replayed as one call: a recurrent cell is two products and a few rows, and Python's
-way through each of them takes longer than what they launch.
+"""Small functions of several ops, replayed as one call.
 
-A `Composite` is written with differentiable ops. Where its operands are small, it is one replayed call (Note [Replay])
-without grad nodes inside, and records a single node, whose gradient, computed by the engine over the same ops, is
-another replayed call. Where the operands are large, or somebody wants to see each step, the ops are called one by one.
-Functions without a gradient, such as a check of values or a count, use `at_once`. Knows no op.
+A recurrent cell is two products and a few rows, and Python's way through each of them takes longer than what they
+launch. A `Composite` is written with differentiable ops. Where its operands are small, it is one replayed call (Note
+[Replay]) without grad nodes inside, and records a single node, whose gradient, computed by the engine over the same
+ops, is another replayed call. Where the operands are large, or somebody wants to see each step, the ops are called one
+by one. Functions without a gradient, such as a check of values or a count, use `at_once`. Knows no op.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ FOLLOWED: list[Any] = []
 
 
 class Composite:
-    """`fn(*tensors, *settings)`, whose tensors may be None and whose settings are hashable; it returns a tuple of new
-    tensors.
+    """`fn(*tensors, *settings)`, which returns a tuple of new tensors, as one replayed call.
 
-    name: that of the node recorded.
+    Tensors may be None; settings are hashable. name: that of the node recorded.
     """
 
     def __init__(self, name: str, fn: Callable[..., tuple[Tensor, ...]]) -> None:
@@ -118,9 +117,7 @@ def plain(tensors: Sequence[Any]) -> bool:
 
 
 def at_once(fn: Callable[..., Sequence[Tensor]]) -> Replayed:
-    """Make one replayed call, without grad nodes, of `fn(tensors, *settings)`, which runs several ops and returns fresh
-    tensors.
-    """
+    """Make `fn(tensors, *settings)`, several ops that return fresh tensors, one replayed call without grad nodes."""
 
     @functools.wraps(fn)
     def run(given: Sequence[Tensor], *numbers: Any) -> list[Tensor]:

@@ -1,8 +1,8 @@
-"""From operands to results: `compute` makes the pending result of a formula, `result` wraps what an immediate kernel
-computed, `view` makes and records another layout of the same storage.
+"""From operands to results: the pending result of a formula, the result of an immediate kernel, and views.
 
-Also owns the common device and dtype of operands. Tensors are made by the class that tensor.py registers here; this
-package never imports it. Must not know how values get into tensors that exist (writes.py).
+`compute` makes the first, `result` wraps the second, `view` makes and records another layout of the same storage. Also
+owns the common device and dtype of operands. Tensors are made by the class that tensor.py registers here; this package
+never imports it. Must not know how values get into tensors that exist (writes.py).
 """
 
 from __future__ import annotations
@@ -269,9 +269,7 @@ def compute_alike(types: Types, xs: Sequence[Any], into: Storage | None = None) 
 
 
 def _leaf_in_order(x: Tensor, buffer: Buffer, shape: tuple[int, ...]) -> Leaf | None:
-    """Return memory expanded to `shape` as an operand; None where its strides might call for a result that is not
-    row-major.
-    """
+    """Return memory expanded to `shape` as an operand; None where its strides might ask for results not row-major."""
     strides = x._strides
     if x.shape == shape:
         if x._contig:
@@ -314,18 +312,14 @@ def laid_out(
 
 
 def memory_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
-    """Return the dims from the one with the largest stride to the one with the smallest; those of size 1 stay where
-    they are.
-    """
+    """Return the dims ordered from the largest stride to the smallest; those of size 1 stay where they are."""
     varied = [d for d, n in enumerate(shape) if n != 1]
     largest = iter(sorted(varied, key=lambda d: -strides[d]))
     return [d if n == 1 else next(largest) for d, n in enumerate(shape)]
 
 
 def in_order(t: Tensor, shape: tuple[int, ...], order: list[int], inner: Size) -> Tensor:
-    """View a tensor, expanded to `shape`, with its dims in the given order, which makes its shape `inner`; without a
-    grad node.
-    """
+    """View a tensor, expanded to `shape`, with dims in `order`, which gives it the shape `inner`; without a grad node."""
     steps = layouts.expand_strides(t.shape, t._strides, shape)
     return make(t._storage, inner, t.dtype, t.device, tuple([steps[d] for d in order]), t._offset)
 

@@ -1,5 +1,4 @@
-"""From tensors to the dense-product kernels of `codegen.gemm`: operands, and whether a product stays pending for its
-epilogue.
+"""From tensors to the dense-product kernels of `codegen.gemm`, and whether a product stays pending for its epilogue.
 
 Knows nothing of gradients or of torch's checks, which are in products.py.
 """
@@ -70,9 +69,7 @@ def _product(operands: Sequence[Tensor], alpha: Any, beta: Any) -> list[Tensor]:
 
 
 def _sides(operands: Sequence[Tensor]) -> tuple[Operand, Operand, Operand | None]:
-    """Describe the memory of the two factors and of the bias, if there is one; the latter is expanded to the product's
-    shape.
-    """
+    """Describe the memory of the two factors, and of the bias expanded to the product's shape (None without one)."""
     a, b = core.kernel_operand(operands[0]), core.kernel_operand(operands[1])
     if len(operands) == 2:
         return a, b, None
@@ -85,9 +82,7 @@ def _sides(operands: Sequence[Tensor]) -> tuple[Operand, Operand, Operand | None
 
 
 def _is_worth(a: Tensor, b: Tensor) -> bool:
-    """Return whether a product is worth fusing with what follows it, without keeping much memory alive while it is
-    pending.
-    """
+    """Return whether a product is worth fusing with what follows, without keeping much memory alive meanwhile."""
     if len(a.shape) != 2:
         return False
     known = a.dtype in (dtypes.float32, dtypes.float64)

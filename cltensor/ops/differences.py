@@ -21,9 +21,7 @@ _EVEN = {
 
 
 def _uneven(steps: Tensor, shape: Sequence[int], edge_order: int) -> tuple[Terms, Terms, Terms]:
-    """Return the factors at the first position, inside, and at the last, for given steps; `shape` broadcasts them along
-    their dim.
-    """
+    """Return the terms at the first position, inside, and at the last; `shape` broadcasts the steps along their dim."""
     a, b = steps[:-1].reshape(shape), steps[1:].reshape(shape)
     inside = -b / (a * (a + b)), (b - a) / (a * b), a / (b * (a + b))
     if edge_order == 1:

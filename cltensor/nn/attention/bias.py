@@ -1,5 +1,4 @@
-"""`cltensor.nn.attention.bias`: causal masks of rectangles, for `scaled_dot_product_attention`, which skips what they
-hide.
+"""`cltensor.nn.attention.bias`: causal masks of rectangles for `scaled_dot_product_attention`, which skips hidden keys.
 
 CausalBias is a subclass of Tensor, so importing this module turns on `__torch_function__` dispatch in all functions:
 nothing in the package imports it by itself.

@@ -184,8 +184,7 @@ def flex_attention(
     scale: float | None = None, enable_gqa: bool = False, return_lse: bool = False, kernel_options: Any = None,
     *, return_aux: AuxRequest | None = None,
 ) -> Any:  # fmt: skip
-    """Attend, with scores changed by `score_mod(score, batch, head, query, key)`, where `block_mask` lets queries see
-    keys.
+    """Attend, with scores changed by `score_mod(score, batch, head, query, key)`, where `block_mask` allows it.
 
     enable_gqa: groups of query heads share a head of keys and values. Rows that see nothing are zero. ValueError where
     heads or sizes do not fit.

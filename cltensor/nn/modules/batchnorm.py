@@ -189,8 +189,9 @@ class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """`BatchNorm` over the batches of all processes of a group in training, for inputs of any rank; without a group,
-    over its own batch.
+    """`BatchNorm` over the batches of all processes of a group in training, whatever the input's rank.
+
+    Without a group, over its own batch. Unlike torch's it also takes tensors on the cpu device.
 
     Unlike torch's it also takes tensors on the cpu device.
     """

@@ -97,9 +97,7 @@ class Module(Hooked, Stateful):
     training: bool
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Keep the package's functions among a class's attributes from binding as methods: torch's are built-ins, which
-        do not bind.
-        """
+        """Keep the package's functions among class attributes from binding as methods: torch's are built-ins."""
         super().__init_subclass__(**kwargs)
         unbind(cls)
 

@@ -244,8 +244,7 @@ class TransformerEncoder(Module):
         return out if self.norm is None else self.norm(out)
 
     def _padded(self, src: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
-        """Return the places (N, S) that torch leaves out by using a nested tensor, or None where it computes all
-        places.
+        """Return the places (N, S) that torch leaves out by means of a nested tensor, or None where it computes all.
 
         torch does so in inference: places from each sequence's length on are left out and come back as zeros. With
         `mask_check` the padding must lie on the right, which reads the mask's values on the host; that is not done
@@ -279,9 +278,7 @@ class TransformerEncoder(Module):
 
 
 def _why_not_nested(layer: Any) -> str:
-    """Return torch's reason for not using nested tensors with a layer, "" if it uses them; `_padded` reproduces their
-    effect.
-    """
+    """Return torch's reason not to use nested tensors for a layer, or ""; `_padded` does what these would do."""
     name = "encoder_layer"
     if not isinstance(layer, TransformerEncoderLayer):
         return f"{name} was not TransformerEncoderLayer"

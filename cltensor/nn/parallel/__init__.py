@@ -1,5 +1,6 @@
-"""`cltensor.nn.parallel`: modules replicated over processes; modules over several devices, which here run on the device
-of their tensors.
+"""`cltensor.nn.parallel`: modules replicated over processes, and torch's wrappers for several devices.
+
+The latter run a module on the device that its tensors are on.
 """
 
 from __future__ import annotations

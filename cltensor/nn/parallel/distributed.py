@@ -80,8 +80,7 @@ class _Hook(JoinHook):
 
 
 class DistributedDataParallel(Module, Joinable):
-    """A replica of a module, whose parameters begin equal in all processes and whose gradients are averaged during
-    backward.
+    """A replica of a module: parameters begin equal in all processes, and gradients are averaged during backward.
 
     device_ids: the device that inputs are moved to, for a module on one device; None on the cpu device.
     find_unused_parameters: a forward need not use every parameter. static_graph: every iteration uses the parameters

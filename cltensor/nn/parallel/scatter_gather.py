@@ -26,8 +26,7 @@ def _alike(kind: type, parts: Any) -> Any:
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
-    """Return each device's part of the tensors in `inputs`, in containers of the same kind; other values go to all
-    devices.
+    """Return each device's part of the tensors in `inputs`, in the same kinds of containers; other values go to all.
 
     ValueError for "cpu" among the devices.
     """

@@ -1,6 +1,4 @@
-"""`cltensor.nn.utils`: helpers for modules: clipping of gradients, parametrised and fused weights, sequences of
-different lengths.
-"""
+"""`cltensor.nn.utils`: clipping of gradients, parametrised and fused weights, sequences of different lengths."""
 
 from . import parametrizations, parametrize, prune, rnn, stateless
 from .clip_grad import (

@@ -93,9 +93,7 @@ def _samples(tree: Any, dim: int) -> int:
 
 
 def _of_each(weight: Parameter, count: int, factor: int) -> Tensor:
-    """Return the parameter expanded to one for each sample; the gradient of these becomes the parameter's
-    `grad_sample`.
-    """
+    """Return the parameter expanded to one for each sample, whose gradient becomes the parameter's `grad_sample`."""
     copies = weight.detach().expand(count, *weight.shape).requires_grad_()
 
     def keep(grad: Tensor) -> None:

@@ -46,9 +46,7 @@ def _make_orthogonal(a: Tensor) -> Tensor:
 
 
 class _Orthogonal(Module):
-    """Maps matrices to orthogonal ones; with a base (Lezcano-Casado, arXiv 1909.09501), to products of the base with
-    those.
-    """
+    """Maps matrices to orthogonal ones; with a base (Lezcano-Casado, arXiv 1909.09501), to the base times those."""
 
     base: Tensor | None
 

@@ -66,9 +66,7 @@ def _check_same(kept: str, old: Any, found: str, new: Any, flag: str, doing: str
 
 
 class ParametrizationList(ModuleList):
-    """The modules that compute a tensor, one after another, and the tensors it is computed from (`original`, or
-    `original0`, ...).
-    """
+    """The modules that compute a tensor in turn, and what the first is given (`original`, or `original0`, ...)."""
 
     original: Tensor
 
@@ -332,9 +330,7 @@ def type_before_parametrizations(module: Any) -> type:
 def transfer_parametrizations_and_params(
     from_module: Any, to_module: Any, tensor_name: str | None = None
 ) -> Any:
-    """Give `to_module` the parametrisations and originals of one tensor of `from_module`, or of all; return
-    `to_module`.
-    """
+    """Give `to_module` the parametrisations and originals of `from_module`, of one tensor or all; return `to_module`."""
     if not is_parametrized(from_module):
         return to_module
     for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:

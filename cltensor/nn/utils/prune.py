@@ -1,5 +1,4 @@
-"""Pruning: a parameter `name` is replaced by a parameter `name_orig` and a buffer `name_mask`, multiplied before every
-call.
+"""Pruning: a parameter `name` becomes the product, taken before each call, of `name_orig` and a buffer `name_mask`.
 
 A method chooses the elements that stay (`compute_mask`). Methods applied to one parameter in turn are joined by a
 `PruningContainer`, where each chooses among what the former ones left.

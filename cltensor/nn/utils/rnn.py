@@ -211,8 +211,9 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Undo `pack_padded_sequence`: return the sequences, padded to the longest or to `total_length`, and their lengths,
-    in the original order.
+    """Undo `pack_padded_sequence`: return the padded sequences in their original order, and their lengths.
+
+    They are padded to the longest, or to `total_length`.
     """
     sizes = sequence.batch_sizes.tolist()
     total = len(sizes)

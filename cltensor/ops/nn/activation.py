@@ -266,9 +266,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def of_kind(input: Tensor, *numbers: float) -> tuple:
-    """Return the numbers that elements of `input` are compared with or replaced by, truncated to ints for an integer
-    input.
-    """
+    """Return numbers to compare elements of `input` with or to replace them by, as ints for an integer input."""
     return numbers if input.dtype.category > 1 else tuple([int(n) for n in numbers])
 
 

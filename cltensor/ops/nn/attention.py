@@ -129,9 +129,7 @@ def _grouped(
     scale: float,
     as_query: bool,
 ) -> Tensor:
-    """Attend with heads of key and value that are shared by groups of query heads: they get a groups dim that
-    broadcasts (stride 0).
-    """
+    """Attend with heads of key and value shared by groups of query heads: these get a groups dim that broadcasts."""
     heads, groups = key.shape[-3], query.shape[-3] // key.shape[-3]
     if mask is not None and mask.ndim > 2:
         mask = mask.unsqueeze(-3) if mask.shape[-3] == 1 else mask.unflatten(-3, (heads, groups))
@@ -170,9 +168,7 @@ def _attend(
 def _shapes(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
 ) -> tuple[tuple[int, ...], int, int, int, int] | None:
-    """Return the broadcast batch dims and L, S, E, Ev if the sizes fit, else None: the composition then raises the
-    right error.
-    """
+    """Return the broadcast batch dims and L, S, E, Ev; None if sizes do not fit, for which the composition raises."""
     (length, width), (keys, depth) = query.shape[-2:], value.shape[-2:]
     if key.shape[-2:] != (keys, width):
         return None

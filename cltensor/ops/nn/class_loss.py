@@ -181,9 +181,7 @@ def _record(input: Tensor, value: Tensor, below: dict[str, Any], saved: dict[str
 
 
 def _each(ctx: Any, g: Tensor) -> Tensor:
-    """Return the gradient of each row's loss, without its target's weight; a 0-dim tensor where it is the same for all
-    rows.
-    """
+    """Return the gradient of each row's loss, without its target's weight; 0-dim where it is the same for all rows."""
     if g.shape:
         g = g.reshape(ctx.hit.shape)
     return g if ctx.total_weight is None else g / ctx.total_weight
@@ -240,8 +238,9 @@ def _smooth_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def _by_logits(ctx: Any, factor: Tensor, kind: kinds.Kind, weights: Sequence[Tensor] = ()) -> tuple:
-    """Return the arguments of `rowwise.run` that compute the gradient for the logits in one kernel, from `factor`, the
-    gradient of each row's loss.
+    """Return the arguments of `rowwise.run` for the gradient of the logits in one kernel.
+
+    `factor` is the gradient of each row's loss.
     """
     x, dim = ctx.self, ctx.dim
     numbers = (ctx.top, ctx.over, ctx.hit, _once(factor, x.shape), *weights)
@@ -258,9 +257,7 @@ def _once(factor: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def _along(v: Tensor, dim: int) -> Tensor:
-    """Return a tensor of one number per row with the rows' dim inserted, without a grad node; a 0-dim tensor stays as
-    it is.
-    """
+    """Return a tensor of one number per row with the rows' dim inserted, without a grad node; 0-dim ones stay so."""
     if not v.shape:
         return v
     shape, strides, offset = layouts.unsqueeze(v.shape, v._strides, v._offset, dim)
@@ -268,8 +265,9 @@ def _along(v: Tensor, dim: int) -> Tensor:
 
 
 def _unseen(ctx: Any) -> bool:
-    """Return whether only the lower node sees the gradient passed to it (no hook, anomaly mode, second derivative or
-    request for it), so that any tensor of its shape will do.
+    """Return whether only the lower node sees the gradient passed to it, so that any tensor of its shape will do.
+
+    Not so with a hook on that node, in anomaly mode, for a second derivative, or if the gradient itself is asked for.
     """
     lower, task = ctx._edges[0][0], GRAD.task
     hooked = lower._extra is not None

@@ -52,10 +52,10 @@ def piece(
     bias: Tensor | None = None,
     saved: dict[str, Any] | None = None,
 ) -> Tensor:
-    """Compute the piece `kind` from the other two, `a` and `b` in the order of `_OPERANDS`, with spatial dims `size`;
-    differentiable.
+    """Compute the piece `kind` from the other two, `a` and `b` in the order of `_OPERANDS`; differentiable.
 
-    The bias is added along dim 1. `saved` holds further attributes for the grad node to show.
+    `size` is its spatial dims. The bias is added along dim 1. `saved` holds further attributes for the grad node to
+    show.
     """
     with unrecorded():
         operands = (a, b) if bias is None else (a, b, bias)
@@ -191,10 +191,10 @@ class _Phase(NamedTuple):
 
 
 def _phases(size: int, taps: int, stride: int, dilation: int, padding: int) -> list[_Phase]:
-    """Split a dim of the input by its positions' remainders modulo the stride: each part is a correlation of stride 1
-    with some of the taps, flipped.
+    """Split a dim of the input by positions' remainders modulo the stride.
 
-    Position q receives tap k from place (q + padding - k * dilation) / stride of the output where that is an integer.
+    Each part is a correlation of stride 1 with some of the taps, flipped. Position q receives tap k from place (q +
+    padding - k * dilation) / stride of the output where that is an integer.
     """
     shared = gcd(stride, dilation)
     period = stride // shared  # taps that reach a position lie this far apart

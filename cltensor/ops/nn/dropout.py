@@ -40,9 +40,7 @@ _masked = Row(
 
 
 def _noise(input: Tensor, p: float, features: bool) -> Tensor:
-    """Return what the input is multiplied by: 0 with probability p, else 1 / (1 - p); one number per channel with
-    `features`.
-    """
+    """Return the factors of the input: 0 with probability p, else 1 / (1 - p); one per channel with `features`."""
     shape = _channels(input) if features else tuple(input.shape)
     with unrecorded():
         if p == 1:

@@ -24,9 +24,7 @@ class _Tap(NamedTuple):
 
 
 def _reflected(x: Tensor, size: int, aligned: bool) -> tuple[Tensor, Tensor]:
-    """Return x reflected at both ends of the axis, and the derivative of that by x: 1 or -1, or 0 for an axis without
-    extent.
-    """
+    """Return x reflected at both ends of the axis, and the derivative of that by x: 1, -1, or 0 without extent."""
     low, span = (0.0, size - 1) if aligned else (-0.5, size)
     if span <= 0:
         return x * 0, x * 0

@@ -56,9 +56,7 @@ def _paired(input: Any, target: Any) -> tuple[Tensor, Tensor]:
 
 
 def _computed(kernel: str, input: Tensor, target: Tensor, into: Tensor | None = None) -> None:
-    """Raise torch's errors where the operands' joint dtype is not one the loss is computed in, or cannot be cast to the
-    dtype of `into`.
-    """
+    """Raise torch's errors for operands whose joint dtype has no loss kernel, or cannot be cast to that of `into`."""
     if input.dtype is target.dtype and input.dtype.category == 2:  # most calls
         return
     dt = result_type((input, target))

@@ -281,9 +281,7 @@ def multi_head_attention_forward(
 def _masks(
     dt: dtype, mask: Tensor | None, padding: Tensor | None, is_causal: bool, need_weights: bool
 ) -> tuple[Tensor | None, Tensor | None, bool]:
-    """Return both masks as floats to be added to the scores, and whether `is_causal` is left to the kernel, which then
-    needs no `attn_mask`.
-    """
+    """Return both masks as floats to add to the scores, and whether causality is left to the kernel instead of a mask."""
     padding = canonical_mask(padding, "key_padding_mask", none_or_dtype(mask), "attn_mask", dt)
     if is_causal and mask is None:
         raise RuntimeError(

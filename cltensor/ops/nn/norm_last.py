@@ -95,8 +95,7 @@ def _side_by_side(x: Tensor) -> bool:
 def forward(
     given: Seen, groups: int, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the normalised tensor, and mean, variance and reciprocal deviation [samples, groups], all without grad
-    nodes.
+    """Return the normalised tensor, and mean, variance and reciprocal deviation [samples, groups]; no grad nodes.
 
     The result is a pending chain in the tensor's own shape, so that pointwise ops that follow fuse with it.
     """
@@ -121,8 +120,9 @@ def forward(
 def _scales(
     given: Sequence[Tensor], there: tuple[bool, ...], groups: int, eps: float
 ) -> list[Tensor]:
-    """Return reciprocal deviations and the scale of each channel; for groups of several channels also mean, variance,
-    and the mean repeated for each channel.
+    """Return reciprocal deviations and the scale of each channel.
+
+    For groups of several channels also mean, variance, and the mean repeated for each channel.
     """
     var, mean, weight = placed(given, there)
     shape, (samples, channels) = mean.shape, mean.shape[:2]
@@ -149,8 +149,9 @@ def backward(
     weight: Tensor | None,
     needs: Sequence[bool],
 ) -> list[Tensor | None]:
-    """Return the gradients for input, weight and bias (None where not needed), from the result's gradient `g` and the
-    mean and reciprocal deviation that `forward` returned.
+    """Return the gradients for input, weight and bias, None where not needed.
+
+    `g` is the result's gradient; `mean` and `rstd` are what `forward` returned.
     """
     given, there = present((mean, rstd, weight))
     x, shape = seen.x.detach(), seen.numbers
@@ -184,9 +185,7 @@ def _by_channel(numbers: Sequence[Tensor], shape: tuple[int, ...]) -> list[Tenso
 def _slopes(
     given: Sequence[Tensor], there: tuple[bool, ...], positions: int, shape: tuple[int, ...]
 ) -> list[Tensor]:
-    """Return factor, slope and shift, each in `shape`, with which the gradient for x is g * factor + (x - mean) * slope
-    + shift.
-    """
+    """Return factor, slope and shift in `shape`: the gradient for x is g * factor + (x - mean) * slope + shift."""
     by_hat, by_one, *rest = given
     _, rstd, weight = placed(rest, there)
     samples, groups = rstd.shape

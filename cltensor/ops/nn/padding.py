@@ -1,7 +1,7 @@
-"""Padding by a constant, by reflection, replication and wrapping, one kernel each; gradients are summed at positions
-computed on the device.
+"""Padding by a constant, by reflection, replication and wrapping, one kernel each.
 
-Channels-last images stay channels last except, as in torch, with mode "circular".
+Gradients are summed at positions computed on the device. Channels-last images stay channels last except, as in torch,
+with mode "circular".
 """
 
 from __future__ import annotations
@@ -163,8 +163,9 @@ def pad(
 
 
 def _folded(x: Tensor, d: int, before: int, after: int, mode: str) -> Tensor:
-    """Return the inside of `x` along dim `d`, with the padding before and after added to the positions it was copied
-    from. For amounts of 0 and more.
+    """Return the inside of `x` along dim `d`, with its padding added at the positions that the padding was copied from.
+
+    `before` and `after` must not be negative.
     """
     n = x.shape[d] - before - after
     inside = x.narrow(d, before, n).clone(memory_format=memory_format.contiguous_format)

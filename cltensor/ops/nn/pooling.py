@@ -33,8 +33,9 @@ _ROW_MAJOR = ("AvgPool3D", "AdaptiveAvgPool3D", "AdaptiveMaxPool3D", "Fractional
 
 
 def check_planes(function: str, x: Tensor, rank: int) -> None:
-    """Raise torch's RuntimeError for an input of windows of `rank` 2 or 3 whose planes or channels are empty or, for
-    rank 2, whose number of dims does not fit.
+    """Raise torch's RuntimeError for an input with empty planes or channels, for windows of `rank` 2 or 3.
+
+    For rank 2 also where the number of dims does not fit.
     """
     if rank == 2:
         if not layouts.numel(x.shape[-3:]) or x.ndim not in (3, 4):
@@ -152,9 +153,7 @@ def _check_sizes(
 
 
 def output_length(n: int, k: int, s: int, p: int, w: int, ceil_mode: bool) -> int:
-    """Return how many windows lie along a dim of size n; a window that would start in the padding at the end is left
-    out.
-    """
+    """Return how many windows lie along a dim of size n, without one that would start in the padding at the end."""
     out = (n + 2 * p - w * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
     return out - 1 if ceil_mode and (out - 1) * s >= n + p else out
 
@@ -258,8 +257,9 @@ def _image_order(node: str, x: Tensor, window: Window) -> list[int] | None:
 def largest(
     node: str, x: Tensor, window: Window, *, positions: bool, samples: Tensor | None = None
 ) -> tuple[Tensor, Any]:
-    """Return the largest element of each window and, if asked for, its position in its plane; `node` is the grad node's
-    name without "Backward0".
+    """Return the largest element of each window and, if asked for, its position in its plane.
+
+    `node` is the grad node's name without "Backward0".
     """
     wanted, order = graph.needs_grad(x), _image_order(node, x, window)
     straight, last = (x, False) if order is None else (formats.turned(x, order), True)
@@ -317,9 +317,7 @@ def _largest_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
 
 
 def _by_image_order(run: Callable[..., list[Tensor]], ctx: Any, *tensors: Tensor) -> Tensor:
-    """Run a gradient kernel on gradients and positions: along channels if the pooled images were channels last, else
-    plane by plane.
-    """
+    """Run a gradient kernel along channels if the pooled images were channels last, else plane by plane."""
     window = ctx.window
     order, (g, *_) = _image_order(ctx.node, ctx.self, window), tensors
     backend = get_backend(g.device)
@@ -334,9 +332,7 @@ def _pick_back(ctx: Any, g: Tensor) -> tuple:
 
 
 def _none(ctx: Any, g: Tensor) -> Tensor | None:
-    """Return zeros, or None if not needed, for the pooled tensor, which as in torch counts as an input of its gradient
-    although nothing flows there.
-    """
+    """Return zeros, or None if not needed: as in torch, the pooled tensor counts as an input of its gradient."""
     return g.new_zeros(ctx.shapes[1]) if ctx.needs[1] else None
 
 

@@ -34,8 +34,7 @@ def run(
     targets: family.Targets | None = None,
     keepdim: bool = False,
 ) -> tuple[Any, list[Tensor]]:
-    """Run the row kernel `kind` along `dims` without recording a gradient; return the elementwise result and the
-    numbers of the rows.
+    """Run the row kernel `kind` along `dims` without gradient; return the elementwise result and the rows' numbers.
 
     The tensors `xs` broadcast to the first one's shape.
     """
@@ -88,8 +87,9 @@ def _run(
 
 
 def _across_rows(backend: Backend, kind: Kind, read: Source, dims: tuple[int, ...]) -> int | None:
-    """Return the index of the only operand whose memory order runs across the rows, if the kernel can transpose it as
-    it reads. Else None: several such operands are better copied first.
+    """Return the only operand whose memory order runs across the rows, if the kernel can transpose it as it reads.
+
+    Else None: several such operands are better copied first.
     """
     if kind.pick or kind.columns or kind.runs:
         return None
@@ -132,9 +132,7 @@ def by_lanes(x: Tensor) -> bool:
 
 
 def few_from_cache(x: Tensor, dims: Sequence[int]) -> bool:
-    """Return whether two passes over each row give its numbers sooner than one pass with a running state: on a CPU, for
-    rows along memory.
-    """
+    """Return whether two passes over each row beat one with a running state: on a CPU, for rows along memory."""
     return get_backend(x.device).info.kind == "cpu" and worth(x, dims, 0)
 
 
@@ -146,8 +144,9 @@ def fresh(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def by_columns(x: Tensor, dims: Sequence[int]) -> bool:
-    """Return whether a pass over rows should also sum over the rows: on a CPU, for dense rows whose column sums stay in
-    a core's own cache.
+    """Return whether a pass over rows should also sum over the rows.
+
+    On a CPU, for dense rows whose column sums stay in a core's own cache.
     """
     first = x.ndim - len(dims)
     if not x._contig or tuple(dims) != tuple(range(first, x.ndim)):
@@ -169,15 +168,14 @@ def columns(parts: Sequence[Tensor], shape: tuple[int, ...]) -> list[Tensor]:
 
 
 def by_runs(x: Tensor) -> bool:
-    """Return whether vectors run along the last dim of `x`, which is then long enough for the kernel to leave sums of
-    each such run.
-    """
+    """Return whether the last dim of `x` is contiguous and long enough for kernels to leave sums of each such run."""
     return x._contig and x.shape[-1] >= family.LEAST
 
 
 def spread_out(x: Tensor, dims: Sequence[int]) -> bool:
-    """Return whether, on a CPU, rows lie across memory order and are so long that the rows sharing a cache line do not
-    stay in a core's own cache.
+    """Return whether rows lie across memory order and are long, on a CPU.
+
+    The rows that share a cache line then do not stay in a core's own cache.
     """
     long = layouts.numel(tuple([x.shape[d] for d in dims])) >= LONG
     if not long or x.numel() < COLUMNS or not x._contig or not _across(x, dims):
@@ -186,8 +184,9 @@ def spread_out(x: Tensor, dims: Sequence[int]) -> bool:
 
 
 def in_parts(x: Tensor, dims: Sequence[int]) -> bool:
-    """Return whether, on a GPU, rows are so few and long that splitting each, with a second launch to join the parts,
-    beats one work-group per row.
+    """Return whether rows on a GPU are so few and long that splitting each beats one work-group per row.
+
+    A second launch joins the parts.
     """
     info = get_backend(x.device).info
     if info.kind == "cpu" or not x.numel():

@@ -17,8 +17,9 @@ from . import rowwise
 
 
 def _in_steps(g: Tensor, result: Tensor, dim: int) -> bool:
-    """Return whether the gradient is a sum and a pointwise chain instead of one row kernel: where it will itself be
-    differentiated, and where rows do not stay in a cache or are few.
+    """Return whether the gradient is computed by a sum and a pointwise chain instead of one row kernel.
+
+    That is so where it will itself be differentiated, and where rows do not stay in a cache or are few.
     """
     if graph.needs_grad(g, result) or g.shape != result.shape:
         return True
