@@ -18,7 +18,7 @@ __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_le
 
 
 class CausalVariant(enum.IntEnum):
-    """Which corner of a non-square causal mask its diagonal starts from."""
+    """The corner that the diagonal of a non-square causal mask passes through."""
 
     UPPER_LEFT = enum.auto()
     LOWER_RIGHT = enum.auto()

@@ -114,7 +114,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input: Tensor) -> Tensor:
-        """Return the most likely class of each sample; clusters are evaluated only for samples they are likeliest for."""
+        """Return the most likely class of each sample; clusters are evaluated only where the head prefers one."""
         head_output = self.head(input)
         best = head_output.argmax(1)
         rows = (best >= self.shortlist_size).nonzero().squeeze(1)

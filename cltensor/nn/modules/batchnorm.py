@@ -192,8 +192,6 @@ class SyncBatchNorm(_BatchNorm):
     """`BatchNorm` over the batches of all processes of a group in training, whatever the input's rank.
 
     Without a group, over its own batch. Unlike torch's it also takes tensors on the cpu device.
-
-    Unlike torch's it also takes tensors on the cpu device.
     """
 
     def __init__(

@@ -58,7 +58,7 @@ def _pairs(kind: str, items: Any, whole: str | None = None) -> Iterator[tuple[An
 
 
 class Container(Module):
-    """A module with children given by name, which predates `add_module`; emits a FutureWarning."""
+    """A module with children given by name, the form that predates `add_module`; emits a FutureWarning."""
 
     def __init__(self, **kwargs: Any) -> None:
         warnings.warn(

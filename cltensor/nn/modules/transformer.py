@@ -1,6 +1,6 @@
-"""The transformer of Vaswani et al.
+"""The transformer (Vaswani et al., arXiv 1706.03762): layers, stacks and the whole model.
 
-(arXiv 1706.03762): layers, stacks and the whole model, built of attention, linear and norm layers.
+They are built of attention, linear and norm layers.
 """
 
 from __future__ import annotations
