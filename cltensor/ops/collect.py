@@ -38,7 +38,7 @@ def collected(t: Tensor, index: Tensor, values: Tensor, wrap: bool) -> Tensor | 
     operands = [index, values]
     start = t._storage.value
     if not is_zero(start):
-        # A kernel of its own writes the copy of such a tensor anyway.
+        # The kernel that computes such a tensor, or makes it dense, writes the copy anyway.
         if start.__class__ is Expr or not t.is_contiguous():
             return None
         operands.append(t)

@@ -1,10 +1,10 @@
 """Small functions of several ops, replayed as one call.
 
 A recurrent cell is two products and a few rows, and Python's way through each of them takes longer than what they
-launch. A `Composite` is written with differentiable ops. Where its operands are small, it is one replayed call (Note
-[Replay]) without grad nodes inside, and records a single node, whose gradient, computed by the engine over the same
-ops, is another replayed call. Where the operands are large, or somebody wants to see each step, the ops are called one
-by one. Functions without a gradient, such as a check of values or a count, use `at_once`. Knows no op.
+launch. A `Composite` is written with differentiable ops. Where its operands are small, it is one replayed call
+(Note [Replay]) without grad nodes inside, and records a single node, whose gradient, computed by the engine over the
+same ops, is another replayed call. Where the operands are large, or somebody wants to see each step, the ops are called
+one by one. Functions without a gradient, such as a check of values or a count, use `at_once`. Knows no op.
 """
 
 from __future__ import annotations

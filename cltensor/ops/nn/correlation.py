@@ -54,8 +54,7 @@ def piece(
 ) -> Tensor:
     """Compute the piece `kind` from the other two, `a` and `b` in the order of `_OPERANDS`; differentiable.
 
-    `size` is its spatial dims. The bias is added along dim 1. `saved` holds further attributes for the grad node to
-    show.
+    `size` holds its spatial sizes. The bias is added along dim 1. `saved`: further attributes of the grad node.
     """
     with unrecorded():
         operands = (a, b) if bias is None else (a, b, bias)
@@ -193,8 +192,8 @@ class _Phase(NamedTuple):
 def _phases(size: int, taps: int, stride: int, dilation: int, padding: int) -> list[_Phase]:
     """Split a dim of the input by positions' remainders modulo the stride.
 
-    Each part is a correlation of stride 1 with some of the taps, flipped. Position q receives tap k from place (q +
-    padding - k * dilation) / stride of the output where that is an integer.
+    Each part is a correlation of stride 1 with some of the taps, flipped. Position q receives tap k from place
+    (q + padding - k * dilation) / stride of the output where that is an integer.
     """
     shared = gcd(stride, dilation)
     period = stride // shared  # taps that reach a position lie this far apart

@@ -1,6 +1,6 @@
 """Layer, group, batch, instance and RMS normalisation, each recorded as the one node that torch records.
 
-Where the values of one mean fit a cache, row-wise kernels (codegen/reduce/rowwise.py) run: one launch forward, one or two backward. For larger sets
+Where the values that share a mean fit a cache, row-wise kernels (codegen/reduce/rowwise.py) run: one launch forward, one or two backward. For larger sets
 reductions compute the statistics, and the rest is a fused pointwise chain of Tensor ops, which second derivatives always use.
 """
 

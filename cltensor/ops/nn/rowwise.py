@@ -87,7 +87,7 @@ def _run(
 
 
 def _across_rows(backend: Backend, kind: Kind, read: Source, dims: tuple[int, ...]) -> int | None:
-    """Return the only operand whose memory order runs across the rows, if the kernel can transpose it as it reads.
+    """Return the index of the one operand that lies across the rows in memory, if the kernel can transpose it.
 
     Else None: several such operands are better copied first.
     """
