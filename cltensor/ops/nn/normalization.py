@@ -1,7 +1,7 @@
 """Layer, group, batch, instance and RMS normalisation, each recorded as the one node that torch records.
 
-Where the values that share a mean fit a cache, row-wise kernels (codegen/reduce/rowwise.py) run: one launch forward, one or two backward. For larger sets
-reductions compute the statistics, and the rest is a fused pointwise chain of Tensor ops, which second derivatives always use.
+Where values that share a mean fit a cache, row kernels run: one launch forward, one or two backward. For larger sets
+reductions compute the statistics, and a fused pointwise chain of Tensor ops the rest; second derivatives always use it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _shaped(x: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def _seen(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return the tensor in `shape`, without a grad node, for a kernel to read. Of a contiguous one the storage is shared, without a view op."""
+    """Return the tensor in `shape` for a kernel to read: no grad node, and no view op if it is contiguous."""
     if x.shape == shape:
         return x
     x = x if x._contig else x.detach().reshape(shape)
@@ -67,9 +67,9 @@ def _normalized(
     images: bool = True,
     batch: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return (x - mean) * rstd * weight + bias, mean, variance and rstd; statistics are taken over `dims` of x in the shape `grouped`.
+    """Return (x - mean) * rstd * weight + bias, mean, variance, rstd; x in the shape `grouped` is averaged over `dims`.
 
-    `scaled` is the shape in which weight and bias broadcast to `grouped`. With `images` channels last stays so, else results are row-major.
+    `scaled`: the shape in which weight and bias broadcast to `grouped`. `images`: keep channels last, else row-major.
     """
     to = back = formats.images(input, input.shape) if images else None
     if batch:
@@ -126,7 +126,7 @@ def _fixed(
     bias: Tensor | None,
     eps: float,
 ) -> Tensor:
-    """Normalise each channel by a given mean and variance, as x * scale + shift with scale and shift computed once per channel."""
+    """Normalise each channel by a given mean and variance: x * scale + shift, both computed once per channel."""
     scaled, to = _channels(input), formats.batch_strides(input)
     recorded = graph.needs_grad(input, weight, bias)
     given, there = present((*stats, weight, bias))
@@ -187,7 +187,7 @@ def _back(ctx: Any, g: Tensor) -> tuple:
 
 
 def _back_by_sums(ctx: Any, seen: norm_last.Seen, g: Tensor) -> tuple:
-    """Return the gradients from two sums per channel (norm_last.py), computed in the order in which input and result lie in memory."""
+    """Return the gradients from two sums per channel (norm_last.py), in the memory order of input and result."""
     g = formats.settled(g.detach(), ctx.input._strides)
     groups = seen.samples, ctx.grouped[1]
     mean, rstd = [_seen(v, groups) for v in (ctx.result1, ctx.result2)]
@@ -217,7 +217,7 @@ def _back_fixed(ctx: Any, x: Tensor, g: Tensor) -> tuple:
 
 
 def _back_by_rows(ctx: Any, x: Tensor, g: Tensor) -> tuple:
-    """Return the gradients from one row kernel that also leaves those of weight and bias or parts of them, or from one for x and one for these."""
+    """Return the gradients from one row kernel that also leaves (parts of) those of weight and bias, or from two."""
     weight = None if ctx.weight is None else _seen(ctx.weight, ctx.scaled)
     given = [x, g, ctx.result1, ctx.result2]
     if weight is not None:
@@ -243,7 +243,10 @@ def _by_rows(
     steps: tuple[int, ...] | None,
     needs: tuple[bool, ...],
 ) -> list[Tensor | None]:
-    """Return the gradients for x, weight and bias; `given` is x, the result's gradient, mean, reciprocal deviation and, if `weight`, the weight."""
+    """Return the gradients for x, weight and bias.
+
+    `given`: x, the result's gradient, mean, rstd and maybe the weight.
+    """
     x, rstd = given[0], given[3]
     kind, join = _way_back(x, weight, dims, scaled, needs)
     by_x = by_weight = by_bias = None
@@ -268,7 +271,7 @@ def _way_back(
     scaled: tuple[int, ...],
     needs: tuple[bool, ...],
 ) -> tuple[rows.Kind, Callable[[list[Tensor]], Any] | None]:
-    """Return the row kernel's kind for the gradients, and what makes those of weight and bias of the numbers it leaves (None if it leaves none)."""
+    """Return the row kernel's kind, and what makes the gradients of weight and bias from its numbers, if it leaves any."""
     if set(_repeated(scaled, x.ndim)) == set(dims):  # one weight per row
         return rows.channel_back(weight), tuple
     if needs[0] and (needs[1] or needs[2]):
@@ -326,7 +329,7 @@ def _normal_shape(
     bias: Tensor | None = None,
     rms: bool = False,
 ) -> tuple[int, ...]:
-    """Return `normalized_shape` as a tuple; raise torch's errors of layer_norm, or with `rms` of rms_norm, where it does not fit."""
+    """Return `normalized_shape` as a tuple, or raise torch's errors of layer_norm, or with `rms` of rms_norm."""
     if not isinstance(normalized_shape, Sequence) or isinstance(normalized_shape, str):
         raise TypeError(
             f"{'rms' if rms else 'layer'}_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, "
@@ -510,7 +513,9 @@ def batch_parts(
 
 
 def _check_channels(input: Tensor, given: Sequence[Tensor | None], times: int = 1) -> int:
-    """Return the number of channels; raise torch's error for running_mean, … of another size. It states both sizes times `times`."""
+    """Return the number of channels; raise torch's error, with sizes times `times`, for running_mean, … of another
+    size.
+    """
     channels = input.shape[1] if input.ndim > 1 else 0
     for name, v in zip(("running_mean", "running_var", "weight", "bias"), given, strict=True):
         if v is not None and prod(v.shape) != channels:
@@ -540,7 +545,7 @@ def _update(
     n: int,
     momentum: float,
 ) -> None:
-    """Move the running mean and variance towards those of a batch of n values per channel, using the unbiased variance."""
+    """Move the running mean and variance towards a batch's, of n values per channel; the variance unbiased."""
     written: list[list[Tensor]] = []
     read: list[list[Tensor]] = []
     shape = next((x.shape for x in running if x is not None), None)
@@ -588,7 +593,7 @@ def instance_norm(
     graph.refuse_gradient("native_batch_norm", running_mean=running_mean, running_var=running_var)
     _check_float("batch_norm", input)
     n, c = input.shape[:2]
-    # Each channel is a group of its own. The node is batch norm's: torch makes one image of all samples and calls batch norm.
+    # Each channel is a group. The node is batch norm's: torch makes one image of all samples and calls that.
     grouped, node = (n, c, 1, prod(input.shape[2:])), "NativeBatchNormBackward0"
     out, *found, _ = _normalized(
         node, input, weight, bias, grouped, (2, 3), (c, 1, 1), eps, images=False

@@ -167,7 +167,7 @@ def _layer(
 def _small(x: Tensor, w: Weights, sizes: Sequence[int]) -> bool:
     """Return whether Python takes longer than the kernels, so that the launches are worth replaying.
 
-    Steps of several sizes are not replayed: they come from the host.
+    Layers with steps of several sizes are not replayed: those sizes are copied from the host.
     """
     numbers = x.numel() + w.hh.numel() + x.shape[0] * w.hh.shape[0]
     return numbers <= SMALL and not FOLLOWED and sizes[-1] == sizes[0]
