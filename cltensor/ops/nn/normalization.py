@@ -243,7 +243,7 @@ def _by_rows(
     steps: tuple[int, ...] | None,
     needs: tuple[bool, ...],
 ) -> list[Tensor | None]:
-    """Return the gradients for x, weight and bias. `given`: x, its result's gradient, mean, rstd[, weight]."""
+    """Return the gradients for x, weight and bias. `given`: x, its result's gradient, mean, rstd and, if there is one, weight."""
     x, rstd = given[0], given[3]
     kind, join = _way_back(x, weight, dims, scaled, needs)
     by_x = by_weight = by_bias = None
@@ -510,7 +510,7 @@ def batch_parts(
 
 
 def _check_channels(input: Tensor, given: Sequence[Tensor | None], times: int = 1) -> int:
-    """Return the number of channels; raise torch's error, with sizes times `times`, for statistics of another size."""
+    """Return the number of channels; raise torch's error, with sizes times `times`, for tensors of another size."""
     channels = input.shape[1] if input.ndim > 1 else 0
     for name, v in zip(("running_mean", "running_var", "weight", "bias"), given, strict=True):
         if v is not None and prod(v.shape) != channels:
