@@ -1,6 +1,7 @@
-"""Asking Linux for the tiles of Intel's Advanced Matrix Extensions.
+"""Permission from Linux to use the tile registers of Intel's Advanced Matrix Extensions (AMX).
 
-A process gets the eight kilobytes of state for each of its threads only after it has asked. Must not import pyopencl.
+Linux gives a process the eight kilobytes of tile state for each thread only after the process has asked for it.
+Must not import pyopencl.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _NEEDED = frozenset(["amx_tile", "amx_bf16", "avx512f"])
 
 @functools.cache
 def allowed() -> bool:
-    """Say whether threads of this process may use tiles, which is asked for at the first call. Forked children may, too."""
+    """Return whether threads of this process may use AMX tiles. The first call asks Linux; forked children inherit the permission."""
     if not sys.platform.startswith("linux") or not CONFIG.amx:
         return False
     if not facts().get("flags", frozenset()) >= _NEEDED:

@@ -27,10 +27,10 @@ from .recording import Recorder, Step
 from .stats import STATS
 
 _FLUSH_EVERY = 64  # some drivers fail when a long queue is never flushed
-_SMALL = 64 << 10  # host data up to here is copied aside rather than waited for
+_SMALL = 64 << 10  # bytes; up to this size `write` copies host data aside instead of waiting
 _MAX_STAGED = 256
 _LOCAL_EXEC = 1 << 31  # CL_QUEUE_THREAD_LOCAL_EXEC_ENABLE_INTEL
-_WRAPPED = -1  # size of a block that is not the pool's
+_WRAPPED = -1  # `Block.size` of wrapped memory, which does not belong to the pool
 
 _PROBE = """
 __kernel void cltensor_probe_shared(__global int *memory) { memory[0] += 41; }
@@ -49,20 +49,22 @@ class Backend:
         self.lock = threading.RLock()
         self.context = cl.Context([cl_device])
         self.queue = cl.CommandQueue(self.context, cl_device)
-        # Never released: drivers abort or hang when contexts go while the interpreter closes.
+        # Never released: drivers abort or hang when contexts are released while the interpreter shuts down.
         keep_forever(self.context, self.queue)
         self.read_write = cl.mem_flags.READ_WRITE
         self.seq = 0  # commands enqueued
         self.finished = 0  # commands known to be done
-        self.pending: list[Any] = []  # for lazy/: cells with an unevaluated expression
-        self.left: list[Any] = []  # and those that stay so after a kernel has computed it
-        self.queued = False  # whether some went to the queue though there is a team
-        self._staged: list[Any] = []  # host copies that queued transfers still read
-        self._timed: Any = None  # the queue of observed launches
+        # For lazy/: weak references to storages whose value is a pending expression ...
+        self.pending: list[Any] = []
+        # ... and to those that stay pending although a kernel has computed the expression for others.
+        self.left: list[Any] = []
+        self.queued = False  # whether unfinished commands are in the queue although there is a team
+        self._staged: list[Any] = []  # (event, array): host copies that queued transfers still read
+        self._timed: Any = None  # the profiling queue for observed launches, made at first use
         self.inline = self.queue  # where one work-group runs soonest while `queue` is idle
-        self.team: team.Team | None = None  # what runs kernels in the place of the queue
+        self.team: team.Team | None = None  # the threads that run kernels instead of the queue
         self.checks: Any = None  # codegen/checks.py's log of launches that check indices
-        self.unchecked = False  # a recording was played whose index checks nobody has looked at
+        self.unchecked = False  # a recording was played and its index checks have not been read yet
         self.info: DeviceInfo = describe(cl, cl_device, host_shared=False)
         self.tuned = tuning.load(self.info)
         self.programs = ProgramCache(self)
@@ -90,7 +92,7 @@ class Backend:
             return self.alloc_held(nbytes)
 
     def alloc_held(self, nbytes: Any) -> Buffer:
-        """Do as `alloc` for who holds the lock already: to take it again costs as much as to take a block."""
+        """Do as `alloc`; the caller holds the lock. Acquiring the lock again would cost as much as taking a block."""
         if type(nbytes) is Symbol:
             buffer = self.alloc_held(nbytes.value)
             if is_symbol(nbytes) and Recorder.active is not None:
@@ -99,13 +101,13 @@ class Backend:
         return Buffer(self, nbytes, self.pool.take(nbytes), True)
 
     def alloc_many(self, sizes: Sequence[int]) -> list[Buffer]:
-        """Return a Buffer of each number of bytes, as `alloc` does."""
+        """Return one Buffer for each size in bytes; as `alloc`, under a single acquisition of the lock."""
         with self.lock:
             take = self.pool.take
             return [Buffer(self, nbytes, take(nbytes), True) for nbytes in sizes]
 
     def wrap(self, array: np.ndarray) -> Buffer:
-        """Return a Buffer over a contiguous array's own memory; host-shared devices only."""
+        """Return a Buffer that aliases a contiguous array's memory; host-shared devices only."""
         if not self.info.host_shared:
             raise RuntimeError(f"{self.device} cannot use memory of the host in place")
         if not array.flags.forc:
@@ -120,7 +122,7 @@ class Backend:
             return Buffer(self, flat.nbytes, Block(_WRAPPED, made, flat), False)
 
     def empty_cache(self) -> None:
-        """Give the memory that no Buffer holds back to the device."""
+        """Return the pool's free blocks to the device."""
         with self.lock:
             self.pool.release()
 
@@ -137,7 +139,7 @@ class Backend:
     def kernel(
         self, name: str, source: str, arg_types: Sequence[Any], options: Sequence[str] = ()
     ) -> Kernel:
-        """Return the kernel `name` of `source`, from memory, from disk, or built now.
+        """Return the kernel `name` of `source` from the memory cache or the disk cache, else build it.
 
         `arg_types` has None for a Buffer and a numpy scalar type for a number. Raises BuildError.
         """
@@ -153,10 +155,11 @@ class Backend:
         nbytes: int = 0,
         flops: int = 0,
     ) -> None:
-        """Run `kernel`, or leave it to the team, or enqueue it where there is none; no size may be 0.
+        """Run `kernel`, post it to the team, or enqueue it where there is no team; no size may be 0.
 
-        It is waited for when numpy can see one of its buffers.
-        `nbytes` is the memory traffic, `flops` the arithmetic where it may be the limit: for observers.
+        The launch is waited for when numpy can see one of its buffers.
+        `nbytes` is the memory traffic and `flops` the arithmetic, where that may limit the speed: observers report
+        them, and they decide whether a launch is long enough to be posted.
         """
         with self.lock:
             self.launch_held(kernel, global_size, local_size, args, nbytes, flops)
@@ -170,7 +173,7 @@ class Backend:
         nbytes: int = 0,
         flops: int = 0,
     ) -> None:
-        """Do as `launch` for who holds the lock already."""
+        """Do as `launch`; the caller holds the lock."""
         assert 0 not in global_size, f"{kernel.name}: empty launch {global_size}"
         if Recorder.active is not None:
             step = Step(kernel, global_size, local_size, args, nbytes, flops)
@@ -213,17 +216,17 @@ class Backend:
             self.queue.flush()
 
     def may_post(self) -> bool:
-        """Say whether the team can be left a launch to do while the caller goes on. The lock is held."""
+        """Return whether a launch may be posted to the team while the caller goes on. The caller holds the lock."""
         return self.team.several and not self.queued and Recorder.active is None
 
     def leave_team(self) -> None:
-        """Wait for the team, if there is one, before something goes to the queue: a kernel whose machine code is not known."""
+        """Wait for the team, if there is one, before a command goes to the queue (a kernel whose machine code is not known)."""
         if self.team is not None:
             self.finish()
             self.queued = True
 
     def note_use(self, buffers: Iterable[Buffer]) -> bool:
-        """Note that the team's next order uses these buffers; say whether the host can see one, so that it has to be waited for."""
+        """Mark these buffers as used by the team's next order; return whether the host can see one, so that the caller must wait."""
         self.seq = seq = self.seq + 1
         seen = False
         for buffer in buffers:
@@ -252,7 +255,7 @@ class Backend:
         return kernel.run(kernel.cl, self.queue, global_size, local_size, plain, self.seq)
 
     def _inline_queue(self) -> Any:
-        """Return a queue whose commands the thread that enqueues them runs itself, where the driver has that (Intel's for CPUs)."""
+        """Return a queue whose commands run in the enqueuing thread where the driver offers one (Intel's for CPUs), else `queue`."""
         try:
             made = self.module.CommandQueue(self.context, self.cl_device, _LOCAL_EXEC)
         except self.module.Error as error:
@@ -262,7 +265,7 @@ class Backend:
         return made
 
     def timed_queue(self) -> Any:
-        """Return a second queue, on which the device's clock times commands, if the driver has that."""
+        """Return a second queue with profiling enabled, made at first use; `queue` where the driver has no profiling."""
         if self._timed is None:
             cl = self.module
             how = cl.command_queue_properties.PROFILING_ENABLE
@@ -325,7 +328,7 @@ class Backend:
                 self.finish()
 
     def read(self, buffer: Buffer, offset_bytes: int, nbytes: int) -> np.ndarray:
-        """Return a copy of `nbytes` bytes of the buffer, when all that writes to it is done."""
+        """Return a copy of `nbytes` bytes of the buffer, after waiting for the commands that use it."""
         _check_range(buffer, offset_bytes, nbytes)
         if nbytes == 0:
             return np.empty(0, np.uint8)
@@ -344,7 +347,7 @@ class Backend:
             return out
 
     def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
-        """Copy between buffers of this device, in queue order; the ranges may overlap."""
+        """Copy between buffers of this device, in queue order; the two ranges may overlap."""
         _check_range(src, src_off, nbytes)
         _check_range(dst, dst_off, nbytes)
         if nbytes == 0:
@@ -378,7 +381,7 @@ class Backend:
                 self.finish()
 
     def host_view(self, buffer: Buffer) -> np.ndarray:
-        """Return the buffer's memory itself as bytes, after waiting for its users.
+        """Return the buffer's memory itself as bytes, after waiting for the commands that use it.
 
         The view does not keep the buffer alive. RuntimeError on a device with its own memory.
         """
@@ -408,7 +411,7 @@ class Backend:
     # --- probing
 
     def _form_team(self) -> team.Team | None:
-        """Return the threads that run kernels in the place of the queue, where that can be."""
+        """Return the team that runs kernels instead of the queue; None where the device or its binaries do not allow one."""
         if not team.possible(self):
             return None
         self.programs.wants_code = True
@@ -427,7 +430,7 @@ class Backend:
         return made
 
     def _probe_shared(self) -> bool:
-        """Say whether a kernel's write through USE_HOST_PTR reaches the host without a map call."""
+        """Return whether a kernel's write to a USE_HOST_PTR buffer is visible to the host without a map call."""
         cl = self.module
         memory = np.zeros(64, np.int32)
         memory[0] = 1
@@ -466,7 +469,7 @@ def _launch_error(
 
 
 def keep_forever(*objects: Any) -> None:
-    """Never release these: a driver may abort when they go."""
+    """Leak a reference to each object, so that none is ever released: drivers may abort on release."""
     for item in objects:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
 
@@ -510,7 +513,7 @@ def _make_backend(dev: device) -> Backend:
 
 
 def resolve(dev: device) -> tuple[device, Any, bool]:
-    """Return the canonical name, the pyopencl device and whether to share memory with the host."""
+    """Return the device's canonical name, its pyopencl device, and whether it should share memory with the host."""
     if dev.type == "cpu":
         cpu = platforms().cpu
         if cpu is None:
@@ -547,19 +550,19 @@ def _no_cpu() -> NoReturn:
 
 
 def in_use() -> set[Backend]:
-    """Return the backends made so far; a device may have several names."""
+    """Return the backends made so far, each once although a device may have several names."""
     return set(registry.values())
 
 
 def device_list() -> list[device]:
-    """Return the devices there are: "cpu" first, then every OpenCL device as "opencl:N"."""
+    """Return the available devices: "cpu" first, then every OpenCL device as "opencl:N"."""
     found = platforms()
     names = [] if found.cpu is None else [device("cpu")]
     return names + [device("opencl", n) for n in range(len(found.all))]
 
 
 def device_info(dev: device) -> DeviceInfo:
-    """Return what is known of `dev` without taking it into use."""
+    """Return the `DeviceInfo` of `dev` without creating a backend for it."""
     backend = registry.get(dev)
     if backend is not None:
         return backend.info
@@ -580,7 +583,7 @@ def _at_exit() -> None:
         try:
             backend.finish()
             backend.programs.save()
-        except Exception as error:  # the process ends anyway; a traceback here hides the real one
+        except Exception as error:  # the process ends anyway; a traceback here would hide the one of the actual failure
             debug_line(1, "%s at exit: %s", backend.device, error)
 
 

@@ -1,8 +1,8 @@
-"""Clang's header of OpenCL's builtins, taken apart: what every program needs of it, and the declarations of each function.
+"""Clang's header of OpenCL builtins, split into the part every program needs and the declarations of each function.
 
-Reading all of its 14,000 declarations took PoCL 0.1 s for each kernel, and the 2,800 that any of our sources may call a third of
-a small kernel's build. So a program is given those of the functions that its own text names; some come with a body. Must not know
-PoCL's files.
+Parsing all 14,000 declarations took PoCL 0.1 s per kernel; parsing only the 2,800 that cltensor's sources may call still took a
+third of a small kernel's build. So a program gets only the declarations of the functions that its own text names; some of these
+come with a body. Must not know PoCL's files.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _PIECE = re.compile(
     r"|^[a-z][^#;{}]*?__ovld[^#;{}]*?(?P<name>\w+)\s*\([^;]*\)\s*;\n",
     re.MULTILINE | re.DOTALL,
 )
-# What PoCL has as calls although it is an instruction or two: a call takes the registers, keeps a loop from being unrolled, and has
-# lie in memory what else need not. By name: the types returned for which there is a body, and that, of x, y and the type T; with an F,
-# an f for float and nothing for double, it is that of a lane, and LLVM puts lanes together.
+# Bodies for builtins that are calls in PoCL's library although they are one or two instructions: a call clobbers the registers, keeps
+# a loop from being unrolled, and forces values into memory. Name -> (pattern of the return types that get a body, the body in terms of
+# x, y and the type T). A body with an F (which becomes "f" for float, nothing for double) computes one SIMD lane; LLVM joins the lanes.
 _INTEGERS, _FLOATS = r"u?(?:char|short|int|long)\d*", r"(?:float|double)\d*"
 _BODIES = {
     "min": (_INTEGERS, "__builtin_elementwise_min(x, (T)y)"),
@@ -33,8 +33,8 @@ _BODIES = {
     "isinf": ("int", "__builtin_isinf(x)"),
     "isnan": ("int", "__builtin_isnan(x)"),
 }
-# Of float16s one at a time PoCL makes bits in 20 to 100 instructions; x86 has one for it. That what comes of them is a float16's is
-# hidden from the compiler, as in half.cl. By name: the body, for a lane of what is stored and its place.
+# PoCL converts a single float16 in 20 to 100 instructions; x86 (F16C) has one instruction for it. An empty asm statement hides from
+# the compiler that the loaded float came from a float16, as in half.cl. Name -> the body, given the address and the stored lane.
 _HALVES = {
     "vload_half": "clt_of_half(*(const {space} ushort *)({at}))",
     "vstore_half": "*({space} ushort *)({at}) = clt_to_half({lane})",
@@ -66,12 +66,12 @@ _DECLARATION = re.compile(
     re.MULTILINE,
 )
 _EMPTY = re.compile(r"^#if(?:[^\n\\]|\\.)*\n#endif\n", re.MULTILINE | re.DOTALL)
-# What no kernel has: vectors of three, halves that are no storage, images and the like.
+# Declarations that no kernel uses: 3-element vectors, half as an arithmetic type, images and the like.
 _NEVER = re.compile(r"\w3\b|\bhalf\d*\b|image|atomic_(half|float|double)|__generic|intel|pipe")
 
 
 def take_apart(header: str) -> tuple[str, dict[str, str]]:
-    """Return the header without its functions, and what declares each function: by name, under the conditions it stands under."""
+    """Return the header without its functions, and a dict: function name -> its declarations with the `#if`s around them."""
     frame: list[str] = []
     declared: dict[str, dict[tuple[str, ...], list[str]]] = {}
     conditions: list[str] = []  # the first is the guard against reading the header twice
@@ -93,7 +93,7 @@ def take_apart(header: str) -> tuple[str, dict[str, str]]:
                 conditions[-1] += piece[0]
             case "endif":
                 conditions.pop()
-            case "undef":  # the words that the declarations are written with
+            case "undef":  # of macros that the declarations use (`__ovld`): programs need them
                 continue
         frame.append(piece[0].rstrip())
     frame.append(text[end:].strip())
@@ -111,7 +111,7 @@ def take_apart(header: str) -> tuple[str, dict[str, str]]:
 
 
 def _defined(declaration: re.Match[str]) -> str:
-    """Return the function that a declaration promises where `_BODIES` has it or it reads or writes private memory, else the declaration."""
+    """Return a declaration with its body where `_BODIES` or `_HALVES` has one or where it is a vload or vstore of private memory, else as it is."""
     kind, name, lanes, parameters = declaration.group("type", "name", "lanes", "parameters")
     given = [p.replace("*", "* ").split() for p in parameters.split(",")]
     types, body = _BODIES.get(name, ("", ""))
@@ -137,7 +137,7 @@ def _defined(declaration: re.Match[str]) -> str:
 
 
 def _by_halves(declaration: str, name: str, kind: str, parameters: str, pointer: list[str]) -> str:
-    """Return the function that converts one or two float16s by instructions where there are such, else its declaration."""
+    """Return text that defines a conversion of one or two float16s by F16C instructions, with an `#else` branch that declares it."""
     space = next((word for word in pointer if word.startswith("__")), "")
     two = "half2" in declaration
     each = [
@@ -154,7 +154,7 @@ def _by_halves(declaration: str, name: str, kind: str, parameters: str, pointer:
 
 
 def _of_type(body: str, kind: str) -> str:
-    """Return the expression of `_BODIES` for one type."""
+    """Return a body of `_BODIES` as an expression for the type `kind`."""
     lanes = kind.lstrip("abcdefghijklmnopqrstuvwxyz")
     if "F" in body:
         body = body.replace("F", "f" if kind.startswith("float") else "")
@@ -165,7 +165,7 @@ def _of_type(body: str, kind: str) -> str:
 
 
 def with_builtins(source: str, declared: dict[str, str]) -> str:
-    """Return a program's text after the declarations of the functions that it names, with its lines still counted from 1."""
+    """Return the declarations of the builtins that `source` names, then `source`; a `#line` keeps its line numbers."""
     words = set(re.findall(r"\w+", source))
     named = words & declared.keys()
     if "##" in source:
@@ -175,7 +175,7 @@ def with_builtins(source: str, declared: dict[str, str]) -> str:
 
 
 def _pasted(name: str, words: set[str], parts: set[str]) -> bool:
-    """Whether a macro may put a name together of words: `convert_int##N`, `convert_##T`, or that with T as `int##N`."""
+    """Return whether a macro may paste `name` from tokens of the source: `convert_int##N`, `convert_##T`, or the latter with T as `int##N`."""
     stem = name.rstrip("0123456789")
     lanes = name[len(stem) :]
     rests = [name[len(part) :] for part in parts if name.startswith(part)]

@@ -1,6 +1,6 @@
-"""`device` (this is `torch.device`), the default device, and the record of what a device can do.
+"""`device` (which is `torch.device`), the default device, and `DeviceInfo`, the record of a device's capabilities.
 
-Owns names of devices and the OpenCL devices behind them. Must not know queues or kernels.
+Owns the names of devices and the OpenCL devices they stand for. Must not know queues or kernels.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ _local = threading.local()
 _scope_lock = threading.Lock()
 _scopes = 0  # `with device:` blocks now open in any thread
 _default: device | None = None
-_chosen: device | None = None  # by `set_default_device`
+_chosen: device | None = None  # the argument of `set_default_device`, if it was called
 
 
 def _stack() -> list[device]:
@@ -151,9 +151,9 @@ def _stack() -> list[device]:
 
 
 def default_device() -> device:
-    """Return the device on which tensors are made when none is named.
+    """Return the device on which tensors are made when the caller names none.
 
-    The innermost `with device:` of this thread, else what `set_default_device` set, else
+    This is the innermost `with device:` of this thread, else what `set_default_device` set, else
     CLTENSOR_DEVICE, else "cpu" if there is an OpenCL CPU device, else "opencl:0".
     """
     global _default
@@ -174,7 +174,7 @@ get_default_device = default_device
 
 
 def home_type() -> str:
-    """Return the type of the device a process starts with: what printing and type names leave out."""
+    """Return the type of the device a process starts with; printing and type names leave this type out."""
     return device(CONFIG.device).type if CONFIG.device is not None else "cpu"
 
 
@@ -185,7 +185,7 @@ def set_default_device(value: Any) -> None:
 
 
 def chosen_device() -> device | None:
-    """Return what `set_default_device` set, None if it is the start value."""
+    """Return the device that `set_default_device` set; None if the default is the start value."""
     return _chosen
 
 
@@ -194,7 +194,7 @@ def chosen_device() -> device | None:
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """What a device can do, probed once."""
+    """The capabilities of a device, probed once."""
 
     kind: str
     """Whose schedules it is given: "cpu", "gpu" or "accelerator"."""
@@ -234,24 +234,24 @@ class DeviceInfo:
 
     @property
     def wake_us(self) -> int:
-        """Microseconds of work that a CPU's thread does alone sooner than with a second one, which has to be woken.
+        """Microseconds of work up to which one CPU thread finishes sooner alone than with a second one, which must be woken.
 
-        Measured on two processors: other drivers than PoCL have threads that stay awake a while, too.
+        Measured on two processors. Threads of drivers other than PoCL also stay awake for a while.
         """
         return 4 if self.team else 50 if self.is_pocl else 20 if self.inline else 12
 
     @property
     def is_nvidia(self) -> bool:
-        """Whether NVIDIA's driver compiles, which knows PTX and options of its own."""
+        """Whether the compiler is NVIDIA's, which takes PTX and options of its own."""
         return self.platform.startswith("NVIDIA")
 
     def with_registers(self, most: int) -> tuple[str, ...]:
-        """Return the options that give a work-item so many registers at most, so that more groups run at once; none where no compiler asks."""
+        """Return the options that limit a work-item to `most` registers, so that more groups run at once; empty where the compiler has none."""
         return (f"-cl-nv-maxrregcount={most}",) if self.is_nvidia else ()
 
     @property
     def takes_assembly(self) -> bool:
-        """Whether kernels may have inline assembly, of the processor's."""
+        """Whether kernels may contain inline assembly of the CPU."""
         return self.is_pocl and pocl.NO_ASSEMBLY not in self.build_options
 
     @property
@@ -266,17 +266,20 @@ class DeviceInfo:
 
 
 def clean(text: str) -> str:
-    """Return a name as the driver gives it without padding."""
+    """Return a driver's string without NUL padding and repeated spaces."""
     return " ".join(text.replace("\0", " ").split())
 
 
 def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
-    """Ask the driver about `dev`; nothing is created or compiled. A PoCL is told what it needs to be told."""
+    """Return what the driver says about `dev`; nothing is created or compiled.
+
+    A PoCL is adjusted on the way: its compiler's processor name and its list of LLVM passes, where needed.
+    """
     extensions = set(dev.extensions.split())
     kind = _kind(cl, dev)
     inline = "cl_intel_exec_by_local_thread" in extensions
     units = dev.max_compute_units
-    if inline:  # Intel's for CPUs counts processors, of which it uses as many as loader.py told it
+    if inline:  # Intel's runtime for CPUs reports all processors, but uses only as many as loader.py told it to
         units = threads.wanted(units)
     options: tuple[str, ...] = ()
     rounded = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
@@ -288,8 +291,9 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
         if fixpoint.checks(version(dev.platform.version), dev.platform.version):
             fixpoint.spare()
     if clean(dev.platform.name) == "rusticl":
-        options += ("-DCLT_NO_PREFETCH",)  # its translator ends the process where it meets one
-        kind = "gpu"  # on a CPU, too: it takes long vectors apart, or ends the process, and has work-items side by side
+        options += ("-DCLT_NO_PREFETCH",)  # its translator ends the process over a prefetch
+        # Also on a CPU: rusticl splits long vectors, or ends the process over them, and runs work-items side by side.
+        kind = "gpu"
     return DeviceInfo(
         kind=kind,
         host_shared=host_shared,
@@ -321,7 +325,7 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
 def _number(dev: Any, name: str) -> int:
     try:
         return int(getattr(dev, name))
-    except Exception:  # a driver without the query says so in its own way
+    except Exception:  # the error for an unknown query differs from driver to driver
         return 0
 
 
@@ -379,23 +383,23 @@ def _enumerate(cl: Any) -> Platforms:
 
 
 def version(text: str) -> tuple[int, ...]:
-    """Return the numbers of a driver's version: PoCL's own where it names one."""
+    """Return (major, minor) of a platform's version string: PoCL's own version where the string names it, else the first pair."""
     match = re.search(r"(?:PoCL |pocl )v?(\d+)\.(\d+)", text) or re.search(r"(\d+)\.(\d+)", text)
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def is_pocl(dev: Any) -> bool:
-    """Say whether a pyopencl device is PoCL's."""
+    """Return whether a pyopencl device is PoCL's."""
     return clean(dev.platform.name) == "Portable Computing Language"
 
 
 def lacks_linker(dev: Any) -> bool:
-    """Say whether launching on `dev` would abort the process for want of `ld`."""
+    """Return whether launching on `dev` would abort the process because PoCL (before 4.0) finds no `ld`."""
     return is_pocl(dev) and version(dev.platform.version) < (4, 0) and bool(pocl.linker_error())
 
 
 def _choose_cpu(cpus: list[Any]) -> Any:
-    """Return the device that "cpu" is: CLTENSOR_CPU's, else PoCL unless it cannot run, else any."""
+    """Return the device that "cpu" names: the one CLTENSOR_CPU asks for, else PoCL's unless it cannot run, else any; None if there is none."""
     wanted = CONFIG.cpu
     if wanted is not None:
         part = {"pocl": "portable computing language"}.get(wanted.lower(), wanted.lower())
@@ -407,7 +411,7 @@ def _choose_cpu(cpus: list[Any]) -> Any:
                 f"there are: {names}"
             )
         return matching[0]
-    # rusticl's and Oclgrind's CPU devices are for tests: last.
+    # CPU devices of rusticl and Oclgrind are for tests: they come last.
     order = ("Portable Computing Language", "Intel(R) OpenCL", "")
 
     def rank(dev: Any) -> tuple[bool, int]:

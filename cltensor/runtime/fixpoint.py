@@ -1,14 +1,14 @@
-"""Taking a check out of PoCL 6 on x86-64 that ends the process over kernels that are well.
+"""Disabling an LLVM check in PoCL 4 to 6 on x86-64 that ends the process over correct kernels.
 
-Owns the detour around the call that hands LLVM PoCL's list of passes. Must not import pyopencl.
+Owns the detour around the call by which PoCL passes its list of passes to LLVM. Must not import pyopencl.
 
-Note [Fixpoint]. PoCL 4 to 6 names one of LLVM's passes, "instcombine", without options. By such a name LLVM from 18 on has it check that
-a second run would find nothing left to do, and ends the process where one would: a test of LLVM's own, which its developers
-expect to fail now and then. Which kernels it hits is chance. There is no setting, and the function attribute that says so
-came with LLVM 20. PoCL 7 has left the pass out. So the list is read on its way: where it says "(instcombine)",
-LLVM gets "(instcombine<no-verify-fixpoint>)". The address of LLVM's function is in PoCL's table of those it calls; there it is
-exchanged for that of a few instructions, which jump to it. They are machine code because PoCL may compile in threads of its own,
-under a lock (so one list at a time is lengthened), where waiting for Python's would be a deadlock.
+Note [Fixpoint]. PoCL 4 to 6 names one of LLVM's passes, "instcombine", without options. LLVM from 18 on then verifies that a second run
+of the pass would change nothing, and ends the process if it would: a self-test of LLVM, which its developers expect to fail now and
+then. Which kernels fail is chance. No setting turns the check off, and the function attribute that does came with LLVM 20; PoCL 7 no
+longer uses the pass. So the list of passes is changed on its way: where it says "(instcombine)", LLVM gets
+"(instcombine<no-verify-fixpoint>)". PoCL's table of imported functions holds the address of LLVM's function; it is replaced by the
+address of a few instructions, which edit the list and jump to LLVM's function. They are machine code because PoCL may compile in
+threads of its own, under a lock (so only one list is edited at a time), where waiting for Python's lock would be a deadlock.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _PARSE = (
     "JEEEJEEENS_9StringRefE"
 )
 _OPTION = b"<no-verify-fixpoint>"
-_ROOM = 1 << 14  # bytes for the longer list; PoCL's have some 700
+_ROOM = 1 << 14  # bytes reserved for the edited list; PoCL's lists have some 700
 
-# rcx is where the list starts, r8 its length; the result goes where rdi says, and rsi and rdx are passed on.
+# On entry rcx is the start of the list and r8 its length (the StringRef); rdi (where the result goes), rsi and rdx are passed on.
 _CODE = """
 f30f1efa                endbr64
 4889c8                  mov    rax, rcx                     ; where we look
@@ -78,14 +78,14 @@ ffe0                    jmp    rax
 
 
 def checks(pocl: tuple[int, ...], platform_version: str) -> bool:
-    """Say whether a PoCL, of which the platform says its LLVM's version, has LLVM check for a fixpoint."""
+    """Return whether this version of PoCL makes LLVM verify a fixpoint; `platform_version` names the LLVM it was built with."""
     llvm = re.search(r"\bLLVM (\d+)", platform_version)
     return (4, 0) <= pocl < (7, 0) and llvm is not None and int(llvm[1]) >= 18
 
 
 @functools.cache
 def spare() -> bool:
-    """Take the check out of the PoCL that is loaded; return whether it is out. Nothing is written that is not as we know it."""
+    """Disable the check in the PoCL that is loaded; return whether that succeeded. Nothing is written unless the address is found as expected."""
     if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
         return False
     try:
@@ -100,7 +100,7 @@ def spare() -> bool:
 
 
 def detour(parse: int) -> int:
-    """Return the address of a function that calls the one at address `parse` with the option in the list; it stays for good."""
+    """Return the address of new code that adds the option to the list and jumps to `parse`; the code is never freed."""
     page = mmap.PAGESIZE
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     start = call_c("mmap", None, page + _ROOM, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
@@ -122,7 +122,7 @@ def detour(parse: int) -> int:
 
 
 def _loaded(name: str) -> dict[str, list[tuple[int, int, int]]]:
-    """Return the libraries whose file's name starts so: start, end and protection of each part that is no code."""
+    """Return the loaded libraries whose file name starts with `name`: path -> (start, end, protection) of each readable non-code mapping."""
     found: dict[str, list[tuple[int, int, int]]] = {}
     for line in Path("/proc/self/maps").read_text().splitlines():
         fields = line.split(maxsplit=5)
@@ -135,14 +135,14 @@ def _loaded(name: str) -> dict[str, list[tuple[int, int, int]]]:
 
 
 def places(parts: list[tuple[int, int, int]], address: int) -> Iterator[tuple[int, int]]:
-    """Yield where in memory an address is written, and that memory's protection."""
+    """Yield each place in `parts` (start, end, protection) whose 8-byte word is `address`, with that memory's protection."""
     for start, end, protection in parts:
         words = memoryview(ctypes.string_at(start, end - start)).cast("Q")
         yield from ((start + 8 * i, protection) for i, word in enumerate(words) if word == address)
 
 
 def write(place: int, address: int, protection: int) -> None:
-    """Write an address into memory of such protection."""
+    """Write an address to `place`, making its page writable meanwhile; `protection` is what the page gets back."""
     page = place - place % mmap.PAGESIZE
     call_c("mprotect", page, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE)
     ctypes.c_uint64.from_address(place).value = address
@@ -154,7 +154,7 @@ def _address(function: ctypes._FuncPointer) -> int:
 
 
 def call_c(name: str, *args: int | None) -> int:
-    """Call a function of C's library that returns -1 where it fails."""
+    """Call a function of the C library; OSError where it returns -1."""
     function = getattr(ctypes.CDLL(None, use_errno=True), name)
     function.restype = ctypes.c_ssize_t
     result = int(function(*(None if arg is None else ctypes.c_size_t(arg) for arg in args)))

@@ -1,4 +1,4 @@
-"""Where compiled kernels and drivers' files are kept, and where the package's own kernels are."""
+"""The folders of compiled kernels, of drivers' files and of the package's own kernel sources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cache_dir() -> Path:
 
 
 def writable(folder: Path) -> bool:
-    """Make `folder` and say whether files can be created in it."""
+    """Create `folder` if needed and return whether files can be created in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=folder)
@@ -33,7 +33,7 @@ def writable(folder: Path) -> bool:
 
 
 def shipped(name: str) -> Path:
-    """Return a folder of the distribution: inside of the package as installed, beside it in a checkout."""
+    """Return a folder of the distribution: inside the installed package, or beside the package in a checkout."""
     package = Path(__file__).resolve().parents[1]
     inside = package / name
     return inside if inside.is_dir() else package.parent / name

@@ -1,10 +1,10 @@
 """Backends in forked children, and how processes are started.
 
-Note [Forks]. A driver's threads do not exist in a forked child: what is enqueued there is never run. A team does without them.
-PoCL allocates and compiles in the thread that asks, and launches and copies are the team's, which begins anew. So a child has
-the cpu device, with the values of before the fork, as torch's children have theirs; every other device refuses there.
+Note [Forks]. A driver's threads do not exist in a forked child, so commands enqueued there would never run. A team does not need
+them: PoCL allocates and compiles in the calling thread, and the team does launches and copies, with new helpers in the child. So a
+child can use the cpu device, with the values from before the fork, as torch's children can; every other device raises there.
 
-Owns what becomes of backends at a fork. Must not know what they do.
+Owns what becomes of backends at a fork. Must not know what backends do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _refused(_: Any) -> NoReturn:
 
 
 class _TeamBackend(Backend):
-    """What the backend of a team becomes in a forked child: one without queues."""
+    """The class that a backend with a team gets in a forked child: its queues raise."""
 
     queue = property(_refused)
     inline = property(_refused)
@@ -33,7 +33,7 @@ class _TeamBackend(Backend):
 
 
 class _ForkedBackend(Backend):
-    """What any other backend becomes in a forked child."""
+    """The class that a backend without a team gets in a forked child: everything but `device` and `info` raises."""
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -44,7 +44,7 @@ class _ForkedBackend(Backend):
 
 
 def survives_fork() -> bool:
-    """Say whether forked children can use the cpu device (Note [Forks])."""
+    """Return whether forked children can use the cpu device (Note [Forks])."""
     try:
         return hasattr(os, "fork") and get_backend(device("cpu")).team is not None
     except RuntimeError:  # there is no such device
@@ -52,17 +52,19 @@ def survives_fork() -> bool:
 
 
 def start_method() -> str:
-    """Name the way to start processes: Python's, but "spawn" where it would be "fork" and the cpu device does not survive that."""
+    """Return the start method for new processes: Python's own, but "spawn" where that is "fork" and the cpu device does not survive a fork."""
     chosen = multiprocessing.get_start_method(allow_none=True)
     method = chosen or multiprocessing.get_all_start_methods()[0]
     return "spawn" if method == "fork" and not survives_fork() else method
 
 
-_forking: list[Any] = []  # locks that the thread that forks holds: nothing is half done then
+# Locks that the forking thread holds, so that no other thread is in a critical section.
+_forking: list[Any] = []
 
 
 def _before_fork() -> None:
-    if loader.loaded():  # by who only asked what there is: a child cannot begin with a driver
+    # If only the list of devices was asked for, make the cpu backend now: a child cannot load a driver anew.
+    if loader.loaded():
         survives_fork()
     registry_lock.acquire()
     _forking.append(registry_lock)
@@ -84,7 +86,7 @@ def _after_fork_in_child() -> None:
             backend.__class__ = _TeamBackend
             backend.team.forget_helpers()
         else:
-            keep_forever(backend)  # releasing what it owns would ask the driver too
+            keep_forever(backend)  # releasing its OpenCL objects would call the driver
             backend.__class__ = _ForkedBackend
     for name, backend in list(registry.items()):
         if isinstance(backend, _ForkedBackend):

@@ -1,11 +1,11 @@
-"""A linker for what PoCL asks of one: a kernel's object file for x86-64 in, a shared library out.
+"""A minimal linker for PoCL: it turns a kernel's object file for x86-64 into a shared library.
 
-PoCL 3 runs `ld` for each kernel and aborts the process without it, or without the compiler's libraries that it names. Where a
-machine lacks these, pocl.py has it find a script that runs this file. Nothing of the libraries is needed: what a kernel calls of C's
-is in the process already, and found there when the library is loaded.
+PoCL 3 runs `ld` for each kernel, and aborts the process where `ld`, or a compiler library that PoCL names, is missing. On such a machine
+pocl.py lets PoCL find a script that runs this file instead. The libraries themselves are not needed: the C functions that a kernel calls
+are in the process already, and the dynamic loader finds them there.
 
-Run by itself, without the package, because starting must be quick: only what Python has at hand is imported. Layout and numbers are
-of the System V ABI (gabi, chapters 4 and 5) and its x86-64 supplement (section 4.4).
+This file runs as a script, without the package, because it must start quickly: it imports only built-in modules. Layout and numbers
+follow the System V ABI (gabi, chapters 4 and 5) and its x86-64 supplement (section 4.4).
 """
 
 from __future__ import annotations
@@ -18,37 +18,38 @@ PAGE = 0x1000
 _HEADER, _SECTION, _SEGMENT = "<16sHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IIQQQQQQ"
 _SYMBOL, _RELOCATION = "<IBBHQQ", "<QQq"
 
-WRITE, ALLOC, EXECUTE, THREAD = 1, 2, 4, 0x400  # flags of sections
-SYMBOLS, RELOCATIONS, EMPTY, RELOCATIONS_WITHOUT_ADDEND = 2, 4, 8, 9  # types of sections
-UNDEFINED, RESERVED = 0, 0xFF00  # places of symbols
-LOCAL, INDIRECT = 0, 10  # binding and type of symbols
-# Types of relocations: what is written, S being the symbol, A the addend, P the place, G its slot in the table of addresses.
+WRITE, ALLOC, EXECUTE, THREAD = 1, 2, 4, 0x400  # section flags SHF_*; THREAD is SHF_TLS
+# Section types SHT_SYMTAB, SHT_RELA, SHT_NOBITS, SHT_REL.
+SYMBOLS, RELOCATIONS, EMPTY, RELOCATIONS_WITHOUT_ADDEND = 2, 4, 8, 9
+UNDEFINED, RESERVED = 0, 0xFF00  # section indices of symbols: SHN_UNDEF, SHN_LORESERVE
+LOCAL, INDIRECT = 0, 10  # STB_LOCAL (a binding), STT_GNU_IFUNC (a type)
+# Relocation types and the value each writes: S is the symbol's address, A the addend, P the place, G the symbol's slot in the GOT.
 ABSOLUTE = 1  # S + A
 RELATIVE_32, CALL = 2, 4  # S + A - P in 32 bits
 RELATIVE_64 = 24  # S + A - P in 64 bits
 SLOTS = (9, 41, 42)  # G + A - P
-SLOT_ADDRESS = 6  # for the loader: a symbol's address
-OWN_ADDRESS = 8  # for the loader: the library's own address plus A
-# The loader's table: tags of its entries.
+SLOT_ADDRESS = 6  # R_X86_64_GLOB_DAT, for the loader: a symbol's address
+OWN_ADDRESS = 8  # R_X86_64_RELATIVE, for the loader: the library's load address plus A
+# Tags (DT_*) of the entries in the dynamic table, which the loader reads.
 NEEDED = 1
 HASHES = 4
 STRINGS, STRINGS_SIZE = 5, 10
 DYNAMIC_SYMBOLS, SYMBOL_SIZE = 6, 11
 FILLS, FILLS_SIZE, FILL_SIZE = 7, 8, 9
 AT_ONCE = 24
-TABLE = 11  # entries that we make, with the one that ends the table
-# Types of segments; the stack's says that it is not executed.
+TABLE = 11  # entries in the dynamic table, the terminating one included
+# Segment types PT_LOAD, PT_DYNAMIC, PT_GNU_STACK; the last says that the stack is not executable.
 LOAD, DYNAMIC, STACK = 1, 2, 0x6474E551
-SEGMENTS = 5  # that we make
-MACHINE = 62  # x86-64
+SEGMENTS = 5  # segments in the output
+MACHINE = 62  # EM_X86_64
 
 
 class Refused(Exception):
-    """What this linker does not do."""
+    """Raised for input that this linker does not support."""
 
 
 class Section:
-    """A part of the object file, and where it goes."""
+    """A section of the object file, with its address in the output."""
 
     def __init__(self, data: bytes, header: tuple) -> None:
         self.type, self.flags = header[1], header[2]
@@ -60,14 +61,14 @@ class Section:
 
     @property
     def kind(self) -> str:
-        """The segment it goes to: "r", "x" or "w". What the loader fills in must be writable."""
+        """The segment for this section: "r", "x" or "w". A section with addresses that the loader fills in must be writable."""
         if self.flags & WRITE or any(r[1] == ABSOLUTE for r in self.relocations):
             return "w"
         return "x" if self.flags & EXECUTE else "r"
 
 
 class Symbol:
-    """A name of the object file; `number` is its place among those that the loader sees."""
+    """A symbol of the object file; `number` is its index in the dynamic symbol table."""
 
     def __init__(self, name: bytes, fields: tuple) -> None:
         _, info, other, self.place, self.value, self.size = fields
@@ -77,12 +78,12 @@ class Symbol:
 
     @property
     def imported(self) -> bool:
-        """Whether another library has it."""
+        """Whether the symbol is defined in another library."""
         return self.place == UNDEFINED
 
 
 def _read(data: bytes) -> tuple[list[Section], list[Symbol]]:
-    """Take an object file apart."""
+    """Parse an object file into its sections, with their relocations attached, and its symbols."""
     if data[:6] != b"\x7fELF\x02\x01":
         raise Refused("not an object file of 64 bits, little-endian")
     header = unpack_from(_HEADER, data)
@@ -114,10 +115,10 @@ def _up(at: int, align: int) -> int:
 
 
 class Library:
-    """A shared library in the making. Its addresses are its places in the file.
+    """A shared library under construction. Virtual addresses equal offsets in the file.
 
-    Three parts, each on pages of its own: what is read (header, tables, constants), what is executed (code, and a jump for each
-    imported function), what the loader or the program writes (dynamic table, addresses of symbols, data).
+    It has three parts, each on pages of its own: read-only (header, tables, constants), executable (code, and a jump for each
+    imported function), writable by the loader or the program (dynamic table, addresses of symbols, data).
     """
 
     def __init__(self, data: bytes) -> None:
@@ -125,25 +126,25 @@ class Library:
         self.parts = [s for s in self.sections if s.flags & ALLOC]
         if any(s.flags & THREAD for s in self.parts):
             raise Refused("data of threads")
-        self.slots: dict[int, int] = {}  # symbol -> where its address is kept
-        self.stubs: dict[int, int] = {}  # imported function -> where the jump to it is
-        self.absolute = 0  # addresses in data
+        self.slots: dict[int, int] = {}  # symbol -> the place of its GOT slot
+        self.stubs: dict[int, int] = {}  # imported function -> the place of the jump to it (PLT)
+        self.absolute = 0  # number of absolute relocations
         self._find_demands()
-        # What the loader sees: symbols by their numbers from 1 on.
+        # The dynamic symbol table: symbols by their numbers from 1 on.
         self.seen = [
             s for s in self.symbols if s.name and s.binding != LOCAL and s.visibility in (0, 3)
         ]
         for number, s in enumerate(self.seen, 1):
             s.number = number
-        self.names: list[int] = []  # of these and of C's library, in `strings`
+        self.names: list[int] = []  # offsets in `strings` of these symbols' names and of libc's
         self.strings = bytearray(b"\0")
         for name in (*[s.name for s in self.seen], b"libc.so.6"):
             self.names.append(len(self.strings))
             self.strings += name + b"\0"
-        self.fills: list[tuple[int, int, int]] = []  # what the loader is to fill in
+        self.fills: list[tuple[int, int, int]] = []  # relocations for the loader
 
     def _find_demands(self) -> None:
-        """Find what needs a slot, a jump, an address; refuse what we know nothing of."""
+        """Find which symbols need a GOT slot, a jump or an absolute address; raise Refused for unsupported relocations."""
         for part in self.parts:
             for _, kind, number, _ in part.relocations:
                 s = self.symbols[number]
@@ -161,7 +162,7 @@ class Library:
                 self.absolute += kind == ABSOLUTE
 
     def made(self) -> bytes:
-        """Return the library's bytes."""
+        """Return the finished library's bytes."""
         self._lay_out()
         self.out = bytearray(self.stored)
         for part in self.parts:
@@ -176,7 +177,7 @@ class Library:
         return bytes(self.out)
 
     def _lay_out(self) -> None:
-        """Give everything its address."""
+        """Assign an address to every table, section, stub and slot."""
         count = len(self.seen) + 1
         self.symbols_at = calcsize(_HEADER) + SEGMENTS * calcsize(_SEGMENT)
         self.strings_at = self.symbols_at + count * calcsize(_SYMBOL)
@@ -200,7 +201,7 @@ class Library:
         self.stored = max([at, *[p.address + p.size for p in data]])
 
     def _place(self, kind: str, at: int) -> int:
-        """Place the sections of a kind from `at` on, those that are no part of the file last; return where they end."""
+        """Place the sections of a kind from `at` on, those without bytes in the file (NOBITS) last; return where they end."""
         of_kind = [p for p in self.parts if p.kind == kind]
         for part in sorted(of_kind, key=lambda p: p.type == EMPTY):
             part.address = _up(at, part.align)
@@ -211,7 +212,7 @@ class Library:
         return self.sections[s.place].address + s.value
 
     def _ask(self, place: int, s: Symbol, kind: int, addend: int = 0) -> None:
-        """Have the loader write a symbol's address and an addend to a place."""
+        """Add a relocation: the loader is to write a symbol's address plus an addend to `place`."""
         if s.imported:
             self.fills.append((place, s.number << 32 | kind, addend))
         else:
@@ -242,7 +243,7 @@ class Library:
             at = self.symbols_at + s.number * calcsize(_SYMBOL)
             pack_into(_SYMBOL, self.out, at, name, s.info, s.visibility, *where, s.size)
         self.out[self.strings_at : self.strings_at + len(self.strings)] = self.strings
-        # One bucket, a chain through all symbols.
+        # The hash table has one bucket, with a chain through all symbols.
         chain = [*range(2, count), 0] if count > 1 else []
         first = min(1, len(self.seen))
         pack_into(f"<{3 + count}I", self.out, self.hashes_at, 1, count, first, 0, *chain)
@@ -260,7 +261,7 @@ class Library:
             FILL_SIZE: calcsize(_RELOCATION),
             AT_ONCE: 0,
         }
-        for k, entry in enumerate(table.items()):  # and zeros, which end it
+        for k, entry in enumerate(table.items()):  # the zeros behind them end the table
             pack_into("<QQ", self.out, self.table + 16 * k, *entry)
 
     def _write_header(self) -> None:
@@ -280,7 +281,7 @@ class Library:
 
 
 def main(arguments: list[str]) -> int:
-    """Do what `ld` would with such arguments; the real one does all else, if there is one."""
+    """Link as `ld` would with these arguments; run the real `ld`, if there is one, for what is not supported. Returns the exit status."""
     inputs = [a for a in arguments if a.endswith(".o")]
     try:
         if "-shared" not in arguments or len(inputs) != 1 or "-o" not in arguments:

@@ -1,6 +1,6 @@
-"""Brings pyopencl in once, with every OpenCL runtime that pip installed findable.
+"""Imports pyopencl once, after making every OpenCL runtime that pip installed findable.
 
-Owns the drivers' environment: ICD folders, preloaded libraries; PoCL's is in pocl.py.
+Owns the drivers' environment: ICD folders and preloaded libraries. PoCL's part is in pocl.py.
 Must not know devices as users see them, contexts or kernels.
 """
 
@@ -26,9 +26,9 @@ from .threads import limit_threads
 
 _lock = threading.Lock()
 _cl: Any = None
-_loaded_in = 0  # pid of the process that touched a driver; 0 while none did
+_loaded_in = 0  # pid of the process that loaded pyopencl; 0 while none did
 
-# In the order in which they need each other; names as in intel-cmplr-lib-rt and tbb.
+# In the order of their dependencies; names as in the wheels intel-cmplr-lib-rt and tbb.
 _INTEL_LIBRARIES = ("libintlc.so.5", "libirng.so", "libimf.so", "libsvml.so", "libtbb.so.12")
 FORK_ERROR = (
     "Cannot re-initialize OpenCL in forked subprocess. To use OpenCL with multiprocessing, you "
@@ -37,7 +37,7 @@ FORK_ERROR = (
 
 
 def load() -> Any:
-    """Return the pyopencl module, prepared on the first call.
+    """Return the pyopencl module; the first call prepares the drivers' environment and imports it.
 
     Raises ImportError without pyopencl; RuntimeError in a child forked after a device was used.
     """
@@ -58,12 +58,12 @@ def load() -> Any:
 
 
 def loaded() -> bool:
-    """Say whether this process has used a driver."""
+    """Return whether this process has loaded pyopencl."""
     return _loaded_in == os.getpid()
 
 
 def forked() -> bool:
-    """Say whether this process is a fork of one that had used a driver."""
+    """Return whether this process is a fork of one that had loaded pyopencl."""
     return _loaded_in not in (0, os.getpid())
 
 
@@ -71,7 +71,7 @@ def forked() -> bool:
 
 
 def intel_library() -> Path | None:
-    """Return the path of the OpenCL driver that `pip install intel-opencl-rt` left, or None."""
+    """Return the path of the OpenCL driver that `pip install intel-opencl-rt` installed, or None."""
     import site
 
     prefixes = [sys.prefix]
@@ -87,11 +87,11 @@ def intel_library() -> Path | None:
 
 
 def _prepare_intel() -> None:
-    # It offers 256 KiB of local memory, which is ordinary memory, unless told otherwise: less than the
-    # fastest convolutions lay out, which have a core's cache in mind.
+    # Unless told otherwise the driver offers 256 KiB of local memory, which is ordinary memory: less than
+    # the fastest convolutions use, whose tiles are sized for a core's cache.
     os.environ.setdefault("CL_CONFIG_CPU_FORCE_LOCAL_MEM_SIZE", "1MB")
-    # Its compiler widens loops over vectors until nothing stays in registers: products took four times as long.
-    # The kernels say themselves what is a vector.
+    # The compiler's vectoriser widens loops over vectors until values spill from registers: matrix products took
+    # four times as long. cltensor's kernels use vector types explicitly and do not need the vectoriser.
     os.environ.setdefault("CL_CONFIG_USE_VECTORIZER", "False")
     limit_threads("DPCPP_CPU_NUM_CUS")
     driver = intel_library()
@@ -114,7 +114,7 @@ def _prepare_intel() -> None:
 
 
 def _icd_folder(driver: Path) -> Path | None:
-    """Write a folder with the system's .icd files and one that names `driver`."""
+    """Return a folder, created if needed, with the system's .icd files and one that names `driver`; None if that fails."""
     entries = {"cltensor-intel.icd": f"{driver}\n"}
     for path in sorted(Path("/etc/OpenCL/vendors").glob("*.icd")):
         with contextlib.suppress(OSError):

@@ -1,10 +1,10 @@
-"""The machine code in a program's binary as PoCL 3 writes it: finding it and loading it.
+"""Finding and loading the machine code inside a program binary of PoCL 3.
 
-The binary holds files, for each kernel a shared library for any size of work-group, and the sizes of its local arrays. The
-library's function `_pocl_kernel_NAME_workgroup_fast` takes the arguments as an array: addresses of buffers, addresses of
-numbers, addresses of local arrays; then the context, then the group's place.
+The binary contains files, among them for each kernel a shared library for any work-group size, and the sizes of the kernel's local
+arrays. The library's function `_pocl_kernel_NAME_workgroup_fast` takes an array of pointers (addresses of buffers, of numbers, of
+local arrays), then the context, then the index of the work-group along x, y and z.
 
-Owns the format. Must not know who calls the functions.
+Owns the binary's format. Must not know who calls the functions.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from typing import Any, NamedTuple
 
 _MAGIC = b"poclbin\0"
 _VERSION = 8
-# Bytes between the number of local arrays and their sizes: the required work-group.
+# Bytes between the number of local arrays and their sizes; they hold the required work-group size.
 _BEFORE_LOCALS = 24
 _MOST_LOCALS = 32
 _RTLD_NOW = 2
 
 
 class Function(NamedTuple):
-    """Machine code of a kernel: its address and the bytes of each of its local arrays."""
+    """A kernel's machine code: the function's address, and the size in bytes of each of its local arrays."""
 
     address: int
     local_sizes: tuple[int, ...]
 
 
 def known(binary: bytes) -> bool:
-    """Say whether a binary is of the version that is understood here."""
+    """Return whether a binary has the format version that this module understands."""
     return binary.startswith(_MAGIC) and struct.unpack_from("<I", binary, 16)[0] == _VERSION
 
 
 def load(binary: bytes, name: str, arguments: int) -> Function:
-    """Load the code of the kernel `name`, which stays for good; RuntimeError where the binary is not as we know it."""
+    """Load the code of the kernel `name`, never to be unloaded; RuntimeError where the binary's format is unexpected."""
     if not known(binary):
         raise RuntimeError("a binary of another version")
     word = name.encode()
@@ -58,7 +58,7 @@ def load(binary: bytes, name: str, arguments: int) -> Function:
 
 
 def _address(code: bytes, symbol: str) -> int:
-    """Load a shared library; its file lives where PoCL has its own, and only until it is loaded."""
+    """Load a shared library and return the symbol's address; the file, in PoCL's cache folder, is deleted once loaded."""
     try:
         with tempfile.NamedTemporaryFile(
             suffix=".so", dir=os.environ.get("POCL_CACHE_DIR")

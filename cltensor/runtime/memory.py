@@ -1,4 +1,4 @@
-"""Device memory: `Buffer`, and the pool that gives out and takes back its blocks.
+"""Device memory: `Buffer`, and the pool of blocks from which buffers are allocated.
 
 Owns size classes, limits and the counters. Must not know kernels, programs or tensors.
 """
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 ALIGN = 128
 _MIN = 64
-_FINE = 1 << 20  # blocks from here on come in eight steps an octave, smaller ones in four
-_PROMPT = 32 << 20  # requests from here on are compared with the host's available memory
+_FINE = 1 << 20  # bytes; larger blocks have eight size classes per power of two, smaller ones four
+_PROMPT = 32 << 20  # bytes; larger requests are compared with the host's available memory first
 
 
 @functools.lru_cache(maxsize=4096)
 def block_size(nbytes: int) -> int:
-    """Return the size of the block that holds `nbytes`: at most 25 % of it is waste."""
+    """Return the size class for a request of `nbytes`; at most 25 % of the block is unused (above the smallest class)."""
     if nbytes <= _MIN:
         return _MIN
     shift = nbytes.bit_length() - (4 if nbytes > _FINE else 3)
@@ -38,7 +38,7 @@ def block_size(nbytes: int) -> int:
 
 
 class Block:
-    """A piece of device memory, in use by one Buffer or waiting in the pool."""
+    """A piece of device memory, in use by one Buffer or free in the pool."""
 
     __slots__ = ("__weakref__", "address", "arena", "cl", "host", "seq", "size")
 
@@ -48,11 +48,11 @@ class Block:
         self.host = host  # the memory itself, host-shared devices only
         self.address: int = host.ctypes.data if host is not None else cl.int_ptr
         self.seq = 0  # the last launch that used it
-        self.arena: Arena | None = None  # the recording that has it for itself
+        self.arena: Arena | None = None  # of the recording that reserves the block, if any
 
 
 class Arena:
-    """Blocks that one recording has for itself: its kernels keep their addresses."""
+    """Blocks reserved for one recording, whose kernels keep their addresses."""
 
     def __init__(self) -> None:
         self.free: dict[int, list[Block]] = {}
@@ -82,27 +82,27 @@ class Buffer:
         self.address = block.address
         self.seq = block.seq  # the last launch that used the memory
         self.exported = not pooled
-        self.told = False  # somebody knows the address, and may look there at any time
+        self.told = False  # the address was given out: host code may access the memory at any time
         self._exporters = 0 if pooled else 1
         self._block = block
 
     def export(self) -> None:
-        """Mark the memory as visible to numpy until `unexport` has been called as often."""
+        """Mark the memory as visible to numpy, until `unexport` has been called as often as this."""
         self._exporters += 1
         self.exported = True
 
     def unexport(self) -> None:
-        """Note that what showed it to numpy is gone."""
+        """Undo one `export`: the numpy array that aliased the memory is gone."""
         self._exporters -= 1
         self.exported = self._exporters > 0
 
     @property
     def arena(self) -> Arena | None:
-        """The recording that has the memory for itself."""
+        """The arena of the recording that reserves the memory; None for ordinary memory."""
         return self._block.arena
 
     def leave_arena(self) -> None:
-        """Be memory like any other: no command of the recording touches it by itself."""
+        """Make this ordinary memory. Only valid if the recording's commands do not use the address unless it is bound to them."""
         arena = self._block.arena
         if arena is not None:
             arena.blocks.remove(self._block)
@@ -110,20 +110,20 @@ class Buffer:
 
     @property
     def host(self) -> np.ndarray | None:
-        """The memory itself as bytes, without waiting for kernels; None on a discrete device."""
+        """A view of the memory as bytes, without waiting for kernels; None where the device does not share the host's memory."""
         host = self._block.host
         return None if host is None else host[: self.nbytes]
 
     def __del__(self) -> None:
-        # May run inside the pool itself, when the collector does: only append, which is atomic.
+        # The garbage collector may run this inside the pool's own methods: only append, which is atomic.
         try:
             block = self._block
             block.seq = self.seq
-            if block.size > 0:  # wrapped memory is idle, for launches that touch it are waited for
+            if block.size > 0:  # else wrapped memory, which is idle: its launches are waited for
                 self.backend.pool.dead.append(block)
         except AttributeError:  # __init__ failed, or the interpreter is closing
             pass
-        except RuntimeError:  # a forked child: the driver must not be asked to release it
+        except RuntimeError:  # a forked child: leak the block, for the driver must not be called
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(block))
 
     def __repr__(self) -> str:
@@ -131,10 +131,10 @@ class Buffer:
 
 
 class Pool:
-    """Blocks of one device by size class. The backend's lock guards all but `dead`."""
+    """The blocks of one device by size class. The backend's lock guards everything except `dead`."""
 
     def __init__(self, backend: Backend) -> None:
-        # Blocks whose Buffer died, not yet counted.
+        # Blocks whose Buffer died and that `drain` has not counted as free yet.
         self.dead: deque[Block] = deque()
         self._backend = weakref.ref(backend)
         self._free: dict[int, list[Block]] = {}
@@ -144,7 +144,7 @@ class Pool:
         self.peak = 0  # most bytes active at once
         self.peak_held = 0
         self.allocations = 0  # buffers given out
-        self.arena: Arena | None = None  # where blocks go while something is recorded
+        self.arena: Arena | None = None  # the one that gets the blocks given out during a recording
         self.created = 0  # blocks the driver made
         info = backend.info
         memory = min(info.global_mem, physical_memory()) if info.host_shared else info.global_mem
@@ -152,13 +152,13 @@ class Pool:
 
     @property
     def active(self) -> int:
-        """Bytes of the blocks that live Buffers hold."""
+        """Bytes in the blocks of live Buffers."""
         self.drain()
         return self._active
 
     @property
     def held(self) -> int:
-        """Bytes taken from the device: active blocks and those waiting for reuse."""
+        """Bytes allocated from the device: active blocks and free ones kept for reuse."""
         self.drain()
         return self._held
 
@@ -190,7 +190,7 @@ class Pool:
         return block
 
     def _just_died(self, size: int) -> Block | None:
-        """Return the latest block to have died if it is of this size: it is in the cache, and counted as in use."""
+        """Return the block freed last if it has this size, else None. It is warm in the cache, and still counted as active."""
         try:
             block = self.dead.pop()
         except IndexError:
@@ -202,7 +202,7 @@ class Pool:
         return None
 
     def drain(self) -> None:
-        """Count the blocks whose Buffers died and make them available."""
+        """Move the blocks of dead Buffers to the free lists, and release memory beyond the pool's cap."""
         dead = self.dead
         while True:
             try:
@@ -217,7 +217,7 @@ class Pool:
             self.release(self.cap // 2)
 
     def close(self, arena: Arena) -> None:
-        """Take a recording's blocks back."""
+        """Return a recording's blocks to the pool."""
         self.drain()
         backend = self._backend()
         for block in arena.blocks:
@@ -229,13 +229,13 @@ class Pool:
         arena.free, arena.blocks = {}, []
 
     def release(self, keep: int = 0) -> None:
-        """Give free blocks back to the device, largest first; at most `keep` bytes stay."""
+        """Release free blocks to the device, largest first, until at most `keep` free bytes are left."""
         backend = self._backend()
         if self.dead and keep == 0:
             self.drain()
         if backend is None or self._held == self._active:
             return
-        backend.finish()  # the driver may still be writing to host memory that numpy is to free
+        backend.finish()  # commands may still write to host memory that numpy is about to free
         for size in sorted(self._free, reverse=True):
             blocks = self._free[size]
             while blocks and self._held - self._active > keep:
@@ -281,7 +281,7 @@ class Pool:
         return Block(size, backend.module.Buffer(backend.context, flags, hostbuf=host), host)
 
     def out_of_memory(self, nbytes: int) -> OutOfMemoryError:
-        """Return the error that says what was asked for and where the memory is."""
+        """Return the error for a request of `nbytes`; its text says how much memory exists and what uses it."""
         backend = self._backend()
         assert backend is not None
         info = backend.info
@@ -308,7 +308,7 @@ class Pool:
 
 
 def physical_memory() -> int:
-    """Return the bytes of memory this process may use at most."""
+    """Return the most bytes this process may use: the host's memory, or the control group's limit if lower."""
     limit = _cgroup_number("memory.max", "memory/memory.limit_in_bytes")
     if sys.platform == "win32":
         total = _windows_memory()[0]
@@ -321,7 +321,7 @@ def physical_memory() -> int:
 
 
 def available_memory() -> int:
-    """Return the bytes the host could give now without swapping, as far as it tells."""
+    """Return the bytes the host could provide now without swapping, as far as the system reports them."""
     if sys.platform == "win32":
         return _windows_memory()[1]
     free = physical_memory()
@@ -352,7 +352,7 @@ def _cgroup_number(*names: str) -> int:
 
 
 def _cgroup_cache() -> int:
-    """Return the bytes of page cache that the control group counts as used but would give up."""
+    """Return the bytes of page cache that the control group counts as used but can reclaim."""
     for name in ("memory.stat", "memory/memory.stat"):
         try:
             with open(f"/sys/fs/cgroup/{name}") as file:

@@ -1,7 +1,7 @@
-"""The "meta" device: its tensors have shapes, strides and dtypes, and no memory.
+"""The "meta" device: its tensors have shapes, strides and dtypes, but no memory.
 
-What is computed there goes the way of every device, down to a backend that gives out buffers without memory and launches
-nothing; so what comes of it has the shape, strides and dtype it has elsewhere. What asks for values is refused. Owns that backend.
+A computation there takes the same path as on any device, down to a backend whose buffers have no memory and whose launches do
+nothing; so results have the shape, strides and dtype that they have elsewhere. Reading values raises. Owns that backend.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NO_VALUES = "Cannot copy out of meta tensor; no data!"
 
 
 class _Pool:
-    """Blocks without memory. As of a real pool, a recording's are marked as its own."""
+    """A pool of blocks without memory. As in a real pool, blocks taken during a recording belong to its arena."""
 
     def __init__(self) -> None:
         self.arena: Any = None
@@ -49,7 +49,7 @@ class _Pool:
 
 
 class MetaBackend(Backend):
-    """A backend that does nothing. It is none of those in use: nothing has to be waited for or saved."""
+    """A backend that does nothing. `in_use` does not list it: there is nothing to wait for or to save."""
 
     def __init__(self) -> None:
         self.device, self.info = device("meta"), _INFO
@@ -71,7 +71,7 @@ class MetaBackend(Backend):
     def kernel(
         self, name: str, source: str, arg_types: Sequence[Any], options: Sequence[str] = ()
     ) -> Kernel:
-        """Return a kernel that nobody builds."""
+        """Return a kernel that is never built."""
         return Kernel(name, None, _NO_PROGRAM, tuple(arg_types), None, lambda *_: None)
 
     def launch_held(
@@ -83,7 +83,7 @@ class MetaBackend(Backend):
         nbytes: int = 0,
         flops: int = 0,
     ) -> None:
-        """Tell a recording; launch nothing."""
+        """Report the launch to an active recording; launch nothing."""
         if Recorder.active is not None:
             step = Step(kernel, global_size, local_size, args, nbytes, flops)
             Recorder.active.launch(self, step)
@@ -92,12 +92,12 @@ class MetaBackend(Backend):
         """Nothing is ever under way."""
 
     def write(self, buffer: Buffer, offset_bytes: int, array: np.ndarray) -> None:
-        """Forget the values."""
+        """Discard the values, after reporting the write to an active recording."""
         if Recorder.active is not None:
             Recorder.active.write(buffer, offset_bytes, array)
 
     def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
-        """Tell a recording; copy nothing."""
+        """Report the copy to an active recording; copy nothing."""
         if Recorder.active is not None and nbytes:
             Recorder.active.copy(src, src_off, dst, dst_off, nbytes)
 

@@ -1,8 +1,8 @@
-"""Launches and copies watched one at a time: for CLTENSOR_DEBUG=2 and for the profiler.
+"""Launches and copies observed one at a time: for CLTENSOR_DEBUG=2 and for the profiler.
 
-While somebody watches, a command is waited for before the next one starts. A second queue, which exists only
-then, has the device's own clock time it; where the driver has no such clock, the host's does. Owns the record
-of a command and how it is timed. Must not know what its watchers do with it.
+While there is an observer, each command is waited for before the next one starts. The device's own clock times it, through a
+second queue that exists only then; where the driver has no such clock, the host's is used. Owns the record of a command and its
+timing. Must not know what observers do with it.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Observed(NamedTuple):
     thread: int
 
     def rate(self) -> tuple[str, str]:
-        """Say how fast it was ("25.1 GB/s") and which share of the device's best that is ("93 %")."""
+        """Return the rate ("25.1 GB/s") and its share of the device's peak ("93 %"); "" for what is not known."""
         return rate(self.backend, self.ns, self.nbytes, self.flops)
 
 
 def rate(backend: Backend, ns: float, nbytes: int, flops: int) -> tuple[str, str]:
-    """Return the rate of what limits that much work, and its share of the device's peak where that is known."""
+    """Return the rate of the limiting resource, memory traffic or arithmetic, and its share of the device's peak where that is known."""
     if not ns or not (nbytes or flops):
         return "", ""
     peaks = backend.tuned.peaks
@@ -64,7 +64,7 @@ def rate(backend: Backend, ns: float, nbytes: int, flops: int) -> tuple[str, str
     return f"{value:.1f} {unit}", f"{100 * value * 1e9 / best:.0f} %" if best else ""
 
 
-_BALANCE = 10  # operations per byte from which on arithmetic limits, where the peaks are not known
+_BALANCE = 10  # operations per byte above which arithmetic limits, if the peaks are not known
 Observer = Callable[[Observed], None]
 OBSERVERS: list[Observer] = []
 
@@ -78,7 +78,7 @@ def launch(
     nbytes: int,
     flops: int,
 ) -> None:
-    """Do what `Backend.launch` does, and tell the observers; the backend's lock is held."""
+    """Do what `Backend.launch` does, wait, and tell the observers; the caller holds the backend's lock."""
     fresh = kernel.fresh
     backend.finish()
     event = None
@@ -114,7 +114,7 @@ def _on_timed_queue(
     local_size: tuple[int, ...] | None,
     args: Sequence[Any],
 ) -> tuple[int, Any]:
-    """Launch and wait; return when it began by the host's clock, and the event with the device's."""
+    """Launch and wait; return the start by the host's clock in ns, and the event that has the device's times (None if it failed)."""
     backend.seq = seq = backend.seq + 1
     event = None
     begin = time.perf_counter_ns()
@@ -153,7 +153,7 @@ def tell(
 
 
 def _device_ns(event: Any) -> int:
-    """Return how long the device says a command ran; 0 when it does not say."""
+    """Return how many ns a command ran by the device's clock; 0 if the device does not say."""
     if event is None:
         return 0
     try:
@@ -163,7 +163,7 @@ def _device_ns(event: Any) -> int:
 
 
 def played(backend: Backend, step: Step, begin: int, end: int, event: Any = None) -> None:
-    """Tell the observers of a command of a recording, which has been waited for."""
+    """Tell the observers of a finished command of a recording."""
     kernel = step.kernel
     name = "Memcpy DtoD" if kernel is None else kernel.name
     grid = step.global_size or ()

@@ -1,21 +1,21 @@
-"""Kernels whose body is a function of its own, which pip's PoCL compiles in little more than half the time.
+"""Moving the body of each kernel into a function of its own: pip's PoCL then compiles it in little more than half the time.
 
-PoCL 3 keeps a kernel as it was written and copies its body into two more functions, of which we call one. All three are optimised
-and become machine code: seven tenths of a build went there. Here a kernel is left one statement, a call of the function that has
-its body, which is compiled once. What PoCL resolves in kernels alone stays there and is handed over: places and sizes of the grid,
-local arrays. A kernel that asks for more (work-items of one group beside each other, barriers) stays as it is; and so does a
-program that defines CLT_WHOLE, because its loops need every register: a function has one less, and LLVM spent others unwisely on
-tiles of products (up to 1.7 times the time), masks and rows made anew (1.1 to 1.3 times). The rest is as fast as it was.
-Must not know PoCL's files.
+PoCL 3 keeps the kernel as written and copies its body into two more functions, of which cltensor calls one. All three are optimised
+and compiled to machine code, which took seven tenths of a build. After outlining, a kernel has one statement, a call of the function
+with its body, and that function is compiled once. What PoCL resolves only inside kernels stays there and is passed as arguments:
+work-item and work-group ids and counts, and local arrays. A kernel that needs more (several work-items per group, barriers) stays as
+it is. So does a program that defines CLT_WHOLE because its loops need every register: a function has one register less, and LLVM
+also allocated registers worse in register tiles of matrix products (up to 1.7 times the time), and in masks and rows that are
+rebuilt (1.1 to 1.3 times). All other kernels are as fast as before. Must not know PoCL's files.
 """
 
 from __future__ import annotations
 
 import re
 
-# Not static: clang would write the addresses of local arrays, constants to it, into the only function that is handed them, and
-# PoCL, which makes them arguments, looks for them in kernels. PoCL makes the function static later on, by itself.
-# In a kernel PoCL keeps vectors of 64 bytes whole, where a function's are halved for processors that had rather not be wide.
+# The function is not static: else clang would propagate the local arrays' addresses, which are constants to it, into this function, whereas
+# PoCL, which turns local arrays into arguments, looks for them in kernels only. PoCL makes the function static later, by itself.
+# min_vector_width: in a kernel PoCL keeps 64-byte vectors whole; in a function LLVM would halve them on processors that prefer 256 bits.
 PRELUDE = """#ifdef __AVX512F__
 #define CLT_BODY __attribute__((noinline, min_vector_width(512)))
 #else
@@ -28,7 +28,7 @@ _KERNEL = re.compile(
     rf"(?P<before>(?:{_GROUP}\s*)?)__kernel\b"
     r"(?P<attributes>[^;{}]*?)\bvoid\s+(?P<name>\w+)\s*\((?P<parameters>[^{}]*?)\)\s*\{"
 )
-_NAME = re.compile(r"\w+(?=\s*$)")  # of a parameter
+_NAME = re.compile(r"\w+(?=\s*$)")  # a parameter's name
 _PLACE = re.compile(r"\b(get_(?:global_id|group_id|global_size|num_groups))\s*\(\s*([012])\s*\)")
 _LOCAL = re.compile(r"\b__local\s+(\w+)\s+(\w+\s*\[[^;*=]*);")
 _ARRAY = re.compile(r"(\w+)\s*\[[^\[\],]*\]\s*(?:__attribute__\s*\(\(\w+\(\w+\)\)\)\s*)?")
@@ -39,10 +39,10 @@ _BRACE = re.compile(rf"{_COMMENT.pattern}|[{{}}]", re.DOTALL)
 
 
 def outlined(source: str) -> str:
-    """Return a program's text with the bodies of its kernels as functions, lines where they were; PRELUDE goes before it."""
+    """Return a program's text with the bodies of its kernels moved into functions; line numbers are unchanged. Needs PRELUDE before it."""
     if _WHOLE.search(source):
         return source
-    around: list[str] = []  # the text between kernels that are taken apart
+    around: list[str] = []  # the text between the outlined kernels
     apart: list[str] = []
     end = 0
     for kernel in _KERNEL.finditer(source):
@@ -55,14 +55,14 @@ def outlined(source: str) -> str:
             apart.append(text)
             end = close + 1
     around.append(source[end:])
-    # What a macro or a function asks on behalf of a kernel only a kernel may ask.
+    # A macro or function outside the kernels calls get_global_id() or a barrier: PoCL allows that only if it ends up in a kernel.
     if any(_OTHER_PLACE.search(_COMMENT.sub("", text)) for text in around):
         return source
     return "".join(a + b for a, b in zip(around, [*apart, ""], strict=True))
 
 
 def _apart(kernel: re.Match[str], body: str) -> str | None:
-    """Return a kernel as a function and a kernel that calls it; None where PoCL has to see the body in the kernel."""
+    """Return a kernel as a function and a kernel that calls the function; None where the body must stay in the kernel."""
     parameters = _COMMENT.sub("", kernel["parameters"])
     line = kernel.string[kernel.string.rfind("\n", 0, kernel.start()) + 1 : kernel.end()]
     unclear = "#" in line or "//" in line.partition("__kernel")[0] or "\\\n" in kernel[0] + body[:2]
@@ -99,7 +99,7 @@ def _apart(kernel: re.Match[str], body: str) -> str | None:
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Find the brace that closes the one before `at`."""
+    """Return the position of the brace that closes the one just before `at`; None if there is none."""
     depth = 1
     for found in _BRACE.finditer(text, at):
         depth += {"{": 1, "}": -1}.get(found[0], 0)

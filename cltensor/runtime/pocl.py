@@ -1,15 +1,16 @@
-"""What we arrange for PoCL, the OpenCL driver for the CPU that pip installs, before it is loaded.
+"""Preparation of PoCL, the OpenCL driver for the CPU that pip installs, before it is loaded.
 
-Owns its variables, its folder of compiled files, the linker it runs where the system has none, and the folder of links through
-which it finds its own files, two of them changed (Note [Links]). Must not import pyopencl.
+Owns PoCL's environment variables, its folder of compiled files, the linker it runs where the system has none, and the folder of links
+through which PoCL finds its own files, two of them replaced (Note [Links]). Must not import pyopencl.
 
-Note [Links]. PoCL 3.0 finds its files beside the path it was loaded from. Loading it first through a link in a folder
-of links lets us put others in the place of some; pyopencl's loader then gets the same handle.
+Note [Links]. PoCL 3.0 looks for its files beside the path it was loaded from. Loading it first through a symbolic link, in a folder
+of links to its files, makes it possible to replace some of them; pyopencl's loader then gets the same handle. Two are replaced:
 
-- The builtin library for AVX-512, where PoCL sees AVX-512 and links those builtins, but its LLVM generates AVX2 code, because the
-  processor has a part of it only: `exp(float16)` then crashes the compiler. It gets the AVX2 ones.
-- The header of builtins: clang reads 14,000 declarations for every kernel, in 0.1 s, of which one names a dozen.
-  Programs built with `BUILTINS` bring those (builtin_header.py); others in the process, and any that then fail, read the whole.
+- The builtin library for AVX-512, on processors with only a part of AVX-512: PoCL sees AVX-512 and links those builtins, but its LLVM
+  generates AVX2 code, and `exp(float16)` then crashes the compiler. PoCL gets the AVX2 builtins instead.
+- The header of builtins: clang parses 14,000 declarations for every kernel, in 0.1 s, of which the kernel uses a dozen. Programs
+  built with `BUILTINS` contain those they use (builtin_header.py); other programs in the process, and any that fail to build this
+  way, read the whole header.
 """
 
 from __future__ import annotations
@@ -37,22 +38,25 @@ from .threads import limit_threads, number
 
 BUILTINS = "-DCLTENSOR_BUILTINS"
 NO_ASSEMBLY = "-DCLT_NO_ASSEMBLY"
-lacking: list[str] = []  # kernels that needed the whole header; the tests want none of ours here
-_scratch: list[tuple[Path, int]] = []  # folders to remove at exit, and whose they are
-_short_header = False
-_declarations: Path | None = None  # the file of what is not in the short header
-_WHEELS = (3, 0)  # the version of pip's PoCL, whose header is ours to choose
-_MOST_THREADS = "POCL_CPU_MAX_CU_COUNT"  # of PoCL from 4 on, which runs our kernels itself; a team does as it is told
+# Kernels that needed the whole header. Tests assert that none of cltensor's own is among them.
+lacking: list[str] = []
+_scratch: list[tuple[Path, int]] = []  # folders to remove at exit, with the pid of their process
+_short_header = False  # whether the loaded PoCL's header chooses the short version for `BUILTINS`
+_declarations: Path | None = None  # JSON file of the declarations left out of the short header
+_WHEELS = (3, 0)  # the version of pip's PoCL, the only one whose header is replaced
+# Limits the threads of PoCL from 4 on, which runs kernels itself; a team is limited by runtime/team.py.
+_MOST_THREADS = "POCL_CPU_MAX_CU_COUNT"
 _SCRATCH_VARIABLE = "CLTENSOR_POCL_SCRATCH"  # tells children that POCL_CACHE_DIR is not the user's
 
 
 def prepare() -> None:
     """Set PoCL up; called once, before the first driver is loaded."""
     given = os.environ.get("POCL_CACHE_DIR")
-    if given is None or given == os.environ.get(_SCRATCH_VARIABLE):  # a parent's, gone when it ends
+    # A folder set by a parent process is not reused: it is deleted when the parent ends.
+    if given is None or given == os.environ.get(_SCRATCH_VARIABLE):
         _make_scratch()
-    # One version of each kernel, for any place in the grid: others are no faster, and to give a binary out PoCL
-    # would compile that one too, which takes as long as the kernel did.
+    # Compile one version of each kernel, for any grid: specialised versions are no faster, and PoCL would compile
+    # the general one as well when asked for a binary, which takes as long again.
     os.environ.setdefault("POCL_WORK_GROUP_SPECIALIZATION", "0")
     limit_threads(_MOST_THREADS)
     if _a_thread_per_processor():
@@ -63,10 +67,11 @@ def prepare() -> None:
 
 
 def _a_thread_per_processor() -> bool:
-    """Whether PoCL's threads may be bound to a processor each, 0 and up, as POCL_AFFINITY does.
+    """Return whether PoCL's threads may each be bound to a processor, from 0 up, as POCL_AFFINITY does.
 
-    Threads that wake together often land on one processor: there one of them does all the work of a kernel of less than a
-    millisecond. Where a processor is not ours PoCL aborts; and with fewer threads, those of several processes would meet.
+    Unbound threads that wake together often land on the same processor, where one of them then does all the work of a kernel that
+    takes less than a millisecond. PoCL aborts if it may not use one of the processors; and with fewer threads than processors, the
+    threads of several processes would all be bound to the first ones.
     """
     if not hasattr(os, "sched_getaffinity"):
         return False
@@ -76,10 +81,10 @@ def _a_thread_per_processor() -> bool:
 
 
 def build_options(version: tuple[int, ...]) -> tuple[str, ...]:
-    """Return what to build programs for a PoCL with: so that the wheel's is quick, and others get through.
+    """Return the build options for this version of PoCL.
 
-    PoCL 6 ends the process where it meets inline assembly (an assertion in LLVM 18, reached from a pass of its own). Another PoCL beside
-    the wheel's reads its own header, which has declared every builtin: declared once more behind it, they are errors.
+    `NO_ASSEMBLY` from 4.0 on: PoCL 6 ends the process over inline assembly (an assertion in LLVM 18, reached from one of PoCL's passes).
+    `BUILTINS` for the wheel's PoCL only: any other PoCL reads its own whole header, after which declaring a builtin again is an error.
     """
     options = (BUILTINS,) if _short_header and version == _WHEELS else ()
     return options if version < (4, 0) else (*options, NO_ASSEMBLY)
@@ -89,7 +94,7 @@ def build_options(version: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def linker_error() -> str | None:
-    """Return what to tell the user when PoCL would find no `ld`, None when all is well.
+    """Return the error text for the user if PoCL will find no `ld`; None if it will find one.
 
     PoCL 3 runs `ld` at the first launch of each kernel and aborts the process when there is none.
     """
@@ -105,8 +110,8 @@ def _ours_links() -> bool:
     return sys.platform == "linux" and platform.machine() == "x86_64"
 
 
-# PoCL has `ld` read C's library, which is most of its time. A kernel needs nothing of that which is not in the process, and the
-# system may lack it. Who else finds this (COMPILER_PATH is known to compilers) gets what was asked for.
+# PoCL makes `ld` link the C library, which takes most of the linker's time. All that a kernel needs of it is in the process already,
+# and the system may lack the library's file. Compilers also search COMPILER_PATH and may find this script: for them it changes nothing.
 _SHORT_OF_LIBRARIES = """#!/bin/sh
 case "$*" in
   *"-o $POCL_CACHE_DIR/tempfile_"*)
@@ -117,7 +122,7 @@ exec {system} "$@"
 
 
 def _lend_linker(root: Path = Path("/")) -> None:
-    """Have PoCL find a linker of ours: the system's without libraries, or linker.py where there is none."""
+    """Put a script named `ld` on COMPILER_PATH for PoCL: the system's linker without libraries, or linker.py where there is none."""
     system = shutil.which("ld")
     if system:
         helpers = any(root.glob("usr/lib*/gcc/*/*/libgcc.a"))  # the compiler's own functions
@@ -146,10 +151,10 @@ def _lend_linker(root: Path = Path("/")) -> None:
 
 
 def _make_scratch() -> None:
-    """Give PoCL's files a folder of this process, removed at exit.
+    """Set POCL_CACHE_DIR to a folder of this process alone, removed at exit.
 
-    PoCL's own cache is not shared between processes on purpose: it grows without bound, and an
-    entry left half-written by a killed process fails every later one. Ours keeps the binaries.
+    PoCL's cache is deliberately not shared between processes: it grows without bound, and an entry that a killed process
+    left half-written makes every later process fail. cltensor's own disk cache keeps the binaries.
     """
     parent = cache_dir() / "pocl"
     host = hashlib.sha1(socket.gethostname().encode()).hexdigest()[:8]
@@ -164,7 +169,7 @@ def _make_scratch() -> None:
     _scratch.append((folder, os.getpid()))
 
 
-# Registered before backend.py's exit function, so run after it: PoCL reads these files until then.
+# Registered before backend.py's exit function and so run after it: until then PoCL reads these files.
 @atexit.register
 def _remove_scratch() -> None:
     for folder, pid in _scratch:
@@ -188,7 +193,7 @@ def _alive(pid: str) -> bool:
 
 
 def _link_files() -> None:
-    """Load the wheel's PoCL through a folder of links to its files (Note [Links])."""
+    """Load the wheel's PoCL through a folder of symbolic links to its files (Note [Links])."""
     global _short_header
     if not sys.platform.startswith("linux") or "pyopencl" in sys.modules:
         return
@@ -231,7 +236,10 @@ def _link_builtins(share: Path, links: Path) -> None:
 
 
 def _link_header(include: Path, links: Path) -> bool:
-    """Link PoCL's headers; the one of builtins chooses between the whole and ours. False if it is not as we know it."""
+    """Link PoCL's headers, that of the builtins through a new file which includes the short or the whole one.
+
+    Returns False, with all headers linked unchanged, where the short header cannot be made.
+    """
     whole = include / "opencl-c.h"
     short = _apart(whole) if whole.is_file() else None
     for path in include.iterdir():
@@ -248,7 +256,7 @@ def _link_header(include: Path, links: Path) -> bool:
 
 
 def _apart(whole: Path) -> Path | None:
-    """Return the file of what every program needs of the header, made at first use; None where it cannot be kept."""
+    """Return the file of the short header (what every program needs), made at first use; None where it cannot be written."""
     global _declarations
     stat = whole.stat()
     facts = f"{whole.name} {stat.st_size} {stat.st_mtime_ns} {revision()}"
@@ -273,13 +281,13 @@ def _apart(whole: Path) -> Path | None:
 
 @functools.cache
 def revision() -> str:
-    """A digest of the code that `with_builtins` is: what is kept of programs is of one revision."""
+    """Return a digest of the code behind `with_builtins`: a part of the disk cache's keys, since that code determines the program."""
     texts = [Path(str(module.__file__)).read_bytes() for module in (builtin_header, outline)]
     return hashlib.sha256(b"".join(texts)).hexdigest()[:24]
 
 
 def with_builtins(source: str) -> str:
-    """Return the text of a program that is built with `BUILTINS`: bodies of kernels apart, after the builtins that it names."""
+    """Return a program's text for a build with `BUILTINS`: the builtins it names, then its source with outlined kernel bodies."""
     return outline.PRELUDE + builtin_header.with_builtins(outline.outlined(source), _declared())
 
 
@@ -287,5 +295,5 @@ def with_builtins(source: str) -> str:
 def _declared() -> dict[str, str]:
     try:
         return json.loads(_declarations.read_text()) if _declarations else {}
-    except OSError:  # gone: programs that call a builtin are built with the whole header
+    except OSError:  # the file is gone: programs that call a builtin then need the whole header
         return {}

@@ -1,13 +1,13 @@
-"""Which x86-64 processor this is, in LLVM's words, and telling a PoCL whose LLVM does not know it.
+"""LLVM's name for this x86-64 processor, and setting that name in a PoCL whose LLVM does not know the processor.
 
-Owns the names and what each needs of a processor. Must not import pyopencl.
+Owns the names and the instruction sets each of them requires. Must not import pyopencl.
 
-Note [Processors]. PoCL has its LLVM name the processor and hands that name to clang with every program. A processor of another
-vendor than Intel that is younger than the LLVM is "generic", which clang refuses: no kernel builds (LLVM 14 in pip's PoCL 3.0 on
-AMD Zen 5); or it is taken for the one before, and what is new goes unused: Zen 4 is "znver3", without AVX-512, though PoCL, which
-sees that, links its builtins for it, and `exp(float16)` then crashes the compiler. PoCL offers no setting. The name is the pointer
-after the one to the target's triple in its record of the device; where it is one of these two we let it point to the name of
-another processor all of whose instructions this one has.
+Note [Processors]. PoCL asks its LLVM for the name of the processor and passes that name to clang with every program. For a processor
+not from Intel that is newer than the LLVM, the name is either "generic", which clang rejects, so that no kernel builds (LLVM 14 in
+pip's PoCL 3.0 on AMD Zen 5); or that of an older processor, so that new instructions go unused: Zen 4 becomes "znver3", without
+AVX-512, while PoCL itself sees AVX-512 and links the builtins for it, and `exp(float16)` then crashes the compiler. PoCL has no
+setting for this. In PoCL's device record the pointer to the name follows the pointer to the target triple; where the name is one of
+these two, the pointer is changed to the name of another processor, all of whose instructions this one has.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import sys
 
 from cltensor.errors import debug_line
 
-# What LLVM makes use of by itself, as Linux spells it, best processor first.
+# The instruction sets that LLVM makes use of by itself, in Linux' spelling, for the names in `_NEEDS` (best processor first).
 _BASE = frozenset(["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "popcnt"])
 _SKYLAKE = _BASE | frozenset(["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"])
 _ICELAKE = _SKYLAKE | frozenset(
@@ -45,12 +45,12 @@ _NEEDS = {
     "nehalem": frozenset(["popcnt", "sse4_1", "sse4_2", "ssse3"]),
     "x86-64": frozenset(),
 }
-_RECORD = 1024  # bytes of PoCL's record of a device among which the name is looked for
+_RECORD = 1024  # bytes of PoCL's device record that are searched for the pointer to the name
 
 
 @functools.cache
 def facts() -> dict[str, frozenset[str]]:
-    """Return what Linux says of the first processor: "flags", "vendor_id", "cpu family", ...; empty elsewhere."""
+    """Return /proc/cpuinfo's entries for the first processor: "flags", "vendor_id", "cpu family", ...; empty where there is none."""
     found: dict[str, frozenset[str]] = {}
     if platform.machine() != "x86_64" or not sys.platform.startswith("linux"):
         return found
@@ -67,21 +67,21 @@ def facts() -> dict[str, frozenset[str]]:
 
 
 def wide_in_part() -> bool:
-    """Say whether the processor has a part of AVX-512 only: LLVM generates AVX2 code for it."""
+    """Return whether the processor has only a part of AVX-512, so that LLVM generates AVX2 code for it."""
     flags = facts().get("flags", frozenset())
     return "avx512f" in flags and not flags >= _SKYLAKE
 
 
 def best_name(flags: frozenset[str]) -> str:
-    """Return LLVM's name of the best processor of our list all of whose instructions `flags` has."""
+    """Return LLVM's name of the best processor in `_NEEDS` whose required instruction sets are all in `flags`."""
     return next(name for name, needs in _NEEDS.items() if flags >= needs)
 
 
 @functools.cache
 def rename(record: int) -> str:
-    """Give PoCL's device at address `record` a processor that clang takes, if it has none or a lesser one; return its name, else "".
+    """Replace the processor's name in PoCL's device record at address `record` if it is "generic" or too old; return the new name, else "".
 
-    Nothing is written unless the pair of names is there.
+    Nothing is written unless the pointers to triple and name are both found.
     """
     flags = facts().get("flags")
     if not flags:
@@ -90,7 +90,7 @@ def rename(record: int) -> str:
     place = _place_of_name(record, [b"generic", *([b"znver3"] if flags >= _SKYLAKE else [])])
     if place is None:
         return ""
-    # As PoCL makes its names: the copy is PoCL's, and outlives Python's modules.
+    # PoCL allocates its names by strdup, too. The copy belongs to PoCL, which may use it after Python's modules are gone.
     copy = ctypes.CDLL(None).strdup
     copy.argtypes, copy.restype = (ctypes.c_char_p,), ctypes.c_void_p
     ctypes.c_void_p.from_address(place).value = copy(name.encode())
@@ -99,7 +99,7 @@ def rename(record: int) -> str:
 
 
 def _place_of_name(record: int, names: list[bytes]) -> int | None:
-    """Return where the pointer to one of the names is, beside the one to a triple of x86-64; None if it is not."""
+    """Return the address of the pointer to one of `names` that follows a pointer to an x86-64 triple; None if there is none."""
     with _Memory() as memory:
         found = memory.read(record, _RECORD)
         words = struct.unpack(f"{len(found) // 8}Q", found[: len(found) // 8 * 8])
@@ -112,7 +112,7 @@ def _place_of_name(record: int, names: list[bytes]) -> int | None:
 
 
 class _Memory:
-    """This process's memory at addresses that may be none: written to a pipe, which the system refuses to do from there."""
+    """Safe reads of this process's memory at possibly invalid addresses: write() to a pipe fails for these instead of crashing."""
 
     def __enter__(self) -> _Memory:
         self._out, self._in = os.pipe()
@@ -126,10 +126,10 @@ class _Memory:
         os.close(self._in)
 
     def read(self, address: int, size: int) -> bytes:
-        """Return up to `size` bytes, which fit into a pipe; none where there is no memory."""
+        """Return up to `size` bytes (they must fit into the pipe); b"" where the address is invalid."""
         count = self._write(self._in, address, size)
         return os.read(self._out, count) if count > 0 else b""
 
     def starts(self, address: int, text: bytes) -> bool:
-        """Say whether there is such text."""
+        """Return whether the memory at `address` begins with `text`."""
         return 0x1000 < address < 1 << 47 and self.read(address, len(text)) == text
