@@ -102,7 +102,7 @@ class Buffer:
         return self._block.arena
 
     def leave_arena(self) -> None:
-        """Make this ordinary memory. Only valid if the recording's commands do not use the address unless it is bound to them."""
+        """Make this ordinary memory; correct only if each play binds other memory in its place."""
         arena = self._block.arena
         if arena is not None:
             arena.blocks.remove(self._block)

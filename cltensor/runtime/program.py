@@ -1,4 +1,4 @@
-"""Kernels: built from source once, kept in memory and on disk, arguments set in one go.
+"""Kernels: built from source once, cached in memory and on disk, launched with all arguments set by one generated function.
 
 Owns builds, the disk cache and argument passing. Must not know tensors or templates.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _MAGIC = b"cltensor kernel 1\n"
 _FORMAT = 3
-# What users and loader.py tell the compilers: PoCL's, and the others'.
+# Environment variables that change what a compiler generates, and so are part of a kernel's key: PoCL's (True), other drivers' (False).
 _SETTINGS = {
     True: ("POCL_WORK_GROUP_SPECIALIZATION",),
     False: ("CL_CONFIG_USE_VECTORIZER", "CL_CONFIG_CPU_TARGET_ARCH"),
@@ -44,22 +44,23 @@ _SAVE_AT_ONCE = 16  # launched programs not yet on disk
 _SAVE_AFTER = 2.0  # seconds
 _PRUNE_EVERY = 64  # saves between two looks at the size of the cache
 
-queued: list[str] = []  # kernels that a team could not run; the tests want none of ours here
+# Kernels the team refused to run. Tests assert that none of cltensor's own is among them.
+queued: list[str] = []
 
 Launcher = Callable[[Any, Any, tuple[int, ...], "tuple[int, ...] | None", Sequence[Any], int], bool]
 
 
 class BuiltProgram:
-    """A program as the driver built it, and whether the disk cache still lacks it."""
+    """A built program, and whether the disk cache still lacks it."""
 
     __slots__ = ("binary", "cl", "coded", "key", "unsaved")
 
     def __init__(self, cl: Any, key: str, unsaved: bool, binary: bytes | None = None) -> None:
-        self.cl = cl  # None while only the machine code is needed
+        self.cl = cl  # the driver's program; None while only the machine code is needed
         self.key = key
         self.unsaved = unsaved
-        self.coded = binary is not None  # its machine code is run without the driver
-        self.binary = binary  # that, until its first kernel is loaded if it is on disk, too
+        self.coded = binary is not None  # the team runs its machine code, without the driver
+        self.binary = binary  # with the machine code; None once a kernel is loaded, if on disk
 
 
 class Kernel:
@@ -78,11 +79,11 @@ class Kernel:
         enqueue: Enqueue | None = None,
     ) -> None:
         self.name = name
-        self.cl = cl  # None while the team runs it
+        self.cl = cl  # the driver's kernel; None if the team runs the kernel
         self.program = program
         self.arg_types = arg_types
-        self.function = function  # its machine code, for the team
-        self.call = call  # runs that at once: call(args, global_size, local_size)
+        self.function = function  # the machine code for the team, if it runs the kernel
+        self.call = call  # runs the machine code at once: call(args, global_size, local_size)
         self.run = _not_on_a_queue if enqueue is None else _launcher(kinds(arg_types), enqueue)
         self.fresh = program.unsaved
 
@@ -104,11 +105,11 @@ _CODES = {
 
 @functools.cache
 def _launcher(kinds: tuple[str | None, ...], enqueue: Enqueue, timed: bool = False) -> Launcher:
-    """Return `run(kernel, queue, global, local, args, seq)`: set the arguments and enqueue.
+    """Return `run(kernel, queue, global, local, args, seq)`, which sets the arguments and enqueues the kernel.
 
-    It marks the buffers as used by launch `seq` and says whether numpy sees one of them; the `timed`
-    one returns the driver's event instead. The text is generated because a loop over the arguments
-    costs as much as the driver does.
+    `run` marks the buffers as used by launch `seq` and returns whether numpy can see one of them; the `timed` variant
+    returns the driver's event instead. Its source is generated, because a loop over the arguments would take as long
+    as the driver's call.
     """
     from pyopencl import _cl
 
@@ -144,7 +145,7 @@ def _launcher(kinds: tuple[str | None, ...], enqueue: Enqueue, timed: bool = Fal
 
 
 def timed_launcher(kernel: Kernel) -> Callable[..., Any]:
-    """Return `kernel.run` as one that returns the launch's event."""
+    """Return a variant of `kernel.run` that returns the launch's event."""
     from pyopencl import enqueue_nd_range_kernel
 
     return _launcher(kinds(kernel.arg_types), enqueue_nd_range_kernel, True)
@@ -153,7 +154,10 @@ def timed_launcher(kernel: Kernel) -> Callable[..., Any]:
 def plain_numbers(
     name: str, types: Sequence[str | None], args: Sequence[Any], error: Exception
 ) -> list[Any]:
-    """Return the arguments as Python's own numbers within their types; raise `error` if they were, or a better one."""
+    """Return the arguments with each number as a Python number wrapped to its type, after a launch failed with `error`.
+
+    Raises `error` again if the arguments were such numbers already, and TypeError if their count is wrong.
+    """
     if len(args) != len(types):
         raise TypeError(f"{name} takes {len(types)} arguments, got {len(args)}") from error
     plain = []
@@ -167,7 +171,7 @@ def plain_numbers(
 
 
 def kinds(arg_types: tuple[Any, ...]) -> tuple[str | None, ...]:
-    """Return what the arguments are: None for a Buffer, numpy's text of the dtype for a number."""
+    """Return the kind of each argument: None for a Buffer, numpy's dtype string ("<f4") for a number."""
     return tuple(None if t is None else np.dtype(t).str for t in arg_types)
 
 
@@ -207,8 +211,8 @@ class ProgramCache:
         self._failed: dict[tuple[str, tuple[str, ...]], BuildError] = {}
         self.unsaved: list[BuiltProgram] = []
         self._unsaved_since = 0.0
-        self.team: Team | None = None  # who runs machine code, once somebody does
-        self.wants_code = False  # whether somebody does, or may
+        self.team: Team | None = None  # the team that runs machine code, once it is formed
+        self.wants_code = False  # whether there is a team or one is being formed
 
     def kernel(
         self, name: str, source: str, arg_types: Sequence[Any], options: Sequence[str] = ()
@@ -221,11 +225,11 @@ class ProgramCache:
         return found
 
     def on_driver(self, kernel: Kernel) -> Any:
-        """Return a new object of the driver's for a kernel, with arguments of its own."""
+        """Return a new kernel object of the driver's for `kernel`, so that its arguments can be set independently."""
         return self._module.Kernel(self._on_driver(kernel.program), kernel.name)
 
     def first_launch(self, kernel: Kernel) -> None:
-        """Note that `kernel` runs now, so that its program's binary becomes worth saving."""
+        """Note that `kernel` has been launched, so that its program is now worth saving to disk."""
         kernel.fresh = False
         if kernel.program.unsaved:
             kernel.program.unsaved = False
@@ -236,7 +240,7 @@ class ProgramCache:
             self.unsaved.append(kernel.program)
 
     def save(self) -> None:
-        """Write the programs launched since the last call; the queue must be finished."""
+        """Write the binaries of programs first launched since the last call to disk; the queue must be finished."""
         programs, self.unsaved = self.unsaved, []
         for program in programs:
             binary = self._ask_binary(program)
@@ -244,7 +248,7 @@ class ProgramCache:
                 disk_write(program.key, binary)
 
     def code(self, name: str, source: str, arguments: int) -> Function:
-        """Return the machine code of a kernel; RuntimeError where there is none that we know how to call."""
+        """Return the machine code of a kernel; RuntimeError where the driver gives none, or none of a known format."""
         program = self._program(name, source, self._options(()))
         binary = self._code_of(program)
         if binary is None:
@@ -252,7 +256,7 @@ class ProgramCache:
         return machine_code.load(binary, name, arguments)
 
     def _code_of(self, program: BuiltProgram) -> bytes | None:
-        """Return the binary of a program whose machine code is run; None where it is not, or is no longer on disk."""
+        """Return the binary of a program whose machine code the team runs; None for other programs, or if it is gone from the disk."""
         return program.binary or (disk_read(program.key) if program.coded else None)
 
     def _ask_binary(self, program: BuiltProgram) -> bytes | None:
@@ -261,15 +265,15 @@ class ProgramCache:
         except self._module.Error:
             return None
         binary = next((bytes(b) for b in found if b), None)  # one per device of the context
-        # Without machine code (its files were deleted under it) loading it would crash PoCL.
+        # A binary without machine code (its files in PoCL's folder were deleted) would crash PoCL when loaded.
         return None if binary is None or (self._pocl and b".so" not in binary) else binary
 
     @property
     def save_due(self) -> bool:
-        """Say whether it is time to `save`.
+        """Whether it is time to `save`.
 
-        Asked for a binary, PoCL compiles a version for any work-group size first (50 ms), so that
-        waits for a few programs or seconds: a first result comes sooner, and a crash loses little.
+        When asked for a binary, PoCL first compiles a version for any work-group size (50 ms). So saving waits for a
+        few programs or seconds: first results come sooner, and a crash loses little.
         """
         unsaved = self.unsaved
         return bool(unsaved) and (
@@ -299,7 +303,7 @@ class ProgramCache:
         try:
             made = self._module.Kernel(self._on_driver(program), name)
         except self._module.Error as error:
-            # PoCL's own cache keeps what a killed build left; other text is another entry.
+            # PoCL's own cache may hold an entry that a killed build left half-written; changing the text avoids that entry.
             if not self._pocl or "INVALID_KERNEL_NAME" not in str(error) or name not in source:
                 raise _build_error(name, source, options, str(error)) from None
             program = self._program(name, f"{source}\n// {os.getpid()}\n", options)
@@ -319,7 +323,7 @@ class ProgramCache:
         return options
 
     def _on_driver(self, program: BuiltProgram) -> Any:
-        """Return the driver's own object of a program of which we may have the machine code alone."""
+        """Return the driver's program object, made from the binary if so far only its machine code was used."""
         if program.cl is None:
             binary = self._code_of(program)
             if binary is None:
@@ -384,12 +388,12 @@ class ProgramCache:
 
     def _build(self, program: Any, flags: bytes) -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the compiler said something
+            warnings.simplefilter("ignore")  # pyopencl warns whenever the compiler printed anything
             program.build(flags, [self._device])
 
 
 def _is_hint(option: str) -> bool:
-    """Whether a kernel can be built without an option, where the driver refuses it."""
+    """Return whether an option may be dropped if the driver rejects a build with it."""
     return option == pocl.BUILTINS or option.startswith("-cl-nv-")
 
 
@@ -441,12 +445,12 @@ def disk_read(key: str) -> bytes | None:
         debug_line(1, "damaged entry in the kernel cache, rebuilding it: %s", path)
         return None
     with contextlib.suppress(OSError):
-        os.utime(path)  # the cache drops what was used least recently
+        os.utime(path)  # `disk_prune` deletes the entries used least recently
     return payload
 
 
 def disk_write(key: str, binary: bytes) -> None:
-    """Save `binary` under `key`, atomically; a disk that refuses is reported once and survived."""
+    """Save `binary` under `key`, atomically. The first failure warns and ends saving for this process; none raises."""
     global _saves, _disk_trouble
     if CONFIG.cache_size == 0 or _disk_trouble:
         return

@@ -1,12 +1,11 @@
-"""What a recording remembers of a backend's work, and how it is played again.
+"""Recording a backend's launches and copies, and playing them again.
 
-While a `Recording` is `Recorder.active`, every launch and copy of its backend is noted as it happens; reading
-values on the host and the use of another backend are refused. Memory given out meanwhile comes from the
-recording's own arena: reused within the recording as buffers die, never by anybody else, so that the
-addresses stay good for ever. Playing sets the few arguments that differ from call to call and enqueues: kernels are private
-copies whose other arguments stay set.
+While a `Recording` is `Recorder.active`, every launch and copy on its backend is recorded as it happens; reading values on the host
+and using another backend raise RecordingError. Memory allocated meanwhile comes from the recording's own arena: it is reused within
+the recording as buffers die, but by nothing else, so that the addresses stay valid. A play sets the few arguments that differ from
+call to call and enqueues the commands: the kernel objects belong to the recording, and their other arguments stay set.
 
-Owns the notes and their playing. Must not know tensors; capture.py says which buffers and numbers change.
+Owns the recorded commands and their playing. Must not know tensors; capture.py says which buffers and numbers change.
 """
 
 from __future__ import annotations
@@ -32,17 +31,18 @@ if TYPE_CHECKING:
     from .program import Kernel
 
 
-_RUN = 3  # single work-groups in a row that are worth a wait for what runs in the queue
+# So many consecutive launches of one work-group are run inline even if the queue must be waited for first.
+_RUN = 3
 
 
 class RecordingError(RuntimeError):
-    """A function did what cannot be recorded."""
+    """Raised when a function being captured does something that cannot be recorded."""
 
 
 class Counter(int):
-    """A number taken from a random generator: when played again, the draw's number in that play takes its place.
+    """A random generator's counter as a kernel argument; each play replaces it with the generator's counter at that time.
 
-    `read` gives the number for a play; it is a function of the play's first counter.
+    `read` returns the number for the current play, derived from that play's first counter.
     """
 
     read: Callable[[], int]
@@ -55,11 +55,11 @@ class Counter(int):
 
 
 class Slot(int):
-    """Where in the status buffer a launch notes an index out of range."""
+    """The place in the status buffer where a launch reports an index out of range, as a kernel argument."""
 
 
 class Memory:
-    """A buffer of the arena as commands know it: the memory, which a later one may have, too, and itself while it lives."""
+    """An arena buffer as commands refer to it: its memory, which a later buffer may reuse, and a weak reference to the buffer."""
 
     __slots__ = ("address", "cl", "ref")
 
@@ -92,39 +92,39 @@ class Step:
         return self.kernel is not None and self.global_size == self.local_size
 
     def command(self) -> Command:
-        """The same as a team takes it."""
+        """Return this step in the form a team's playlist takes."""
         size = self.global_size or ()
         return Command(self.kernel, size, self.local_size or (1,) * len(size), self.args)
 
 
 class Recorder:
-    """What a backend tells of everything it does while there is an active one."""
+    """Interface of objects to which backends report everything they do while one is `active`."""
 
-    active: ClassVar[Recorder | None] = None  # in whichever thread
-    checks: Any  # codegen/checks.py's log for the launches meanwhile; None for the usual one
+    active: ClassVar[Recorder | None] = None  # for all threads
+    checks: Any  # codegen/checks.py's log for launches during the recording; None: the usual log
 
     def launch(self, backend: Backend, step: Step) -> None:
-        """Note a launch."""
+        """Record a launch."""
         raise NotImplementedError
 
     def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
-        """Note a copy between buffers."""
+        """Record a copy between buffers."""
         raise NotImplementedError
 
     def write(self, buffer: Buffer, offset: int, data: np.ndarray) -> None:
-        """Note that the host writes."""
+        """Record a write of host data to a buffer."""
         raise NotImplementedError
 
     def taken(self, buffer: Buffer, nbytes: Any) -> None:
-        """Note that memory was taken, whose size is a Symbol."""
+        """Record that a buffer was allocated whose size, `nbytes`, is a Symbol."""
         raise NotImplementedError
 
     def checked(self, check: Any) -> None:
-        """Note that launches checked indices: what codegen/checks.py opened for them, which may be opened again."""
+        """Record that launches checked indices; `check` is codegen/checks.py's context for them, which may be entered again."""
         raise NotImplementedError
 
     def refuse(self, what: str) -> None:
-        """Note, by an error or not, that something was done that cannot be recorded."""
+        """Take note of something that cannot be recorded; a Recording raises, a Trace only remembers it."""
         raise NotImplementedError
 
 
@@ -135,17 +135,17 @@ class Recording(Recorder):
         self.backend = backend
         self.steps: list[Step] = []
         self.arena = Arena()
-        self._thread = get_ident()  # others work on other devices meanwhile, which is not noted
+        self._thread = get_ident()  # other threads' work is not recorded
         self._checks: Any = None
-        self._playlist: Playlist | None = None  # where a team plays it
-        # Elsewhere: the steps, divided into those that are best run inline and the others.
+        self._playlist: Playlist | None = None  # where a team plays the recording
+        # Without a playlist: runs of consecutive steps, True for those that are single work-groups to be run inline.
         self._runs: list[tuple[bool, list[Step]]] = []
         self._launches = 0
-        self._constants: list[Buffer] = []  # what the host wrote
+        self._constants: list[Buffer] = []  # copies of data that the host wrote
         self._memories: weakref.WeakKeyDictionary[Buffer, Memory] = weakref.WeakKeyDictionary()
         self._used: list[Buffer | weakref.ref[Buffer]] = []
-        self._slots: dict[int, list[tuple]] = {}
-        self._bound: dict[int, Buffer] = {}  # for more plays than one
+        self._slots: dict[int, list[tuple]] = {}  # id of a changing buffer -> its arguments
+        self._bound: dict[int, Buffer] = {}  # bound by `bind`, for all plays to come
         self._counters: list[tuple[Any, int, Any, Counter]] = []
 
     # --- noting
@@ -156,7 +156,7 @@ class Recording(Recorder):
 
     @property
     def checks(self) -> Any:
-        """codegen/checks.py's log for the launches in here."""
+        """codegen/checks.py's log for this recording's launches; None in other threads."""
         return self._checks if self._mine else None
 
     @checks.setter
@@ -178,7 +178,7 @@ class Recording(Recorder):
         self.steps.append(Step(None, None, None, args, 2 * nbytes))
 
     def _noted(self, buffer: Buffer) -> Buffer | Memory:
-        """What a step keeps of an operand: nothing that would keep the arena from using its memory again."""
+        """Return an operand as a step keeps it: for an arena buffer a Memory, so that the arena can reuse the block when the buffer dies."""
         if buffer.arena is not self.arena:
             return buffer
         found = self._memories.get(buffer)
@@ -187,7 +187,7 @@ class Recording(Recorder):
         return found
 
     def write(self, buffer: Buffer, offset: int, data: np.ndarray) -> None:
-        """Host data are constants: kept in memory of their own and copied from there."""
+        """Record host data as a constant: the data are kept in a buffer of their own, from which each play copies them."""
         if not self._mine:
             return
         self._check(buffer.backend)
@@ -218,7 +218,7 @@ class Recording(Recorder):
     # --- playing
 
     def buffers(self) -> list[Buffer]:
-        """Every buffer the commands touch and somebody has, once."""
+        """Return every live buffer that the commands use, each once."""
         found: dict[int, Buffer] = {}
         for step in self.steps:
             for a in step.args:
@@ -227,7 +227,7 @@ class Recording(Recorder):
         return list(found.values())
 
     def alone(self, buffers: Sequence[Buffer]) -> list[bool]:
-        """Say for each buffer of the arena whether nothing else that the commands touch has lain where it does."""
+        """Return for each arena buffer whether the commands use no other buffer at the same address."""
         touched = {
             id(a): a.address for step in self.steps for a in step.args if a.__class__ is Memory
         }
@@ -236,7 +236,7 @@ class Recording(Recorder):
         return [m is not None and there[m.address] == (id(m) in touched) for m in mine]
 
     def prepare(self, rebound: Sequence[Buffer]) -> None:
-        """Give each launch its own kernel with its arguments set; `rebound` buffers change from play to play."""
+        """Give each launch a kernel object of its own with the arguments set; the `rebound` buffers differ from play to play."""
         self._used = [b if b.arena is not self.arena else weakref.ref(b) for b in self.buffers()]
         self._slots = {id(b): [] for b in rebound}
         self._launches = sum(s.kernel is not None for s in self.steps)
@@ -257,7 +257,7 @@ class Recording(Recorder):
             ]
 
     def _prepare(self, number: int, step: Step) -> None:
-        """Set the arguments that stay, and note where those are that change."""
+        """Set a step's arguments, and remember where those that change from play to play are."""
         kinds = (None, 0, None, 0, 0) if step.kernel is None else step.kernel.arg_types
         playlist = self._playlist
         for i, (kind, value) in enumerate(zip(kinds, step.args, strict=True)):
@@ -275,7 +275,7 @@ class Recording(Recorder):
                     self._counters.append((step.cl, i, kind, value))
 
     def bind(self, key: int, buffer: Buffer) -> None:
-        """Have a buffer stand for a changing one (by id) until another one does."""
+        """Bind `buffer` to the changing buffer with id `key`, for all plays until the next such call."""
         self._bound[key] = buffer
         self._set({key: buffer})
 
@@ -290,7 +290,7 @@ class Recording(Recorder):
                     words[place] = address + offset
 
     def play(self, bound: dict[int, Buffer]) -> None:
-        """Run the commands again; `bound` says which buffer stands for each changing one (by id) in this play."""
+        """Run the commands again; `bound` maps the id of each changing buffer to the buffer that replaces it in this play."""
         backend = self.backend
         with backend.lock:
             self._set(bound)
@@ -334,7 +334,10 @@ class Recording(Recorder):
             backend.finish()
 
     def _enqueue(self, bound: dict[int, Buffer]) -> None:
-        """Enqueue the commands; single work-groups run in this thread before the first others, and where many follow each other."""
+        """Enqueue the commands; launches of a single work-group run in this thread while the queue is idle.
+
+        For a run of at least `_RUN` such launches the queue is waited for.
+        """
         backend = self.backend
         queue, inline = backend.queue, backend.inline
         enqueue = backend.programs.enqueue
@@ -357,7 +360,7 @@ class Recording(Recorder):
             queue.flush()
 
     def _enqueue_watched(self, bound: dict[int, Buffer]) -> None:
-        """Enqueue one command after the other, and tell how long each took."""
+        """Enqueue the commands one at a time and tell the observers how long each took."""
         backend = self.backend
         backend.finish()
         queue = backend.timed_queue()
@@ -382,7 +385,7 @@ class Recording(Recorder):
 
 
 def _buffer(a: Any) -> Buffer | None:
-    """The buffer that an argument is, if somebody has it."""
+    """Return the live buffer behind an argument; None for a number, or if the buffer is dead."""
     return a if a.__class__ is Buffer else a.ref() if a.__class__ is Memory else None
 
 

@@ -1,4 +1,4 @@
-"""Counters of what the runtime did: plain attributes, so counting costs nothing."""
+"""Counters of the runtime's work, as plain attributes: counting costs next to nothing."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Stats:
 
     def reset(self) -> None:
         """Set every counter to zero."""
-        self.launches = 0  # kernels sent to a queue
-        self.replays = 0  # calls that launched what an earlier one had (Note [Replay])
+        self.launches = 0  # kernels run, on a queue or by a team
+        self.replays = 0  # calls that repeated an earlier call's launches (Note [Replay])
         self.builds = 0  # programs compiled from source
         self.build_seconds = 0.0
         self.disk_hits = 0  # programs loaded from the disk cache
         self.bytes_moved = 0  # between host memory and a device's own memory
-        self.copies = 0  # how many such moves
+        self.copies = 0  # number of such transfers, and of copies on a device
         self.host_ops = 0  # ops that computed on the host
-        self.splits: dict[str, int] = {}  # why fusion stopped -> how often
+        self.splits: dict[str, int] = {}  # reason why a fusion ended -> count
 
     def snapshot(self) -> Snapshot:
         """Return the counters as they are now."""

@@ -1,22 +1,22 @@
-"""A team of threads that runs the machine code PoCL made, in the place of PoCL's queue: a launch is a function call.
+"""A team of threads that runs PoCL's machine code instead of PoCL's queue: a launch is a function call.
 
-Note [Team]. PoCL hands a launch to threads that sleep, and wakes the caller when they are done: 40 to 70 us, where the
-kernel often takes five. But what it compiles is a plain function of (arguments, context, group's place), in a shared
-library inside of the program's binary, and on the "cpu" device buffers are memory of the process. So we load the
-library and call it: the calling thread and helpers, which stay awake for a while, take the groups of a launch between
-them, as OpenMP's teams do: each its own share first, so that it finds in its cache what it wrote in the launch before.
-A helper that is bound to the processor where the caller runs is bound to the free one. One of a single group costs a
-microsecond, as there is nobody to tell. A recording is played by one call for all of its launches.
+Note [Team]. PoCL hands a launch to sleeping threads and wakes the caller when they are done, which takes 40 to 70 us, where the
+kernel itself often takes five. But PoCL compiles a kernel to a plain function of (arguments, context, work-group's index), in a
+shared library inside the program's binary, and on the "cpu" device buffers are memory of the process. So the library is loaded and
+the function called directly. The calling thread and helper threads, which stay awake for a while, divide the work-groups of a
+launch among them as OpenMP's teams do; each takes its own share first, so that it finds in its cache what it wrote in the previous
+launch. If the caller runs on the processor to which a helper is bound, that helper is bound to the free processor. A launch of one
+group costs a microsecond, since no helper needs to be told. One call plays all launches of a recording.
 
-A launch that is short is done when it returns. One that is long, or comes behind such, may be left to do (`post`): an order,
-which the first helper begins while the caller goes on with its Python. Orders are done one after the other. Who waits for one
-takes part in what is done, and begins what nobody has begun, for to wake a helper may take longer. What an order reads of the
-host's is its own memory of arguments, which is not set again before the order is done, and kept until then. Buffers say
-which order used them last, as with a queue (backend.py).
+A short launch is done when the call returns. A long one, or one behind unfinished ones, may be posted (`post`): it becomes an order,
+which the first helper starts while the caller goes on with its Python. Orders are done one after the other. A thread that waits for
+an order works on it, and starts it if no helper has: waking a helper may take longer. The only host memory that an order reads is its
+own memory of arguments, which is kept, and not set again, until the order is done. Buffers record which order used them last, as
+with a queue (backend.py).
 
-The loop of a team and the calls themselves are a kernel, too (cl_kernels/team.cl). PoCL 3, Linux and x86-64 only, where
-the layout of its binaries and contexts is known; a probe says whether it is as we know it. Everywhere else, and with
-CLTENSOR_TEAM=0, launches go to the queue; sums may then be divided differently, for there small work costs less undivided.
+The team's loop and the calls themselves are kernels, too (cl_kernels/team.cl). All this works with PoCL 3 on Linux and x86-64 only,
+where the layout of binaries and contexts is known; a probe verifies it. Everywhere else, and with CLTENSOR_TEAM=0, launches go
+to the queue; sums may then be divided differently, because other drivers favour one work-group for larger amounts of work.
 
 Owns the threads, the loaded functions and how arguments are laid out for them. Must not know when a launch is made.
 """
@@ -51,29 +51,30 @@ from .threads import processors, wanted
 if TYPE_CHECKING:
     from .backend import Backend
 
-PATIENCE = 1 << 14  # turns a helper waits awake for work: 0.2 to 0.8 ms
-# Bytes that a launch moves from which on the caller goes on meanwhile, some 40 us; so many operations count as one.
+PATIENCE = 1 << 14  # turns of spinning before a helper sleeps: 0.2 to 0.8 ms
+# LATER: bytes of memory traffic above which a launch is posted, some 40 us. PER_BYTE: arithmetic operations that count as one byte.
 LATER, PER_BYTE = 3 << 18, 6
-# The kernels of team.cl, and how many arguments each has.
+# The kernels of team.cl and their numbers of arguments.
 CODE = {"team_run": 4, "team_post": 4, "team_wait": 3, "team_help": 3, "team_probe": 3}
-_ALIGN = 128  # of local arrays
+_ALIGN = 128  # bytes; the alignment of local arrays
 _MOST_ARGS = 96  # LAUNCH_ARGS in team.cl
-_CLOSED = 1 << 62
+_CLOSED = 1 << 62  # CLOSED in team.cl: no portions to take
 _PROCESSORS = 1024  # PROCESSORS in team.cl
 _NOWHERE = (1 << 64) - 1  # -1
 
-# Places in 8-byte words, as team.cl has them: of a team, of a member, of a job.
+# Offsets of fields in 8-byte words, as team.cl's structs have them: of `struct team`, `struct member`, `struct job`.
 _CALLS, _PATIENCE, _MEMBERS, _LOCALS, _LOCAL_BYTES = 24, 27, 28, 29, 30
 _PLACING, _HERE, _SPARE, _FLUSH, _DONE, _BUSY, _TEAM_WORDS = 31, 33, 34, 51, 64, 65, 200
 _ORDERS = 64  # ORDERS in team.cl
 _THREAD, _PLACE, _SEMAPHORE, _NEXT, _MEMBER_WORDS = 1, 2, 8, 16, 120
 _FUNCTION, _A, _B, _GROUPS, _LOCAL_PLACES, _JOB_WORDS = 0, 1, 2, 4, 5, 6
-# What a kernel is told of its launch: groups, offset and local size along each dimension; the rest is for printf.
+# Offsets in PoCL's context, by which a kernel learns its launch's number of groups, global offset and local size along each
+# dimension; the rest of the context is for printf.
 _GROUPS_THERE, _LOCAL_THERE, _CONTEXT_WORDS = 0, 6, 16
 
 
 def possible(backend: Backend) -> bool:
-    """Say whether the backend's device is one whose machine code is known to us, before it is tried."""
+    """Return whether a team is worth trying for the backend's device: whether this module knows the format of its machine code."""
     info = backend.info
     return (
         info.is_pocl
@@ -86,10 +87,10 @@ def possible(backend: Backend) -> bool:
 
 
 class Team:
-    """The threads of one backend, the caller's with them. The backend's lock guards it."""
+    """The threads of one backend, the calling thread included. The backend's lock guards it."""
 
     def __init__(self, machine_code: Callable[[str], Function], compute_units: int) -> None:
-        """Take the team's own kernels from `machine_code`; RuntimeError where it is not as we know it."""
+        """Load the team's own kernels by `machine_code`; RuntimeError where the probe fails or their format is unexpected."""
         self.size = max(1, min(compute_units, processors()))
         self._memory = _words(_TEAM_WORDS)
         self._members = _words(_MEMBER_WORDS * self.size)
@@ -102,7 +103,7 @@ class Team:
         self._memory[_MEMBERS] = self.size
         self._memmove = self._address("memmove")
         self._local_memory = _words(0)
-        # A kernel's function takes the place of its group, too; ours is one group and does not ask.
+        # A kernel's function also takes its group's index along x, y, z; team.cl's kernels are single groups and do not read it.
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
         self.call = prototype(machine_code("team_run").address)
         self._post = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(
@@ -110,15 +111,15 @@ class Team:
         )
         self._wait = prototype(machine_code("team_wait").address)
         self._help = prototype(machine_code("team_help").address)
-        self.posted = 0  # orders
-        # The number of an order, and whose memory it reads.
+        self.posted = 0  # orders posted so far
+        # (number of an order, owner of the memory that the order reads), kept until the order is done.
         self._kept: deque[tuple[int, Any]] = deque()
         self._progress = memoryview(self._memory).cast("B").cast("q")  # type: ignore[arg-type]
-        self._waiting = _words(8)  # what team_wait gets
+        self._waiting = _words(8)  # the arguments of team_wait
         self._waiting[0:3] = [*self.base, self._waiting.ctypes.data + 8 * 3]
         self._own_context = _context()
         self.context = self._own_context.ctypes.data
-        self._arguments: list[Any] = []  # of the helpers
+        self._arguments: list[Any] = []  # the helpers' arguments, kept alive
         self.forget_helpers()
         self._probed = machine_code("team_probe")
         self.threads = 1
@@ -126,20 +127,20 @@ class Team:
         self.threads = wanted(self.size)
 
     def forget_helpers(self) -> None:
-        """Have new helpers begin when they are wanted: in the beginning, and in a forked child, where the old ones are not."""
-        self._memory[:_CALLS] = self._memory[_BUSY] = 0  # before a fork all orders were done
+        """Reset the team so that new helpers start when needed: at first, and in a forked child, where the old threads do not exist."""
+        self._memory[:_CALLS] = self._memory[_BUSY] = 0  # all orders are done before a fork
         self._memory[_HERE] = self._memory[_SPARE] = _NOWHERE
         self._members[:] = 0
         self._members[_NEXT::_MEMBER_WORDS] = _CLOSED
         self._arguments.clear()
-        self.idle = self.size > 1  # its helpers have not begun and are wanted
+        self.idle = self.size > 1  # there are to be helpers, and they have not been started
 
     def _address(self, name: str) -> int:
         return ctypes.cast(getattr(self._libc, name), ctypes.c_void_p).value or 0
 
     @property
     def base(self) -> tuple[int, int]:
-        """The addresses of the team and of its members."""
+        """The addresses of the team's and the members' structs."""
         return self._memory.ctypes.data, self._members.ctypes.data
 
     @property
@@ -154,13 +155,14 @@ class Team:
         self.several = self.threads > 1
 
     def start(self) -> None:
-        """Let the helpers begin; before the first launch of more than one group, unless one thread is to do it."""
+        """Start the helper threads, unless `threads` is 1; called before the first launch of more than one group."""
         if self.threads == 1:
             return
         self.idle = False
         places = sorted(os.sched_getaffinity(0))
-        # With a thread for every processor each helper has its own, for woken ones often land on the caller's. The first is
-        # left to the caller; where that runs elsewhere, the helper there takes the free one at the next launch.
+        # With a thread for every processor, each helper is bound to its own, because woken threads often land on the caller's
+        # processor. The first processor is left to the caller; if the caller runs on another one, that one's helper is bound to
+        # the free processor at the next launch.
         bound = len(places) == self.size and places[-1] < _PROCESSORS
         if bound:
             self._memory[_SPARE] = places[0]
@@ -181,23 +183,24 @@ class Team:
             self._arguments.append((args, number))
 
     def _live(self, args: int, member: int, place: int | None) -> None:
-        """What a helper's thread does, for ever."""
+        """Run a helper's thread: bind it to the processor `place`, if any, and work for ever."""
         if place is not None:
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, {place})
                 words = self._members[_MEMBER_WORDS * member :]
                 words[_PLACE], words[_THREAD] = place, _thread.get_native_id()
-                self._memory[_HERE] = _NOWHERE  # the caller may be there since before it was ours
+                # The caller may have been on this processor before it was this helper's: look again at the next launch.
+                self._memory[_HERE] = _NOWHERE
         self._help(args, self.context)
 
     @property
     def places(self) -> dict[int, int]:
-        """The processor that each helper is bound to, by the number that the system gives its thread."""
+        """The processor that each bound helper runs on, by the native id of its thread."""
         members = self._members.reshape(-1, _MEMBER_WORDS)[1:]
         return {int(m[_THREAD]): int(m[_PLACE]) for m in members if m[_THREAD]}
 
     def local_places(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return where a member's local memory has arrays of these sizes, after making it large enough."""
+        """Return the offsets of local arrays of these sizes (bytes) in a member's local memory, after growing it if needed."""
         steps = [-(-size // _ALIGN) * _ALIGN for size in sizes]
         *places, total = itertools.accumulate(steps, initial=0)
         if total > self._memory[_LOCAL_BYTES]:
@@ -210,15 +213,15 @@ class Team:
     def launcher(
         self, name: str, function: Function, types: tuple[str | None, ...]
     ) -> Callable[..., None]:
-        """Return `run(args, global_size, local_size)`, which returns when the launch is done."""
+        """Return `run(args, global_size, local_size, later=False)`, which launches the kernel, and posts the launch if `later`."""
         if function.local_sizes and len(types) + len(function.local_sizes) > _MOST_ARGS:
             raise RuntimeError(f"more than {_MOST_ARGS} arguments beside local arrays")
         return _bound(types)(name, Launch(self, function, types), self)
 
     def post(self, address: int, owner: Any) -> int:
-        """Leave jobs to be done, as `call` does them, and return the order's number.
+        """Post an order for the jobs at `address` (arguments as `call` takes them) and return the order's number.
 
-        Until it is done the memory at `address` stays as it is; `owner`, whose memory that is, is kept.
+        The memory at `address` must not change until the order is done; its `owner` is kept alive so long.
         """
         if self.idle:
             self.start()
@@ -234,22 +237,22 @@ class Team:
         return number
 
     def wait_for(self, orders: int) -> None:
-        """Return when so many orders are done, and do what is left of them."""
+        """Return when the first `orders` orders are done; the caller takes part in what is left of them."""
         if self._progress[_DONE] < orders:
             self._waiting[3] = orders
             self._wait(self._waiting.ctypes.data, self.context)
 
     def finish(self) -> None:
-        """Return when all orders are done."""
+        """Return when all posted orders are done."""
         self.wait_for(self.posted)
 
     def playlist(self, commands: Sequence[Command]) -> Playlist:
-        """Return what runs these commands again and again, one after the other."""
+        """Return a Playlist, which runs these commands one after the other, any number of times."""
         return Playlist(self, self._memmove, commands)
 
     @property
     def patience(self) -> int:
-        """How many turns a helper waits awake for work."""
+        """How many turns a helper spins, waiting for work, before it sleeps."""
         return int(self._memory[_PATIENCE])
 
     @patience.setter
@@ -258,7 +261,7 @@ class Team:
 
     @property
     def flush(self) -> bool:
-        """Whether kernels take denormal numbers for zeros, operands and results."""
+        """Whether kernels treat denormal operands and results as zeros."""
         return bool(self._memory[_FLUSH])
 
     @flush.setter
@@ -267,7 +270,7 @@ class Team:
         self._memory[_FLUSH] = wanted
 
     def probe(self) -> None:
-        """Launch a kernel over all three dimensions; RuntimeError if it is told other things than we mean."""
+        """Launch a kernel over all three dimensions; RuntimeError if its arguments, ids or sizes do not arrive as intended."""
         groups, local = (3, 2, 2), (1, 1, 1)
         out = np.zeros((2, 2, 3, 4), np.int64)
         run = self.launcher("team_probe", self._probed, (None, "<i8", "<f4"))
@@ -286,10 +289,10 @@ class _Memory(NamedTuple):
 
 
 class Launch:
-    """Memory for one kernel's launches: what team_run gets, the job, its context, its arguments.
+    """Memory for the launches of one kernel: the arguments of team_run, the job, its context, its arguments.
 
-    Words: four arguments of team_run, the count of jobs they point at, three unused; the job; the context; a pointer for each
-    argument; the numbers that some of those point at; the places of local arrays.
+    Layout in 8-byte words: team_run's four arguments, the count of jobs (the fourth points at it), three unused; the job; the context; a
+    pointer for each argument; the numbers to which pointers of number arguments point; the offsets of local arrays.
     """
 
     JOB = 8
@@ -302,14 +305,15 @@ class Launch:
         places = scalars + count
         self.words = words = _words(places + 2 + len(function.local_sizes))
         self.memory = memoryview(words).cast("B")  # type: ignore[arg-type]
-        self.view = self.memory.cast("Q")  # numpy takes longer to set a word
+        self.view = self.memory.cast("Q")  # a memoryview, because numpy takes longer to set a word
         base = self.address = words.ctypes.data
         words[0:5] = [*team.base, base + 8 * self.JOB, base + 8 * 4, 1]
         job = self.JOB
         words[job + _FUNCTION] = function.address
         words[job + _A] = base + 8 * self.ARGS
         words[job + _B] = base + 8 * self.CONTEXT
-        self.scalars = [base + 8 * (scalars + i) for i in range(count)]  # by argument
+        # Addresses of the numbers, one for each argument (a buffer's is unused).
+        self.scalars = [base + 8 * (scalars + i) for i in range(count)]
         words[self.ARGS : self.ARGS + count] = self.scalars
         self.locals = 0
         if function.local_sizes:
@@ -319,14 +323,14 @@ class Launch:
         words[job + _LOCAL_PLACES] = self.locals
 
     def put(self, index: int, kind: str, value: Any) -> None:
-        """Set one number among the arguments."""
+        """Set one number argument."""
         place = self.scalars[index] - self.address
         struct.pack_into("=" + CODES[kind[1:]], self.memory, place, value)
 
     def set_sizes(
         self, name: str, global_size: tuple[int, ...], local_size: tuple[int, ...] | None
     ) -> int:
-        """Set groups and local size; return how many groups there are. RuntimeError if they do not divide the work."""
+        """Set numbers of groups and local sizes; return the total of groups. RuntimeError if the global size is not a multiple."""
         groups, local, left = _grid(global_size, local_size or (1,) * len(global_size))
         if left:
             raise RuntimeError(
@@ -347,10 +351,10 @@ CODES = {
 
 @functools.cache
 def _bound(types: tuple[str | None, ...]) -> Callable[..., Callable[..., None]]:
-    """Return what makes `run(args, global_size, local_size)` of a kernel with such arguments.
+    """Return `bind(name, launch, team)`, which returns `run(args, global_size, local_size, later)` for a kernel with such arguments.
 
-    Its text is generated, for it is most of a small launch: a loop over the arguments would cost more than the call. Sizes stay
-    set from launch to launch, and so do the pointers at numbers.
+    The source is generated, because `run` is most of a small launch's time: a loop over the arguments would cost more than the call.
+    Sizes stay set from launch to launch, and so do the pointers to numbers.
     """
     numbers = [i for i, kind in enumerate(types) if kind is not None]
     places = "; ".join(
@@ -398,7 +402,7 @@ def bind(name, launch, team):
 
 
 def _grid(size: tuple[int, ...], group: tuple[int, ...]) -> tuple[list[int], list[int], int]:
-    """Return groups and local size along three dimensions, and what is left over."""
+    """Return number of groups and local size, each along three dimensions, and the sum of the remainders."""
     pairs = [divmod(n, g) for n, g in zip(size, group, strict=True)]
     fill = [1] * (3 - len(pairs))
     return [n for n, _ in pairs] + fill, [*group, *fill], sum(left for _, left in pairs)
@@ -411,7 +415,7 @@ def _context() -> np.ndarray:
 
 
 def _words(count: int) -> np.ndarray:
-    """Return zeroed memory of `count` words of 8 bytes, aligned as the widest loads want it."""
+    """Return `count` zeroed 8-byte words, aligned to `_ALIGN` bytes."""
     raw = np.zeros(count + _ALIGN // 8, np.uint64)
     start = -(raw.ctypes.data // 8) % (_ALIGN // 8)
     return raw[start : start + count]
@@ -421,7 +425,7 @@ def _words(count: int) -> np.ndarray:
 
 
 class Command(NamedTuple):
-    """A launch; or, without a kernel, a copy between memories: dst, its offset, src, its offset, bytes."""
+    """A launch; or, if `kernel` is None, a copy whose `args` are dst, its offset, src, its offset, bytes."""
 
     kernel: Kernel | None
     global_size: tuple[int, ...]
@@ -430,17 +434,17 @@ class Command(NamedTuple):
 
 
 class Playlist:
-    """Commands with memory of their own for all that they need, run by one call. `symbols`: numbers in them for which `tell` sets others."""
+    """Commands run by one call, with their own memory for all arguments. `symbols`: Symbols among the arguments, which `tell` replaces."""
 
     def __init__(self, team: Team, memmove: int, commands: Sequence[Command]) -> None:
         self._team = team
         jobs = _words(_JOB_WORDS * len(commands))
         self._jobs = memoryview(jobs).cast("B").cast("Q")  # type: ignore[arg-type]
         self._launches: list[Launch | None] = []
-        self._copies: dict[int, list[Any]] = {}  # arguments, by command
+        self._copies: dict[int, list[Any]] = {}  # command -> the copy's arguments
         self.symbols: list[Any] = []
-        self._set: list[Callable[[int], None]] = []  # what sets the numbers for them
-        self.moves = False  # whether places in the memory of a copy are among them
+        self._set: list[Callable[[int], None]] = []  # for each symbol, what sets its number
+        self.moves = False  # whether offsets of copies are among the symbols
         for i, command in enumerate(commands):
             job = jobs[_JOB_WORDS * i : _JOB_WORDS * (i + 1)]
             if command.kernel is None:
@@ -464,7 +468,7 @@ class Playlist:
         self._play = self._order.ctypes.data
         self._order[0:3] = [*team.base, self._address]
         self._order[3:5] = [self._play + 8 * 4, len(commands)]
-        self._number = 0  # of the last order to play it that may not be done
+        self._number = 0  # the last order that plays this list and may not be done; 0: none
 
     def _launch(self, number: int, kernel: Kernel, command: Command) -> Launch:
         assert kernel.function is not None
@@ -486,7 +490,7 @@ class Playlist:
             else:
                 launch.put(i, kind, *plain([value]))
                 put = partial(launch.put, i, kind)
-                if kind == "<i8":  # most of them, and sooner set so
+                if kind == "<i8":  # the most frequent kind, which a memoryview sets faster
                     put = partial(launch.memory.cast("q").__setitem__, launch.numbers + i)
                 self._open(value, put)
         return launch
@@ -499,12 +503,12 @@ class Playlist:
         return True
 
     def tell(self, numbers: Sequence[int]) -> None:
-        """Set others for the symbols."""
+        """Set the numbers in the places of the symbols, in the order of `symbols`."""
         for put, number in zip(self._set, numbers, strict=True):
             put(number)
 
     def slot(self, command: int, index: int) -> tuple[Any, int, int]:
-        """Say where the address of a buffer among a command's arguments is: memory, the word in it, what to add to it."""
+        """Return where the address of a command's buffer argument is kept: memory, the word in it, and the offset to add to the address."""
         launch = self._launches[command]
         if launch is not None:
             return launch.view, Launch.ARGS + index, 0
@@ -515,30 +519,30 @@ class Playlist:
         )
 
     def put(self, command: int, index: int, kind: str, value: Any) -> None:
-        """Set a number among the arguments of a launch."""
+        """Set a number argument of a launch."""
         launch = self._launches[command]
         assert launch is not None
         launch.put(index, kind, value)
 
     def wait(self) -> None:
-        """Return when no order is left that plays it; before anything in it is set."""
+        """Return when no posted order plays this list any more; needed before any of its arguments is set."""
         if self._number:
             self._team.wait_for(self._number)
             self._number = 0
 
     def run(self) -> None:
-        """Run the commands; no order is left."""
+        """Run the commands now; the team must have no unfinished orders."""
         team = self._team
         if team.idle:
             team.start()
         team.call(self._play, team.context)
 
     def post(self) -> None:
-        """Leave an order to run the commands."""
+        """Post an order that runs the commands."""
         self._number = self._team.post(self._play, self)
 
     def run_one(self, command: int) -> None:
-        """Run a single one of the commands."""
+        """Run one of the commands alone."""
         order = self._order
         all_of_them = order[2:5].copy()
         order[2], order[4] = self._address + 8 * _JOB_WORDS * command, 1

@@ -1,14 +1,14 @@
-"""What one call launched, noted so that it can be launched again for other memory, and for other sizes.
+"""Tracing the launches of one call, so that they can be repeated with other memory and other sizes.
 
-A `Trace` stands where a recording would while the call runs. It remembers each launch and copy with its arguments, and which
-of the buffers among them the call was given and which it took from the pool. Playing takes new buffers in their places, one for
-several of which each is done with before the next is begun, and does the same again: where there is a team, by one call in which
-everything but the buffers' addresses is set already; else, and while somebody watches or records, through the backend. Where the
-call was given Symbols for sizes (Note [Symbols] in symbols.py), what came of them is worked out anew by `numbers`, and set before
-a play of other sizes than the last one's.
-What depends on values (host reads and writes, random numbers, more than one check of indices) cannot be noted.
+While the call runs, a `Trace` is the active recorder. It stores each launch and copy with its arguments, and which buffers among these
+were given to the call and which the call took from the pool. A play takes new buffers instead, one for several whose lifetimes do
+not overlap, and repeats the commands: where there is a team, by one call in which everything except the buffers' addresses is set
+already; otherwise, and while there are observers or a recorder, through the backend. If the call was given Symbols for sizes (Note
+[Symbols] in symbols.py), `numbers` recomputes for other sizes everything that was derived from them, and a play sets these numbers
+if they differ from the last play's. Work that depends on values (host reads and writes, random numbers, more than one check of
+indices) cannot be traced.
 
-Owns the notes and their playing. Must not know tensors; ops/replay.py says when calls are alike.
+Owns the stored commands and their playing. Must not know tensors; ops/replay.py says which calls are alike.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 
 class Numbers(NamedTuple):
-    """What came of some sizes."""
+    """The numbers that a trace derives from given sizes."""
 
     taken: tuple[int, ...]  # bytes of the buffers that a play takes
-    told: tuple[int, ...]  # to the playlist
-    results: Any  # what else was to be known
+    told: tuple[int, ...]  # numbers for the playlist's symbols
+    results: Any  # `Trace.results`, with numbers instead of Symbols
     sizes: tuple[int, ...]
 
 
 class Trace(Recorder):
-    """The commands of one call on one backend, which got the memory `given`, and maybe Symbols of `work`."""
+    """The commands of one call on one backend; the call's operands are the buffers `given`, its sizes may be Symbols of `work`."""
 
     checks = None
 
@@ -50,35 +50,39 @@ class Trace(Recorder):
         self.backend = backend
         self._work = work
         self._steps: list[Step] = []
-        self._arena = Arena()  # by it the buffers are known that the call took
+        self._arena = Arena()  # marks the buffers that the call took from the pool
         self._given = len(given)
+        # id of a buffer -> its place: given buffers first, then those that the call took.
         self._places = {id(b): i for i, b in reversed(tuple(enumerate(given)))}
-        self._sizes: list[int] = []  # of the buffers that the call took
-        # Which of them are one buffer of a play; results come first, and are by themselves.
+        self._sizes: list[int] = []  # bytes of the buffers that the call took
+        # Indices in `_sizes` that share one buffer in a play; results come first, each in a group of its own.
         self._shared: list[list[int]] = []
-        self._taken: list[weakref.ref[Buffer]] = []  # whose sizes are Symbols
-        # Which argument is which of a play's buffers.
+        self._taken: list[weakref.ref[Buffer]] = []  # buffers whose `nbytes` is a Symbol
+        # Arguments that change: step, index of the argument, place of the buffer in a play.
         self._changing: list[tuple[Step, int, int]] = []
-        self._playlist: Playlist | None = None  # where a team plays it
-        self._slots: list[tuple[Any, int, int, int]] = []  # where their addresses go there
-        self._slots_of: list[tuple[int, int, int]] = []  # the same, by command and argument
-        self._last: Numbers | None = None  # what the playlist was told
-        self._stated: Numbers | None = None  # what the steps say, which go through a backend
-        self._is_long = False  # worth going on meanwhile
-        self._still: list[Buffer] = []  # what each play uses beside its own buffers
+        self._playlist: Playlist | None = None  # where a team plays the trace
+        # Where the playlist takes those buffers' addresses: memory, word, offset to add, place of the buffer.
+        self._slots: list[tuple[Any, int, int, int]] = []
+        self._slots_of: list[tuple[int, int, int]] = []  # command, argument, place of each slot
+        self._last: Numbers | None = None  # the numbers set in the playlist
+        self._stated: Numbers | None = None  # the numbers set in the steps
+        self._is_long = False  # long enough to be posted
+        self._still: list[Buffer] = []  # buffers that are the same in every play
         self._numbers: Callable[..., tuple[Any, ...] | None] | None = None
-        self._described: Any = None  # the numbers of the steps, with Symbols in them
-        self._steps_for: Callable[..., tuple[Any, ...]] | None = None  # what gives others
+        self._described: Any = None  # the steps' numbers, Symbols included
+        # Computes `_described` for other sizes.
+        self._steps_for: Callable[..., tuple[Any, ...]] | None = None
         self._launches = 0
-        # What else is to be known for other sizes: tuples, with Symbols in them.
+        # Set by the caller: what else is to be computed for other sizes, as tuples that may contain Symbols.
         self.results: Any = None
-        self.refused = False  # not to be played
-        self._check: Any = None  # what codegen/checks.py opened for the launches
-        self._status: list[tuple[Step, int]] = []  # which arguments are where it notes a bad index
+        self.refused = False  # the call did something that cannot be traced
+        self._check: Any = None  # codegen/checks.py's context for the launches' index checks
+        # Arguments that tell a launch where to report a bad index.
+        self._status: list[tuple[Step, int]] = []
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        """Note what the block launches, which runs as ever."""
+        """Trace what the `with` block launches; the block runs as usual."""
         backend = self.backend
         with backend.lock:
             backend.pool.arena, Recorder.active = self._arena, self
@@ -96,11 +100,14 @@ class Trace(Recorder):
 
     @property
     def begun(self) -> bool:
-        """Whether something was launched."""
+        """Whether anything has been launched or copied."""
         return bool(self._steps)
 
     def place(self, buffer: Buffer) -> int | None:
-        """Say which of a play's buffers stands for one of the call's, None for one that stays; inside of the block."""
+        """Return which of a play's buffers replaces a buffer of the call, None if the buffer is the same in every play.
+
+        Valid inside `noting` only.
+        """
         if buffer.arena is self._arena and id(buffer) not in self._places:
             self._places[id(buffer)] = self._given + len(self._sizes)
             self._sizes.append(buffer.nbytes)
@@ -124,7 +131,7 @@ class Trace(Recorder):
         for number, i, place in found:
             step, place = steps[number], places[place]
             self._changing.append((step, i, place))
-            step.args[i] = None  # the memory of this call is not for the plays
+            step.args[i] = None  # do not keep this call's memory alive
             if self._playlist is not None:
                 self._slots_of.append((number, i, place))
                 self._slots.append((*self._playlist.slot(number, i), place))
@@ -144,17 +151,20 @@ class Trace(Recorder):
         self._places.clear()
 
     def _share(self, uses: Sequence[tuple[int, int, int]], results: int) -> dict[int, int]:
-        """Find which buffers can be one, and return what places in the call are in plays. `uses`: steps, arguments and places, in order."""
+        """Let buffers whose lifetimes do not overlap share one; return a dict: place in the call -> place in a play.
+
+        `uses` lists (step, argument, place) in order of execution.
+        """
         given, sizes = self._given, plain(self._sizes)
         last = {place: number for number, _, place in uses}
         self._shared = [[k] for k in range(results)]
         places = {k: k for k in range(given + results)}
-        ends: list[tuple[int, int, int]] = []  # of what is shared: the last use, bytes, the place
+        ends: list[tuple[int, int, int]] = []  # shared buffers: step of last use, bytes, place
         for number, _, place in uses:
             k = place - given
             if place in places:
                 continue
-            # Of what is done with, the one whose size is nearest.
+            # Of the buffers no longer used, take the one whose size is nearest.
             done = [x for x in ends if x[0] < number]
             near = min(done, key=lambda x: abs(x[1] - sizes[k]), default=None)
             if near is None:
@@ -169,7 +179,7 @@ class Trace(Recorder):
         return places
 
     def numbers(self, sizes: tuple[int, ...]) -> Numbers | None:
-        """Return what comes of other sizes in the places of the Symbols; None where the call would be another one."""
+        """Return the numbers for other sizes in the places of the Symbols; None where the call would launch something else."""
         assert self._numbers is not None
         found = self._numbers(*sizes)
         if found is None:
@@ -178,7 +188,7 @@ class Trace(Recorder):
         return Numbers(tuple([max(group) for group in taken]), told, results, sizes)
 
     def play(self, given: Sequence[Buffer], numbers: Numbers) -> list[Buffer]:
-        """Do the same with other memory; return the buffers, those given first. Raises what a bad index means."""
+        """Repeat the commands with other memory; return the buffers, the given ones first. Raises the error for a bad index."""
         backend = self.backend
         with backend.lock:
             take = backend.pool.take
@@ -234,7 +244,7 @@ class Trace(Recorder):
                     step.args[i] = None
 
     def _state(self, numbers: Numbers) -> None:
-        """Have the steps be of these sizes."""
+        """Set the steps' numbers for these sizes."""
         if self._steps_for is None:
             self._steps_for = self._work.function(self._described)
         for step, (size, nbytes, flops, *args) in zip(
@@ -258,37 +268,38 @@ class Trace(Recorder):
     # --- what a backend tells a recording
 
     def launch(self, backend: Backend, step: Step) -> None:
-        """Note a launch."""
+        """Store a launch."""
         if backend is not self.backend or any(a.__class__ is Counter for a in step.args):
             self.refuse("draws random numbers, or uses two devices")
         self._steps.append(step)
 
     def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
-        """Note a copy."""
+        """Store a copy."""
         if dst.backend is not self.backend:  # another thread's
             self.refuse("uses two devices")
         self._steps.append(Step(None, None, None, [dst, dst_off, src, src_off, nbytes], 2 * nbytes))
 
     def write(self, buffer: Buffer, offset: int, data: np.ndarray) -> None:
-        """Refuse: the host's values are of this call."""
+        """Refuse: host data belong to this call alone."""
         self.refuse("writes values")
 
     def taken(self, buffer: Buffer, nbytes: Any) -> None:
-        """Note whose size depends on others."""
+        """Store a buffer whose size is a Symbol."""
         buffer.nbytes = nbytes
         self._taken.append(weakref.ref(buffer))
 
     def refuse(self, what: str) -> None:
-        """Give up: the call did what depends on more than the layouts of its operands."""
+        """Give up: what the call did depends on more than its operands' layouts."""
         self.refused = True
 
     def checked(self, check: Any) -> None:
-        """Note a check: each play makes it again."""
+        """Store a check of indices, which each play repeats."""
         if self._check is not None:
             self.refuse("checks indices more than once")
         self._check = check
         if WORKING:
-            check.describe(0, 0)  # sizes that an error names are the very same then
+            # Formatting the error pins the sizes that it names: the trace is then played for exactly these.
+            check.describe(0, 0)
         Recorder.active = None
         try:
             check.look()

@@ -1,10 +1,9 @@
-"""What was measured about a device: sizes of its schedules that beat the defaults, and its peaks.
+"""Measured facts about a device: sizes in its schedules that beat the defaults, and its peak rates.
 
-A table is a JSON file that `python -m cltensor.tune` writes, one per device and driver, in CLTENSOR_TUNING or the user's
-data folder; tables of known devices come with the package. Only sizes that leave every result as it is, to the bit, are in
-a table: how work is divided and in what order independent elements are visited, never the order of a sum. Code reads
-`backend.tuned.get("family.name", default)`, and puts what it read into the text of its kernel or into the launch, so that
-kernels are found by it.
+A table is a JSON file that `python -m cltensor.tune` writes, one per device and driver, in CLTENSOR_TUNING or the user's data folder;
+tables for known devices come with the package. A table has only sizes that leave every result bit-identical: how work is divided and in
+what order independent elements are visited, never the order of a sum. Code reads `backend.tuned.get("family.name", default)` and puts
+the value into its kernel's source or into the launch, so that a kernel built for another value is not mistaken for it in a cache.
 
 Owns the names, the files and their checks. Must not know what a size does, nor how it is measured.
 """
@@ -28,15 +27,15 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 SHIPPED = Path(__file__).resolve().parent.parent / "tuning"
-# Every size that may be tuned, and the values that make sense: what a damaged or foreign table cannot leave.
+# Every size that may be tuned, with the range of sensible values; tables with values outside are ignored.
 LIMITS: dict[str, tuple[int, int]] = {
     "copy.tile": (8, 16),  # side of the tile of a transposed copy on a GPU
-    "copy.vectors": (1, 64),  # on a CPU: how many cache lines of a source's row are in a tile
-    "gemm.step": (4, 32),  # of K, kept in local memory by a GPU's work-group; of convolutions too
+    "copy.vectors": (1, 64),  # on a CPU: cache lines of a source row in the tile of such a copy
+    "gemm.step": (4, 32),  # K per step in a GPU work-group's local memory; also for convolutions
     "move.grain": (256, 1 << 24),  # elements worth a work-item, where elements only move
     "multi.grain": (256, 1 << 24),  # elements worth a work-item, in optimisers' steps
-    "pointwise.grain": (4096, 1 << 24),  # the same of a fused chain of cheap operations
-    "pointwise.group": (16, 1024),  # work-items of a group on a GPU
+    "pointwise.grain": (4096, 1 << 24),  # the same for a fused chain, divided by its cost
+    "pointwise.group": (16, 1024),  # work-items per work-group on a GPU
     "pointwise.items": (1, 64),  # work-items per compute unit, at most
     "rows.grain": (256, 1 << 24),  # elements worth a work-item, where each row is reduced by itself
 }
@@ -44,7 +43,7 @@ PEAKS = ("copy", "flops")
 
 
 class Table(dict[str, int]):
-    """The sizes that were measured to be better than the defaults, and the device's peaks (0: unknown)."""
+    """Sizes measured to be better than the defaults, and the device's `peaks` (copy in bytes/s, flops in 1/s; 0: unknown)."""
 
     def __init__(
         self, values: dict[str, int] | None = None, peaks: dict[str, float] | None = None
@@ -54,13 +53,13 @@ class Table(dict[str, int]):
 
 
 def identity(info: DeviceInfo) -> dict[str, str]:
-    """Return what a table is about: another driver's version is another device."""
+    """Return the identity of a table's device; a device with another driver version is another device."""
     names = ("platform", "platform_version", "name", "device_version", "driver_version")
     return {name: getattr(info, name) for name in names}
 
 
 def folder() -> Path | None:
-    """Return the folder of the user's tables; None when CLTENSOR_TUNING=0 forbids any table."""
+    """Return the folder of the user's tables; None when CLTENSOR_TUNING=0 turns off all tables."""
     if CONFIG.tuning == "0":
         return None
     if CONFIG.tuning is not None:
@@ -80,7 +79,7 @@ def path(info: DeviceInfo) -> Path | None:
 
 
 def load(info: DeviceInfo) -> Table:
-    """Return the device's table: what comes with the package, under what the user measured."""
+    """Return the device's table: the package's values, overridden by what the user measured."""
     own = path(info)
     if own is None:
         return Table()
@@ -124,7 +123,7 @@ def _checked(key: str, value: Any) -> int:
 
 
 def save(info: DeviceInfo, table: Table, notes: dict[str, Any]) -> Path:
-    """Write a device's table, atomically; `notes` are for the reader. OSError if the disk refuses."""
+    """Write a device's table, atomically, and return its path; `notes` are for human readers. OSError if that fails."""
     file = path(info)
     if file is None:
         raise OSError("CLTENSOR_TUNING=0 forbids tables")
