@@ -1,4 +1,4 @@
-"""A collected chain as the epilogue of the product it starts from (Note [Products])."""
+"""Running a collected pointwise chain as the epilogue of the matrix product it starts from (Note [Products])."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Result = tuple[tuple[str, int], Any, "Buffer"]
 
 
 def run_fused(backend: Backend, fusion: Fusion, outputs: list[Result]) -> bool:
-    """Compute the product and the chain in one launch; False, with nothing done, where that cannot be."""
+    """Compute a fusion's product and its chain in one launch; return False, with nothing done, where that is not possible."""
     expr = fusion.product
     if expr is None or fusion.shape[-1] != expr.shape[-1]:
         return False
@@ -51,7 +51,7 @@ def run_fused(backend: Backend, fusion: Fusion, outputs: list[Result]) -> bool:
 
 
 def _place(leaf: Leaf, shape: tuple[int, ...]) -> Place | None:
-    """Lay an operand out over the product's rows; None if they are not evenly spaced, or read across memory."""
+    """Return an operand's layout over the product's rows; None if its rows are not evenly spaced, or if it is read across memory."""
     strides = leaf.strides
     if strides is None:
         return Place(leaf.buffer, leaf.offset, shape[-1], 1)

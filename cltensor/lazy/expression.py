@@ -18,20 +18,21 @@ if TYPE_CHECKING:
 MAX_NODES = 64
 MAX_LEAVES = 24
 MAX_HELD = 1 << 30
-LIGHT = 4  # so many light nodes are computed again by every reduction of them
-# Of a result's memory, what numbers of its rows or columns may take that are read with elements.
+LIGHT = 4  # every kernel that reduces an expression of at most so many light nodes recomputes it
+# Operands with one number per row or column may take this fraction of a result's bytes and still not count as extra memory to read.
 BESIDE = 1 / 16
-MAX_RECOMPUTE = 4  # a broadcast expression of so many light nodes is recomputed per element
+MAX_RECOMPUTE = 4  # a broadcast expression of at most so many light nodes is recomputed per element
 
-UNKNOWN_READS = 1 << 40  # `reads` of a storage whose pending readers nobody counted
+UNKNOWN_READS = 1 << 40  # `Storage.reads` if the pending readers were not counted
 
-# STRIDED: of NON_DENSE ones those that have no other shape, because an operand is neither dense nor one number.
-# READ: a kernel that reads expressions has computed it, or something that it is computed from, and kept nothing of it.
+# Flags of an expression, each also set by an operand's flag. NON_DENSE: some operand has strides or is broadcast. STRIDED: NON_DENSE with
+# an operand that is neither dense nor a single number. RESHAPED: a View with dims None. READ: a kernel that reads expressions (a
+# reduction) has computed the expression, or one of its operands, as a prologue, without writing it.
 NON_DENSE, INDEXED, RESHAPED, HEAVY, PRODUCTS, STRIDED, READ = 1, 2, 4, 8, 16, 32, 64
 
 
 class Leaf:
-    """A buffer read with a layout over the iteration; `strides` None means dense."""
+    """A buffer read with a layout over the iteration shape; `strides` None means dense."""
 
     __slots__ = ("buffer", "dtype", "offset", "strides")
 
@@ -42,7 +43,7 @@ class Leaf:
 
 
 class Scalar:
-    """A Python number, passed as an argument of the consumer's compute dtype."""
+    """A Python number, passed as a kernel argument in the compute dtype of the node that uses it."""
 
     __slots__ = ("value",)
 
@@ -51,7 +52,7 @@ class Scalar:
 
 
 class View:
-    """Another pending expression seen through a permutation with broadcasting (-1), or reshaped (dims None)."""
+    """Another pending expression as an operand: `dims` has a source dimension or -1 (broadcast) per dimension; None: reshaped."""
 
     __slots__ = ("dims", "expr")
 
@@ -86,7 +87,7 @@ class Expr:
         self.value: Buffer | None = None
         self.cell: weakref.ref[Storage] | None = None
         self.users = 0
-        self.again = 0  # kernels that computed it without keeping it (recompute.py)
+        self.again = 0  # how many kernels computed it without writing it (recompute.py)
         size, leaves, held, flags = 1, 0, 0, HEAVY if op.heavy else 0
         for a in args:
             kind = a.__class__
@@ -110,17 +111,17 @@ class Expr:
         if op is INDEX:
             flags |= INDEXED
         self.size, self.leaves, self.held, self.flags = size, leaves, held, flags
-        # Whether a bound is broken if nothing in the expression is shared.
+        # Whether a bound is exceeded, shared subexpressions being counted repeatedly; `too_big` counts exactly.
         self.out_of_bounds = size > MAX_NODES or leaves > MAX_LEAVES or held > MAX_HELD
 
     def live(self) -> Storage | None:
-        """The storage whose value this still is, if somebody holds it."""
+        """Return the live storage whose value is this expression, or None."""
         storage = self.cell() if self.cell is not None else None
         return storage if storage is not None and storage.value is self else None
 
 
 def nodes(expr: Expr) -> Iterator[Expr]:
-    """Yield each node of an expression once; what a computed one was made from is no longer part of it."""
+    """Yield each node of an expression once; the operands of nodes that are already computed are not followed."""
     seen: set[int] = set()
     todo = [expr]
     while todo:
@@ -138,7 +139,7 @@ def nodes(expr: Expr) -> Iterator[Expr]:
 
 
 def buffers(expr: Expr) -> Iterator[Buffer]:
-    """Yield the buffers an expression reads, one perhaps several times."""
+    """Yield the buffers an expression reads; the same one may come several times."""
     for e in nodes(expr):
         if e.value is not None:
             yield e.value
@@ -149,7 +150,7 @@ def buffers(expr: Expr) -> Iterator[Buffer]:
 
 
 def too_big(expr: Expr) -> str | None:
-    """Name the bound an expression breaks, after counting exactly what it shares with itself."""
+    """Return the name of the bound that an expression exceeds, or None; shared subexpressions are counted once."""
     if not expr.out_of_bounds:
         return None
     held: dict[int, int] = {}
@@ -177,7 +178,7 @@ def too_big(expr: Expr) -> str | None:
 
 
 def as_good_as_read(expr: Expr) -> bool:
-    """Whether to compute it again costs no more than to read its result: a few light nodes over no more memory, or hardly more."""
+    """Return whether recomputing an expression costs no more than reading its result: few light nodes, and operands of hardly more bytes."""
     if expr.size > LIGHT or expr.flags & (HEAVY | INDEXED | PRODUCTS):
         return False
     return expr.held <= layouts.numel(expr.shape) * expr.dtype.itemsize * (1 + BESIDE)
@@ -186,7 +187,7 @@ def as_good_as_read(expr: Expr) -> bool:
 def view_dims(
     expr: Expr, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[int, ...] | None:
-    """Match a layout over a dense expression to its dimensions: a source dimension or -1 (broadcast) per dimension."""
+    """Return the `View.dims` that give a dense expression this layout; None if it is not a permutation with broadcasting."""
     if expr.flags & (INDEXED | RESHAPED):
         return None
     source = layouts.contiguous_strides(expr.shape)

@@ -1,4 +1,4 @@
-"""A fusion: expressions over one iteration collected into a program, with how all their layouts collapse together."""
+"""A fusion: expressions over one iteration shape, collected into a program whose layouts are collapsed together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..storage import Storage
 
 
-# References as programs have them, made once: a kernel's key is hashed and compared at each launch.
+# The references that programs use, made once: a kernel's key is hashed and compared at each launch, and identical objects compare faster.
 _MOST = 64 * MAX_NODES
 _LEAF_REFS = [("a", i) for i in range(_MOST)]
 _SCALAR_REFS = [("k", i) for i in range(_MOST)]
@@ -42,20 +42,20 @@ class Fusion:
     ) -> None:
         self.shape = shape
         self.keep_live = keep_live
-        self.product = product  # the one that may stay pending: the chain becomes its epilogue
-        self.product_leaf: Leaf | None = None
+        self.product = product  # the product that may stay pending, the chain being its epilogue
+        self.product_leaf: Leaf | None = None  # stands for the product among the operands
         self.refs: dict[Any, tuple[str, int]] = {}
         self.leaves: list[Leaf] = []
-        self.strided = False  # whether one of them has strides
+        self.strided = False  # whether any leaf has strides
         self.scalars: list[Any] = []
         self.scalar_types: list[dtype] = []
         self.nodes: list[Node] = []
         self.outputs: list[Output] = []
-        self.left: list[Expr] = []  # nodes that somebody holds and that stay pending all the same
+        self.left: list[Expr] = []  # nodes that live storages hold, and that stay pending anyway
         self.exprs: list[Expr] = []
 
     def visit(self, expr: Expr, dims: tuple[int, ...] | None = None) -> tuple[str, int]:
-        """Add an expression, seen through `dims`; returns its reference."""
+        """Add an expression, seen through the View dims `dims`, with its operands; return its reference."""
         refs = self.refs
         key = id(expr) if dims is None else (id(expr), dims)
         ref = refs.get(key)
@@ -91,7 +91,7 @@ class Fusion:
         return ref
 
     def _memory(self, expr: Expr, dims: tuple[int, ...] | None) -> tuple[str, int]:
-        """Add what lies in memory by now, or at the latest when the kernel runs."""
+        """Add an expression that is in memory; a pending product is run first, unless it is the fusion's own."""
         if expr.value is None:
             if expr is self.product and dims is None:
                 return self._product(expr)
@@ -100,7 +100,7 @@ class Fusion:
         return self.leaf(Leaf(expr.value, expr.dtype, None, 0), dims, expr.shape)
 
     def _product(self, expr: Expr) -> tuple[str, int]:
-        """Add the product that the chain starts from, as an operand without memory."""
+        """Add the product from which the chain starts, as an operand that has no memory yet."""
         ref = _LEAF_REFS[len(self.leaves)]
         self.product_leaf = Leaf(expr.args[0].buffer, expr.dtype, None, 0)
         self.leaves.append(self.product_leaf)
@@ -110,12 +110,12 @@ class Fusion:
         return ref
 
     def closed(self) -> bool:
-        """Whether nothing outside can ask again for what is computed here and not kept."""
+        """Return whether no expression outside the fusion reads a node that the fusion computes without keeping it."""
         live = {id(expr) for _, expr, _ in self.outputs}
         return all(id(e) in live for e in self.read_outside())
 
     def read_outside(self) -> list[Expr]:
-        """The expressions collected here, the product among them, that are operands of others, too."""
+        """Return the fusion's expressions, its product included, that expressions outside the fusion also have as operands."""
         inside = self.internal_users()
         every = self.exprs if self.product is None else [*self.exprs, self.product]
         return [e for e in every if e.users > inside.get(id(e), 0)]
@@ -123,11 +123,11 @@ class Fusion:
     def leaf(
         self, leaf: Leaf, dims: tuple[int, ...] | None, shape: tuple[int, ...]
     ) -> tuple[str, int]:
-        """Add an operand in memory, re-laid through `dims`; equal operands are one argument."""
+        """Add an operand in memory, its layout changed by `dims`; return its reference. Equal operands are one argument."""
         if dims is not None:
             leaf = Leaf(leaf.buffer, leaf.dtype, seen(leaf.strides, shape, dims), leaf.offset)
         if leaf.strides is not None and len(leaf.strides) != len(self.shape):
-            # One number, in an expression that is reshaped.
+            # A single number inside a reshaped expression: its strides are 0 in any shape.
             leaf = Leaf(leaf.buffer, leaf.dtype, (0,) * len(self.shape), leaf.offset)
         buffer, dt, strides, offset = leaf.buffer, leaf.dtype, leaf.strides, leaf.offset
         for ref, other in zip(_LEAF_REFS, self.leaves, strict=False):
@@ -136,7 +136,7 @@ class Fusion:
                 and other.dtype is dt
                 and other.offset == offset
                 and other.strides == strides
-                and other is not self.product_leaf  # which stands for what is no memory yet
+                and other is not self.product_leaf  # a placeholder for a product not yet in memory
             ):
                 return ref
         self.leaves.append(leaf)
@@ -145,7 +145,7 @@ class Fusion:
         return _LEAF_REFS[len(self.leaves) - 1]
 
     def stays_open(self) -> bool:
-        """Whether something collected here and not kept is still pending when the kernel has run: read by others, or held and only seen rearranged."""
+        """Return whether a node that is not kept stays pending after the kernel: read from outside, or held but only seen through a View."""
         kept, inside = {id(expr) for _, expr, _ in self.outputs}, self.internal_users()
         return any(
             id(e) not in kept and (e.users > inside.get(id(e), 0) or e.live() is not None)
@@ -153,7 +153,7 @@ class Fusion:
         )
 
     def internal_users(self) -> dict[int, int]:
-        """How often each collected expression is an operand inside this fusion, of what is seen in two ways once."""
+        """Return how often each collected expression (by id) is an operand inside this fusion; a node collected in two Views counts once."""
         count: dict[int, int] = {}
         for e in {id(e): e for e in self.exprs}.values():
             for a in e.args:
@@ -163,7 +163,7 @@ class Fusion:
         return count
 
     def only_reader(self, storage: Storage) -> bool:
-        """Whether nothing outside this fusion can still read the storage's old buffer, and all reads in it are dense."""
+        """Return whether only this fusion can still read the storage's old buffer, and reads it densely: the result may overwrite it."""
         home, mine = storage.home, set()
         size = storage.value.dtype.itemsize
         for e in self.exprs:
@@ -182,7 +182,7 @@ class Fusion:
 def seen(
     strides: tuple[int, ...] | None, shape: tuple[int, ...], dims: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Lay an operand out anew through a View's `dims`; `strides` None means dense in `shape`."""
+    """Return an operand's strides as seen through a View's `dims`; `strides` None means dense in `shape`."""
     steps = layouts.contiguous_strides(shape) if strides is None else strides
     return tuple([steps[d] if d >= 0 else 0 for d in dims])
 
@@ -193,9 +193,9 @@ def classify(
     operands: tuple[tuple[int, ...] | None, ...],
     outputs: tuple[tuple[int, ...] | None, ...],
 ) -> tuple:
-    """Collapse all layouts together: (rank, sizes, class and strides per leaf, class and strides per output).
+    """Collapse all layouts together; return (rank, sizes, (class, strides) per leaf, (class, strides) per output).
 
-    Rank 0 means that one running index serves everyone.
+    Rank 0 means that one linear index serves all operands and outputs.
     """
     constant = [
         st is not None and not any(s for s, n in zip(st, shape, strict=True) if n != 1)
@@ -243,7 +243,7 @@ def arranged(
     nodes: Sequence[Node],
     stored: Iterable[dtype],
 ) -> tuple:
-    """Do as `classify`, and say first how long rows are where so `narrow` that a kernel takes many at a time, else 0."""
+    """Return what `classify` returns, preceded by `narrow`: the length of rows so short that a kernel takes many at a time, else 0."""
     rank, sizes, leaves, results = classify(shape, operands, outputs)
     narrow = narrowed(sizes, nodes, stored, backend.info.lanes)
     if narrow:
@@ -255,7 +255,7 @@ def arranged(
 
 
 def argument_bytes(fusion: Fusion) -> int:
-    """An upper bound on what the kernel's arguments take."""
+    """Return an upper bound in bytes on a fused kernel's arguments."""
     rank = max(1, len(fusion.shape))
     strided = sum(leaf.strides is not None for leaf in fusion.leaves)
     return (

@@ -1,4 +1,4 @@
-"""From a collected fusion to a launch: arguments, the kernel of its program, and operands worth turning first."""
+"""Launching a collected fusion: its arguments, its program's kernel, and operands worth transposing into a copy first."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from ..runtime import Backend, Buffer, Counter
 from .expression import Leaf
 from .fusion import Fusion, arranged
 
-# In units of an addition (`Formula.cost`): what an element costs beside its nodes, what a CPU's thread does in a microsecond, and
-# what is worth a work-item.
+# In units of an addition (`Formula.cost`): ACCESS is the cost of an element beside its nodes, PACE the work that one CPU thread does
+# in a microsecond, GRAIN the work that justifies a work-item.
 ACCESS, PACE, GRAIN = 3, 25_000, 1 << 16
-LONG = 1024  # bytes of a row from which on it matters little that its first and last line are not written whole
-TURN = 1 << 16  # elements from which on a transposed operand is copied by tiles first
+LONG = (
+    1024  # bytes of a row above which its partly written first and last cache lines matter little
+)
+TURN = 1 << 16  # elements above which a transposed operand is first copied by tiles
 
 
 def scalar_args(values: list[Any], types: list[dtype]) -> list:
-    """Kernel arguments for Python numbers, converted to their compute dtype."""
+    """Return kernel arguments for Python numbers, converted to their compute dtypes; a complex number becomes two."""
     out: list = []
     for value, dt in zip(values, types, strict=True):
         category = dt.category
@@ -42,7 +44,7 @@ def scalar_args(values: list[Any], types: list[dtype]) -> list:
 
 
 def wrap_int(value: int, dt: dtype) -> int:
-    """Two's complement of an integer in a dtype."""
+    """Return an integer wrapped to a dtype by two's complement."""
     bits = dt.itemsize * 8
     value &= (1 << bits) - 1
     return value - (1 << bits) if dt.is_signed and value >> (bits - 1) else value
@@ -53,7 +55,11 @@ _ONE = (1,)
 
 
 def entry_of(backend: Backend, program: Program) -> tuple:
-    """Return the kernel of a program, built when this is the first of its pattern, and how to divide work for it."""
+    """Return the launch record of a program (kernel, group, alone, grain, most); the kernel is built at first use.
+
+    `group` is a GPU's work-group size, 0 on a CPU; `alone` the elements that one CPU thread does sooner than several; `grain` the elements
+    worth a work-item (a work-group on a GPU); `most` the limit on their number.
+    """
     key = (backend, program)
     entry = _kernels.get(key)
     if entry is None:
@@ -80,9 +86,9 @@ def entry_of(backend: Backend, program: Program) -> tuple:
 
 
 def start(backend: Backend, entry: tuple, n: int, args: list, nbytes: int) -> None:
-    """Launch a program over n elements; the backend's lock is held.
+    """Launch a program over n elements; the caller holds the backend's lock.
 
-    args: n, the length of a work-item's chunk, which is put in here, and what the program takes.
+    `args` are n, the chunk of elements per work-item, which this function sets, and the program's own arguments.
     """
     kernel, group, alone, grain, most = entry
     if group:
@@ -100,7 +106,7 @@ def start(backend: Backend, entry: tuple, n: int, args: list, nbytes: int) -> No
 
 
 def runs_across(strides: tuple[int, ...] | None, shape: tuple[int, ...]) -> bool:
-    """Whether neighbours in the iteration lie far apart in memory while another dim has them side by side."""
+    """Return whether a layout is read across memory: the innermost dim's stride is large while another dim's is 1, as in a transpose."""
     if strides is None:
         return False
     varied = [(n, st) for n, st in zip(shape, strides, strict=True) if n > 1]
@@ -115,9 +121,9 @@ def _operand(leaf: Leaf, shape: tuple[int, ...]) -> Operand:
 
 
 def turned(backend: Backend, leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
-    """Return an operand, in a large iteration that runs across its memory as a dense copy.
+    """Return an operand as a dense copy where a large iteration would read it across memory; else unchanged.
 
-    A copy is made by tiles: cheaper than a kernel that takes one element of every cache line.
+    The copy is made by tiles, which is cheaper than a kernel that takes one element from every cache line.
     """
     if leaf.strides is None or prod(shape) < TURN or not runs_across(leaf.strides, shape):
         return leaf
@@ -134,7 +140,7 @@ def _is_copy(fusion: Fusion, outputs: list) -> bool:
 def _streams(
     backend: Backend, leaves: list[Leaf], outputs: list, n: int, sizes: tuple[int, ...]
 ) -> bool:
-    """Whether large results are stored past the cache: not where their lines are read, nor in short rows that share lines."""
+    """Return whether a kernel should use non-temporal stores: for large results, unless it reads their buffers or short rows share cache lines."""
     if not past_cache(backend, n * sum(dt.itemsize for _, dt, _, _, _ in outputs)):
         return False
     least = min([dt.itemsize for _, dt, _, _, _ in outputs])
@@ -156,7 +162,7 @@ def launch(
     fusion: Fusion,
     outputs: list[tuple[tuple[str, int], dtype, Buffer, tuple[int, ...] | None, int]],
 ) -> None:
-    """Run a collected fusion into the given buffers (reference, dtype, buffer, strides or None, offset)."""
+    """Run a collected fusion; `outputs` say where results go: (reference, dtype, buffer, strides or None, offset)."""
     shape, leaves = fusion.shape, fusion.leaves
     n = prod(shape)
     if fusion.strided and n >= TURN:
@@ -178,7 +184,7 @@ def launch(
         narrow, rank, sizes, leaf_classes, out_classes = arranged(
             backend, shape, layouts_in, layouts_out, fusion.nodes, stored
         )
-    else:  # most launches
+    else:  # everything is dense, as in most launches
         rank, sizes, leaf_classes, out_classes = 0, (), repeat(_DENSE), repeat(_DENSE)
         narrow = 0
     args: list = [n, 0, *sizes]

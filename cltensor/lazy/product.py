@@ -1,9 +1,9 @@
-"""Matrix products that wait for what is computed from them.
+"""Matrix products that stay pending until a pointwise chain computed from them can become their epilogue.
 
-Note [Products]. A product is an `Expr` whose op is `PRODUCT`: its operands are leaves, so that writes in place find it, and
-its last argument holds the `Factors`. It runs alone as soon as anything but a pointwise chain of its own shape wants it. A
-chain that is run with a product in it becomes that product's epilogue (codegen/products/epilogue.py): one launch, whose results
-have the bits that two would give. The product is stored too if somebody holds it or will read it later.
+Note [Products]. A product is an `Expr` whose op is `PRODUCT`: its operands are leaves, so that in-place writes to them find it as a
+reader, and its last argument holds the `Factors`. It runs alone as soon as anything other than a pointwise chain of its own shape needs
+it. A chain that is run with a product in it becomes that product's epilogue (codegen/products/epilogue.py): one launch, whose results are
+bit-identical to those of two. The product itself is written, too, if a live storage holds it or a pending expression still reads it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PRODUCT = PointOp("product", "x")
 
 
 class Factors(NamedTuple):
-    """alpha * (a @ b) + beta * bias of two matrices, and the storages they were read from."""
+    """The product alpha * (a @ b) + beta * bias of two matrices, and the storages of its operands."""
 
     a: Operand
     b: Operand
@@ -34,7 +34,7 @@ class Factors(NamedTuple):
 
 
 def pending_product(factors: Factors) -> Expr:
-    """Make the pending expression of a product."""
+    """Return a pending expression for a product; it counts as a reader of its operands' storages."""
     a, b, bias = factors[:3]
     leaves = []
     for operand, storage in zip((a, b, bias), factors.storages, strict=False):
@@ -48,7 +48,7 @@ def pending_product(factors: Factors) -> Expr:
 
 
 def run(expr: Expr) -> Buffer:
-    """Run a product by itself; its buffer stays with the expression and whoever holds it."""
+    """Run a product alone and return its buffer, which the expression and the storage that holds it keep."""
     f: Factors = expr.args[-1].value
     backend = f.a.buffer.backend
     found = gemm.matmul(backend, f.a, f.b, alpha=f.alpha, beta=f.beta, bias=f.bias)
@@ -62,13 +62,13 @@ def run(expr: Expr) -> Buffer:
 
 
 def forget(expr: Expr) -> None:
-    """Let go of a product's operands, which it has read."""
+    """Drop the operands of a product that has run."""
     let_go(expr.args[-1].value)
     expr.args = ()
 
 
 def let_go(factors: Factors) -> None:
-    """Count the reads of a product's operands as done."""
+    """Count a product's reads of its operands' storages as done."""
     for operand, storage in zip(factors[:3], factors.storages, strict=False):
         assert operand is not None
         if operand.buffer is storage.value or operand.buffer is storage.home:
@@ -76,7 +76,7 @@ def let_go(factors: Factors) -> None:
 
 
 def first_product(expr: Expr) -> Expr | None:
-    """Find a product that an expression waits for, the one with most work of several; the others run alone."""
+    """Return the pending product in an expression, of several the one with the largest K (the others run alone); None if there is none."""
     found: Expr | None = None
     most = 0
     todo, seen = [expr], set()

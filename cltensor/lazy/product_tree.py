@@ -1,9 +1,9 @@
-"""Products with small trees computed from them, launched as they were the time before.
+"""Replaying the launches of matrix products with small pointwise trees computed from them.
 
-From a pending product to its launch the way is long: its chain is collected and laid out over rows and columns, a schedule is
-chosen, a kernel looked up. What comes of it follows from layouts, dtypes, numbers, and which results somebody holds. So from
-the third time on that these are met, the launches that the way came to (runtime/trace.py) are played, for a third of
-Python's time. Owns what is kept. What `tree.walk` leaves to a Fusion goes the long way.
+Running a pending product takes many steps in Python: its chain is collected and laid out over rows and columns, a schedule is chosen, a
+kernel looked up. Which launches result depends only on layouts, dtypes, numbers, and which results live storages hold. So the second time
+that the same tree is met, its launches are traced (runtime/trace.py), and from the third time on they are played, in a third of the
+Python time. Owns the table of traces. Trees that `tree.walk` leaves to a Fusion are run the general way.
 """
 
 from __future__ import annotations
@@ -29,27 +29,28 @@ MOST = 1024  # trees that are remembered; none with 0
 
 
 class _Launched(NamedTuple):
-    """What a tree launched, and where in its buffers the results are: those that others hold, and the tree's own."""
+    """The traced launches of a tree, and the places of the results among a play's buffers: held inner results first, the tree's own last."""
 
     trace: Trace
     numbers: Numbers
     places: tuple[int, ...]
 
 
-_launched: dict[tuple, _Launched | None] = {}  # None: not to be traced
+_launched: dict[tuple, _Launched | None] = {}  # None: the tree cannot be traced
 _seen: set[tuple] = set()
 
 
 def forget() -> None:
-    """Have everything worked out anew."""
+    """Forget all traces, so that the general way is taken again."""
     _launched.clear()
     _seen.clear()
 
 
 def run_product_tree(storage: Storage, expr: Expr, long: Long) -> bool:
-    """Give a pending storage its buffer if its value is a small tree over one product that was met before; the backend's lock is held.
+    """Run a pending storage's value by a replay if it is a small tree over one product that was traced before; False, with nothing done, if not.
 
-    `long` does it for any expression, and is called to see what it launches.
+    `long` runs any expression the general way; it is called, under a trace, when a tree is met for the second time. The caller holds
+    the backend's lock.
     """
     if WORKING or expr.flags & ~(DECIDED | PRODUCTS | RESHAPED) or expr.size > NODES or expr.users:
         return False
@@ -89,7 +90,7 @@ def run_product_tree(storage: Storage, expr: Expr, long: Long) -> bool:
 
 
 def _tell_numbers(numbers: list[Any], key: list[Any]) -> Factors | None:
-    """Add what there is to know of a tree's numbers to its key; return the product among them, None for several."""
+    """Append a tree's numbers to its key; return its product's Factors (which `walk` lists as a number), None if there are several products."""
     factors = None
     others = []
     for x in numbers:
@@ -105,7 +106,7 @@ def _tell_numbers(numbers: list[Any], key: list[Any]) -> Factors | None:
         if alpha != 1 or beta != 1:
             others += (alpha, beta)
     if others:
-        key.append(repr(others))  # 0.0 equals -0.0
+        key.append(repr(others))  # as text, because 0.0 == -0.0
     return factors
 
 
@@ -117,7 +118,7 @@ def _note(
     expr: Expr,
     long: Long,
 ) -> bool:
-    """Go the long way and note what it launches, if it is the second time; False, with nothing done, else."""
+    """Run a tree by `long` and trace its launches, if it is met for the second time; else return False, with nothing done."""
     if key in _launched or Recorder.active is not None or not MOST:
         return False
     if key not in _seen:

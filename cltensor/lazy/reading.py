@@ -41,7 +41,7 @@ def note_read(storage: Storage) -> None:
 
 
 def told(expr: Expr, key: list[Any], numbers: list[Any]) -> list[tuple[Buffer, int]] | None:
-    """Describe an expression to a kernel that computes it: its structure is added to `key`, its numbers to `numbers`; returns the buffers read, with offsets.
+    """Append an expression's structure to `key` and its numbers to `numbers`, for a kernel that computes it; return (buffer, offset) of each operand read.
 
     None if the expression is not simple enough, for example because a live tensor holds a part of it; ignore what was added then.
     """

@@ -1,7 +1,7 @@
 """A short cut for the most frequent fusions: small trees of nodes over operands in memory, run or written without collecting a `Fusion`.
 
-The program is the one that a `Fusion` would have; what is saved is Python time. Where more has to be decided (other
-results that need the same nodes, layouts, size) the expression is left to the `Fusion`. Owns the table of such trees' kernels.
+The program is the one that a `Fusion` would have; only Python time is saved. An expression that needs further decisions (because of
+other results that need the same nodes, of layouts, of size) is left to the `Fusion`. Owns the table of such trees' kernels.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ if TYPE_CHECKING:
 
 MOST = 12  # nodes of a tree
 VARIANTS = 8  # kernels kept for trees that differ in sizes only
-KEPT = 4096  # trees in the table; of strided ones each shape is an entry
+KEPT = 4096  # trees in the table, where a strided tree has an entry for each shape
 # Flags that an expression may have and still be run as a small tree.
 DECIDED = HEAVY | INDEXED | NON_DENSE | READ | STRIDED
-_HELD = object()  # in a key: somebody holds the node's result
-_PLACED = object()  # in a key: the strides that follow are those of the memory written to
+_HELD = object()  # in a key: a live storage holds the result of the node that follows
+_PLACED = object()  # in a key: followed by the strides of the region written to
 
 LeafRecord = tuple["Buffer", int, dtype, tuple[int, ...] | None]
 """An operand in memory: buffer, offset, dtype, and strides as a Leaf has them."""
 
 
 class _Entry(NamedTuple):
-    """The kernel of a tree with its division of work, and the arguments that are the same at each launch: dtypes of numbers, sizes, strides of operands and result."""
+    """A tree's kernel with its division of work, and what is the same at each launch: dtypes of numbers, sizes, strides of operands and result."""
 
     kernel: tuple
     scalars: list[dtype]
@@ -72,14 +72,14 @@ class _Entry(NamedTuple):
         return args
 
 
-_entries: dict[tuple, _Entry | None] = {}  # None: operands are to be turned first
-# By kind: what gives sizes and strides, None where an entry is another one; and the entry.
+_entries: dict[tuple, _Entry | None] = {}  # None: some operand is worth a transposed copy first
+# Kind of trees -> variants: a function from sizes to the entry's sizes and strides (None if the entry does not hold for them), the entry.
 _kinds: dict[tuple, list[tuple[Callable[..., Any], _Entry | None]]] = {}
 _NEW: Any = object()
 
 
 def run_tree(storage: Storage, expr: Expr) -> bool:
-    """Give a pending storage its buffer if its value is such a tree; the backend's lock is held."""
+    """Run a pending storage's value if it is a small tree; False, with nothing done, if not. The caller holds the backend's lock."""
     if expr.flags & ~DECIDED or expr.size > MOST or expr.users or expr.live() is not storage:
         return False
     if expr.size == 1 and not expr.flags & ~HEAVY:
@@ -128,12 +128,15 @@ def settle(
     kept: Sequence[Buffer],
     names: dict[Any, int],
 ) -> None:
-    """Give a tree that has run, and the inner results that somebody holds, their buffers; `held` and `names` as `walk` found them."""
+    """Store the buffers of a tree that has run: the result's, and those of inner results that live storages hold (`kept`, as `held`).
+
+    `held` and `names` are what `walk` found.
+    """
     storage.value = expr.value = buffer
     storage.home = None
     storage.reads = 0
     expr.args = ()
-    # What is seen through a View may be held, too, stays pending, and reads what is kept here.
+    # A node seen through a View may be held as well; it then stays pending, and reads the buffers stored here.
     reads = UNKNOWN_READS if any(through is not None for _, through in names) else 0
     for (node, other), its in zip(held, kept, strict=True):
         other.value = node.value = its
@@ -143,7 +146,7 @@ def settle(
 
 
 def _run_node(storage: Storage, expr: Expr) -> bool:
-    """Do as `run_tree` for the smallest of them, by a short cut: one node over dense memory and numbers."""
+    """Do as `run_tree` for a tree of one node over dense memory and numbers, without `walk`."""
     backend, dt, home = storage.backend, expr.dtype, storage.home
     nbytes, width = storage.nbytes, dt.itemsize
     n = nbytes // width
@@ -187,7 +190,7 @@ def _run_node(storage: Storage, expr: Expr) -> bool:
 
 
 def _drop_done(backend: Backend) -> None:
-    """Take the latest results that are no longer pending from the list of those that are."""
+    """Remove the last entries of the backend's list of pending results as far as they are no longer pending."""
     pending = backend.pending
     while pending and ((last := pending[-1]()) is None or last.value.__class__ is not Expr):
         pending.pop()
@@ -196,7 +199,10 @@ def _drop_done(backend: Backend) -> None:
 def write_tree(
     backend: Backend, expr: Expr, buffer: Buffer, strides: tuple[int, ...], offset: int
 ) -> bool:
-    """Compute such a tree into a region of memory, keeping no inner result; the backend's lock is held."""
+    """Compute a small tree into a region of memory, keeping no inner result; False, with nothing done, if it is none.
+
+    The caller holds the backend's lock.
+    """
     if expr.flags & ~DECIDED or expr.size > MOST or expr.value is not None:
         return False
     n = prod(expr.shape)
@@ -219,11 +225,13 @@ def write_tree(
 
 
 class Prepared:
-    """The tree that a storage holds, over numbers alone, to be run at once with others in their places; ValueError for any other."""
+    """A storage's pending tree over numbers alone, to be run at once with other numbers in their places; ValueError for any other value."""
 
     def __init__(self, storage: Storage) -> None:
         backend, expr = storage.backend, storage.value
-        expr.cell = weakref.ref(storage)  # which is not noted as pending: nobody will run it
+        expr.cell = weakref.ref(
+            storage
+        )  # the storage itself is not registered as pending: it is never run
         self.numbers: list[Any] = []  # in the order in which `run` takes them
         leaves: list[LeafRecord] = []
         alone = expr.size <= MOST and walk(expr, None, [], leaves, self.numbers, [], {}, {})
@@ -235,7 +243,7 @@ class Prepared:
         self._n = self._nbytes // expr.dtype.itemsize
 
     def run(self, numbers: list[Any]) -> Buffer:
-        """Return the values in memory of their own."""
+        """Return a new buffer with the tree's values for `numbers`."""
         backend, entry = self._backend, self._entry
         with backend.lock:
             buffer = backend.alloc(self._nbytes)
@@ -255,10 +263,11 @@ def walk(
     names: dict[Any, int],
     missing: dict[Expr, int],
 ) -> bool:
-    """Find what a kernel of the expression, seen through `dims`, is told, in the order of a Fusion; False where a Fusion has to decide.
+    """Append to `key`, `leaves` and `numbers` what identifies and feeds a kernel for an expression seen through `dims`, in a Fusion's order.
 
-    `held`: inner nodes whose results somebody has, None where these are not kept. `names`: what a node that may be met again, for it has several readers or is seen
-    through a View, is called in the key, through its dims; `missing`: how many of its readers were not met.
+    Returns False where a Fusion has to decide. `held` gets the inner nodes whose results live storages hold; None if these are not to be kept.
+    `names` maps a node that may be met again (it has several readers, or is seen through a View), with its dims, to its name in the key;
+    `missing` maps such a node to the number of its readers that were not met.
     """
     op = expr.op
     if op is PRODUCT and dims is not None:
@@ -294,12 +303,12 @@ def walk(
                     key.append(name)
                     continue
                 names[a, through] = -1 - len(names)
-            # A result that is seen rearranged has no element of its own here to be kept by.
+            # A node seen through a View cannot be kept: the kernel does not compute its elements in their own order.
             storage = a.live() if through is None and held is not None else None
             if storage is not None and storage.home is not None:
                 return False
             if storage is not None:
-                key.append(_HELD)  # ahead of the node: behind a chain it would not say which
+                key.append(_HELD)  # before the node: behind a chain it would be ambiguous
             if not walk(a, through, key, leaves, numbers, held, names, missing):
                 return False
             if storage is not None and held is not None:
@@ -316,7 +325,7 @@ def walk(
 
 
 def _reads(expr: Expr, home: Buffer, itemsize: int) -> int:
-    """How many operands read the memory that the result may take, each where its element is written; -1 if one reads elsewhere."""
+    """Return how many operands read `home`, the memory the result may overwrite, all at the element being written; -1 if one reads elsewhere."""
     todo, met, count = [(expr, False)], {(id(expr), False)}, 0
     while todo:
         e, moved = todo.pop()
@@ -340,7 +349,7 @@ def _reads(expr: Expr, home: Buffer, itemsize: int) -> int:
 def _find(
     backend: Backend, expr: Expr, key: tuple, placed: tuple[int, ...] | None = None
 ) -> _Entry | None:
-    """Return the entry of a tree by its key; `placed`: the strides of its result if that is written to memory that is there."""
+    """Return the entry of a tree by its key; `placed` are the strides of the region it is written to, None for a new buffer."""
     if WORKING:
         return _entry(backend, expr, placed)
     entry = _entries.get(key, _NEW)
@@ -354,7 +363,7 @@ def _find(
 def _of_kind(
     backend: Backend, expr: Expr, key: tuple, placed: tuple[int, ...] | None
 ) -> _Entry | None:
-    """Work out the entry of a tree, by what was noted of another that is alike but for sizes (Note [Symbols] in symbols.py)."""
+    """Return the entry of a tree, derived from that of a tree which differs in sizes only, if there is one (Note [Symbols] in symbols.py)."""
     if placed is None and not expr.flags & NON_DENSE:
         return _entry(backend, expr)
     sizes: list[int] = []
@@ -393,7 +402,7 @@ def _entry(
     shape: tuple[int, ...] = (),
     steps: Sequence[tuple[int, ...]] = (),
 ) -> _Entry | None:
-    """Work out an entry, of another shape and other strides than the expression's if they are given."""
+    """Make the entry of a tree; `shape` and `steps` (leaf strides), if given, replace the expression's own (they may hold Symbols)."""
     fusion = Fusion(expr.shape, keep_live=placed is None)
     last = fusion.visit(expr)
     given = tuple([leaf.strides for leaf in fusion.leaves])
