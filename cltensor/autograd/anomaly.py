@@ -1,4 +1,4 @@
-"""Anomaly detection: which forward op is to blame for a backward pass that fails or gives NaN.
+"""Anomaly detection: naming the forward op behind a backward pass that fails or gives NaN.
 
 Owns the switch, the traceback stored with a node and the report made from it. Knows nothing of the
 engine.
@@ -36,7 +36,7 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 
 class set_detect_anomaly:
-    """Switch anomaly detection on or off, at once; undone at the end when used as a context."""
+    """Switch anomaly detection on or off at once; as a context manager, restore the state at the end."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.prev = (STATE.enabled, STATE.check_nan)
@@ -85,7 +85,7 @@ def remember(extra: Any, parent: Any) -> None:
 
 
 def _warn(text: str) -> None:
-    """Warn; what a filter makes an error of is printed, as the error that is on its way says more."""
+    """Warn; if a warning filter turns this into an error, print it instead: the error being raised already says more."""
     try:
         warnings.warn(text, stacklevel=3)
     except UserWarning:

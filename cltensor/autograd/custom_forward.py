@@ -1,4 +1,4 @@
-"""A custom Function's own rule for tangents, its `jvp`: what it is given, and what it must return.
+"""Forward mode for custom Functions: what a Function's `jvp` is given, and what it must return.
 
 Knows nothing of backward formulas; see function.py for those, dual.py for tangents.
 """
@@ -27,7 +27,7 @@ def _among(t: Any, items: Sequence[Any] | None) -> bool:
 
 
 def propagate(cls: Any, ctx: Any, args: Sequence[Any], given: Sequence[Any], outs: Sequence[Any]) -> None:  # fmt: skip
-    """Give the results `outs` of a Function their tangents; `given` are they as forward returned them, `args` its arguments."""
+    """Give the results `outs` of a Function their tangents; `given` are the same results as forward returned them, `args` its arguments."""
     for level in dual.levels():
         own = [dual.tangent(a, level) if isinstance(a, TensorBase) else None for a in args]
         if all(t is None for t in own):
@@ -84,7 +84,7 @@ def _check_written(
 
 
 def _check_view(raw: Any, args: Sequence[Any], own: list[Any], new: Any) -> None:
-    """A view of an argument must get the same view of its tangent."""
+    """Raise RuntimeError unless a result that is a view of an argument gets a view of that argument's tangent."""
     for arg, tangent in zip(args, own, strict=True):
         if tangent is None or (arg is not raw and arg._storage is not raw._storage):
             continue

@@ -1,16 +1,16 @@
-"""Tangents: which tensors have one, at which level, and how an op gives its results theirs.
+"""Tangents of forward-mode differentiation: which tensors have one, at which level, and how an op's results get theirs.
 
-Owns the levels of forward-mode differentiation and what tensors hold for them. Knows no op: a tangent comes from what
-recording is given, so every op that has a backward formula has this derivative, too.
+Owns the levels of forward-mode differentiation and what tensors hold for them. Knows no op: a tangent is computed from what `record` is
+given, so every op that has a backward formula also has a forward derivative.
 
 Note [Forward mode]
-    A tensor holds a tangent for each open level. An op on such tensors comes to `record` (or `rebase`, written in place) as if
-    it had to be recorded, also under `no_grad`, and there `propagate` computes its results' tangents at once: by the op's own
-    rule (`push`; rows of real numbers put the tangent where the gradient stands), or by its backward formula. That is linear in
-    the gradient u, so its derivative by u, a backward pass over the formula, is the product with the Jacobian itself. A view's
-    tangent is the same view of its base's tangent: tangents are laid out as what they belong to, and share memory as it does.
-    While a level's tangents are computed only levels opened before it are seen; this is what makes `func.jvp` nest.
-    Where no level is open all this costs the test of one flag.
+    A tensor holds one tangent for each open level. An op on such tensors calls `record` (or `rebase`, if in place) as if it had to be
+    recorded, also under `no_grad`, and there `propagate` computes its results' tangents at once: by the op's own rule (`push`; rows of
+    real numbers put the tangent in the gradient's place in the formula), or from its backward formula. The backward formula is the VJP,
+    which is linear in the gradient u; so its derivative with respect to u, obtained by a backward pass over the formula, is the JVP. A
+    view's tangent is the same view of its base's tangent: a tangent has the layout of its tensor, and shares memory as the tensor does.
+    While a level's tangents are computed, only levels opened before it are visible; this makes `func.jvp` nest. Where no level is open,
+    all this costs one test of a flag.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from .mode import FORWARD, GRAD
 from .node import NO_EDGE, Node, TensorBase, op_class
 from .saved import SavedTensor
 
-# In the place of a rule: the caller gives the results, views of its input, their tangents itself.
+# Passed as `push`: the results are views of the input, and the caller gives them their tangents itself.
 VIEW: Any = object()
 
 _UNDERIVABLE = re.compile(
     r"(?:the )?derivative for (?:aten::|')(\w+?)(?:_backward)?(?:: \w+)?'? is not implemented"
 )
 
-# In `_root` of a tensor that is a view for reverse mode only: its tangents are its own.
+# Value of `_root` for a tensor that is a view in reverse mode only: its tangents are its own, not views of its base's.
 APART: Any = object()
 
 
 class Level:
-    """One forward derivative being taken: which tensors have a tangent for it, and the levels outside of it."""
+    """One forward derivative being taken: the tensors with a tangent at this level, and the levels outside it."""
 
     def __init__(self, number: int, outer: tuple[Level, ...]) -> None:
         self.number, self.outer = number, outer
@@ -45,7 +45,7 @@ class Level:
 
 
 class Tangents:
-    """A tensor's tangents, by level."""
+    """The tangents of one tensor, by level."""
 
     __slots__ = ("__weakref__", "of")
 
@@ -54,7 +54,7 @@ class Tangents:
 
 
 def enter() -> Level:
-    """Open a level above those that are open."""
+    """Open a new innermost level and return it."""
     level = Level(len(FORWARD.levels), levels())
     FORWARD.levels = (*FORWARD.levels, level)
     FORWARD.open = True
@@ -62,7 +62,7 @@ def enter() -> Level:
 
 
 def leave() -> None:
-    """Close the level opened last: its tangents are gone."""
+    """Close the level opened last, and drop its tangents."""
     level = FORWARD.levels[-1]
     FORWARD.levels = FORWARD.levels[:-1]
     FORWARD.open = bool(FORWARD.levels)
@@ -72,7 +72,7 @@ def leave() -> None:
 
 @contextlib.contextmanager
 def inside() -> Iterator[Level]:
-    """Open a level for the block, in which its tangents are propagated."""
+    """Open a level for the `with` block; ops of this thread propagate its tangents there."""
     before, level = GRAD.levels, enter()
     GRAD.levels = None if before is None else (*before, level)
     try:
@@ -90,7 +90,7 @@ def levels() -> tuple[Level, ...]:
 
 @contextlib.contextmanager
 def only(seen: tuple[Level, ...]) -> Iterator[None]:
-    """Let ops propagate the tangents of these levels alone."""
+    """Within the `with` block, let this thread's ops propagate the tangents of these levels alone."""
     before, GRAD.levels = GRAD.levels, seen
     try:
         yield
@@ -99,7 +99,7 @@ def only(seen: tuple[Level, ...]) -> Iterator[None]:
 
 
 def below(level: Level) -> contextlib.AbstractContextManager[None]:
-    """Let ops propagate the tangents of outer levels alone."""
+    """Within the `with` block, let this thread's ops propagate the tangents of the levels outside `level` alone."""
     return only(level.outer)
 
 
@@ -107,7 +107,7 @@ def below(level: Level) -> contextlib.AbstractContextManager[None]:
 
 
 def tangent(t: Any, level: Level) -> Any:
-    """Return the tangent of `t`, None where there is none; a view may have it from its base."""
+    """Return the tangent of `t` at `level`, or None; a view's may be made here, as a view of its base's tangent."""
     held = t._fw
     if held is not None:
         own = held.of.get(level)
@@ -125,7 +125,7 @@ def tangent(t: Any, level: Level) -> Any:
 
 
 def _base(t: Any) -> Any:
-    """The tensor of whose tangent this one's is a view, None where its tangent is its own."""
+    """Return the tensor of whose tangent the tangent of `t` is a view; None if the tangent of `t` is its own."""
     root, meta = t._root, t._view
     if root is APART or meta is None:
         return None
@@ -133,7 +133,7 @@ def _base(t: Any) -> Any:
 
 
 def _part(of_base: Any, t: Any, base: Any) -> Any:
-    """The view of a base's tangent that `t` is of the base."""
+    """Return the view of the base's tangent that corresponds to the view `t` of the base."""
     replay = t._view.replay
     if replay is not None:
         return replay(of_base)
@@ -150,7 +150,7 @@ def _put(t: Any, level: Level, value: Any) -> None:
 
 
 def follow(view: Any, parent: Any) -> None:
-    """Remember of which tensor's tangent the tangent of a new view is a part."""
+    """Set `_root` of a new view: the tensor of whose tangent the view's tangent is a part."""
     root = parent._root
     if root is APART:
         view._root = parent
@@ -159,7 +159,7 @@ def follow(view: Any, parent: Any) -> None:
 
 
 def share(view: Any, parent: Any, of: Callable[[Any], Any]) -> None:
-    """Give a new view of `parent` the same view `of` its tangents."""
+    """Give a new view of `parent` its tangents: the same view, made by `of`, of the parent's tangents."""
     for level in levels():
         found = tangent(parent, level)
         if found is not None:
@@ -169,7 +169,7 @@ def share(view: Any, parent: Any, of: Callable[[Any], Any]) -> None:
 
 
 def carry(made: Any, source: Any, through: Callable[[Any], Any] | None = None) -> Any:
-    """Give a tensor of the same elements and layout the tangents of its source, or what `through` makes of them; return it."""
+    """Give `made`, which has its source's elements and layout, the source's tangents, passed through `through` if given; return `made`."""
     if FORWARD.open:
         for level in levels():
             found = tangent(source, level)
@@ -179,7 +179,7 @@ def carry(made: Any, source: Any, through: Callable[[Any], Any] | None = None) -
 
 
 def keep(made: Any, source: Any) -> None:
-    """As `carry`, safe from what is written into the source and its tangents later on."""
+    """As `carry`, but with copies of the tangents, which later in-place writes to the source do not change."""
     for level in levels():
         found = tangent(source, level)
         if found is not None:
@@ -189,25 +189,25 @@ def keep(made: Any, source: Any) -> None:
 
 
 def again(t: Any) -> Any:
-    """Another identity for a tensor, to which derivatives are taken; what it came from stays reachable."""
+    """Return another tensor object for `t`, with respect to which derivatives can be taken; in grad mode the graph of `t` stays connected."""
     if GRAD.enabled and t.requires_grad:
         return t.view_as(t)
     return carry(t.detach().requires_grad_(), t)
 
 
 def drop(t: Any) -> None:
-    """Take its tangents from a tensor."""
+    """Remove all tangents from a tensor."""
     if t._fw is not None:
         t._fw, t._root = None, APART
 
 
 def is_dual(t: Any) -> bool:
-    """Whether ops on this tensor propagate a tangent."""
+    """Return whether ops on this tensor propagate a tangent."""
     return isinstance(t, TensorBase) and any(tangent(t, level) is not None for level in levels())
 
 
 def flows(tensors: Sequence[Any]) -> bool:
-    """Whether an op on these inputs has tangents to propagate; what is no tensor is let pass."""
+    """Return whether an op on these inputs has tangents to propagate; inputs that are no tensors are ignored."""
     if GRAD.inference or not levels():
         return False
     return any(is_dual(t) for t in tensors)
@@ -217,10 +217,10 @@ def flows(tensors: Sequence[Any]) -> bool:
 
 
 def assign(t: Any, level: Level, new: Any, written: bool = False) -> None:
-    """Make `new` the tangent of a tensor that has none; `written`: of one that was written in place.
+    """Make `new` the tangent of a tensor that has none; `written`: the tensor was written in place.
 
-    It is taken as it is where it is laid out as the tensor, else copied. A view that was written passes it on to its base.
-    RuntimeError for another shape, or a tangent that has one of its own.
+    `new` is used as it is if it has the tensor's layout, else copied into that layout. For a view that was written, the base
+    gets the tangent as well. RuntimeError for another shape, or if `new` has a tangent at this level itself.
     """
     if tangent(new, level) is not None:
         raise RuntimeError(
@@ -251,7 +251,7 @@ def _elements(t: Any) -> int:
 
 
 def _same_layout(a: Any, b: Any) -> bool:
-    """Whether the same view of both is possible: sizes of memory, offsets and strides agree."""
+    """Return whether storage sizes, offsets and strides of both agree, so that the same views of both are possible."""
     if not a.numel():
         return True
     if _elements(a) != _elements(b) or a.storage_offset() != b.storage_offset():
@@ -261,7 +261,7 @@ def _same_layout(a: Any, b: Any) -> bool:
 
 
 def _laid_out(like: Any, t: Any, zeros: bool = False) -> Any:
-    """New memory of the dtype of `like`, laid out as `t`; `zeros`, or for gaps: zeros."""
+    """Return a new tensor with the dtype of `like` and the layout of `t`; filled with zeros if `zeros`, or if the layout has gaps."""
     if _elements(t) != t.numel():
         flat = like.new_zeros(_elements(t))
         return flat.as_strided(t.shape, t.stride(), t.storage_offset())
@@ -270,7 +270,7 @@ def _laid_out(like: Any, t: Any, zeros: bool = False) -> Any:
 
 
 def overwrite(t: Any, level: Level, new: Any) -> None:
-    """Give a tensor written in place its new tangent, None for zeros: into the one it has, if it has one."""
+    """Give a tensor that was written in place its new tangent (None: zeros), copied into its old tangent if it has one."""
     old = tangent(t, level)
     if old is None:
         if new is not None:
@@ -281,7 +281,7 @@ def overwrite(t: Any, level: Level, new: Any) -> None:
 
 
 def take(t: Any, value: Any) -> None:
-    """Give a tensor the tangents of the value whose elements were just written into it."""
+    """Give a tensor the tangents of `value`, whose elements were just copied into it."""
     for level in levels():
         overwrite(t, level, tangent(value, level))
 
@@ -298,9 +298,9 @@ def propagate(
     push: Callable[..., Any] | None,
     written: bool = False,
 ) -> None:
-    """Give the results of an op their tangents; arguments as `record` has them.
+    """Give the results of an op their tangents; the arguments are those of `record`.
 
-    `push(ctx, out, *tangents)` returns the tangent of the result from those of the inputs, None for inputs without, or
+    `push(ctx, out, *tangents)` returns the result's tangent from those of the inputs (None for inputs without one), or
     NotImplemented to have it computed from the backward formula.
     """
     several = isinstance(outputs, tuple | list)
@@ -322,7 +322,7 @@ def propagate(
                     found = (found,)
                 found = [_fresh(new, out, given) for new, out in zip(found, outs, strict=True)]
                 if GRAD.enabled and not any(_recorded(t) for t in (*inputs, *given)):
-                    # A formula that runs its op again has leaves of its own.
+                    # A formula that runs its op again makes leaves of its own, so its result may have a history: drop that.
                     found = [new if new is None else carry(new.detach(), new) for new in found]
         finally:
             GRAD.task = task
@@ -342,7 +342,7 @@ def _nowhere() -> Node:
     return node
 
 
-# The edge, in the context of a formula, of an input with a tangent.
+# The edge of an input that has a tangent, in a formula's context: makes `ctx.needs` true for this input.
 _WANTED = (_nowhere(), 0)
 
 
@@ -351,7 +351,7 @@ def _recorded(t: Any) -> bool:
 
 
 def _context(name: str, inputs: Sequence[Any], given: list[Any], saved: dict[str, Any]) -> Node:
-    """What the formula reads: what was saved, and that the inputs with a tangent are wanted."""
+    """Return the node that a formula gets as `ctx`: it has the saved values, and marks the inputs that have a tangent as needed."""
     node = op_class(name)()
     node._saved = {k: tuple(v) if isinstance(v, list) else v for k, v in saved.items()}
     node._edges = tuple([NO_EDGE if g is None else _WANTED for g in given])
@@ -369,7 +369,7 @@ def _transposed(
     backward: Callable[..., Any],
     given: list[Any],
 ) -> list[Any]:
-    """The product of the Jacobian with tangents: the derivative of the backward formula by the gradient it is given."""
+    """Return the JVP for each output: the derivative of the backward formula (the VJP) with respect to its gradient argument."""
     from .engine import grad
     from .loop import fit
 
@@ -402,7 +402,7 @@ def _transposed(
 
 
 def _formula(formula: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """Call a formula; what has no derivative is refused in the words torch has for forward mode."""
+    """Call a formula; its error that a derivative is not implemented is replaced by torch's error for forward mode."""
     try:
         return formula(*args, **named)
     except RuntimeError as error:
@@ -421,7 +421,7 @@ def _or_zeros(found: Any, like: Any) -> Any:
 
 
 def _fresh(new: Any, out: Any, given: list[Any]) -> Any:
-    """A computed tangent, in the result's dtype and in memory of its own."""
+    """Return a computed tangent in the result's dtype, copied if it shares memory with a tangent in `given`."""
     if new is None:
         return None
     if new.dtype is not out.dtype:
@@ -433,7 +433,7 @@ def _fresh(new: Any, out: Any, given: list[Any]) -> Any:
 
 
 def remember(node: Any, saved: dict[str, Any], outputs: Any) -> None:
-    """Let a node's saved results, kept as other tensor objects, have the tangents that the results got."""
+    """Give the tangents of an op's results also to the aliases of these results that its node has saved."""
     kept = node._saved if node is not None else None
     for key, item in kept.items() if kept else ():
         if item.__class__ is SavedTensor and item.output and isinstance(item.data, TensorBase):

@@ -1,6 +1,6 @@
-"""The engine's two calls, `backward` and `grad`: what is checked before the graph is walked.
+"""The engine's entry points, `backward` and `grad`: their arguments and the checks before the graph is walked.
 
-Owns the arguments' meaning and torch's errors about them. How the graph is walked is in loop.py.
+Owns the arguments' meaning and torch's errors about them. The walk itself is in loop.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class GradientEdge(tuple):
-    """Where a gradient flows: a node and the number of its output."""
+    """The place in the graph to which a gradient flows: a node and the number of its output."""
 
     __slots__ = ()
 
@@ -88,7 +88,7 @@ def _check_scalar(out: Any) -> None:
 
 
 def _leaf(node: Any) -> Any:
-    """Some tensor that a node's gradients flow to."""
+    """Return some leaf tensor to which a node's gradients flow."""
     seen, waiting = {node}, [node]
     while waiting:
         node = waiting.pop()
@@ -106,7 +106,7 @@ def _make_grads(outputs: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Any]:
     made: list[Any] = []
     for i, (out, g) in enumerate(zip(outputs, grads)):
         edge = isinstance(out, GradientEdge)
-        if edge:  # what the node says of its output stands for the output
+        if edge:  # the node's description of its output stands in for the output
             out = _Described(*out.node._meta[out.output_nr])
         if g is None:
             if edge:
@@ -150,7 +150,7 @@ def _root_edges(outputs: tuple[Any, ...]) -> list[tuple[Any, int]]:
 
 
 def _seed(outputs: tuple[Any, ...], grads: list[Any]) -> Any:
-    """Return some tensor of a pass, if possible one that is computed already."""
+    """Return some tensor of a pass from which zeros can be made: an output, else a gradient."""
     for out in outputs:
         if not isinstance(out, GradientEdge):
             return out
@@ -215,11 +215,11 @@ def _target(t: Any) -> tuple[Any, int]:
     if not requires(t):
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     node, number = gradient_edge(t)
-    # Nothing leads to a view made in no_grad mode, so a node of its own is never reached.
+    # No edge leads to a view made in no_grad mode, so this new node is never reached, and its gradient is None.
     return (AccumulateGrad(t), 0) if node is None else (node, number)
 
 
-# Gives `vmap`, which stands on a higher floor: the package says where.
+# Holds a function that returns `vmap`, which is on a higher floor; set when the package is imported.
 VMAP: list[Callable[[], Callable]] = []
 
 
@@ -295,7 +295,7 @@ def grad_or_none(
     create_graph: bool = False,
     retain_graph: bool | None = None,
 ) -> tuple[Any, ...]:
-    """`grad`, leaving out the outputs that need none; None where an input is not reached."""
+    """As `grad`, but outputs that require no grad are left out, and inputs that are not reached get None."""
     if weights is None:
         weights = (None,) * len(outputs)
     kept = [(o, w) for o, w in zip(outputs, weights) if o is not None and requires(o)]
@@ -320,7 +320,7 @@ def _grad_batched(
     allow_unused: bool,
     materialize: bool,
 ) -> tuple[Any, ...]:
-    """One pass for all weights along the leading dimension, by `vmap`."""
+    """`grad` for all weights along the leading dimension in one pass, by `vmap`."""
     counts = {int(w.shape[0]) for w in weights if w is not None}
     if len(counts) != 1:
         raise RuntimeError(

@@ -20,9 +20,8 @@ from .fusion import Fusion, arranged
 # In units of an addition (`Formula.cost`): ACCESS is the cost of an element beside its nodes, PACE the work that one CPU thread does
 # in a microsecond, GRAIN the work that justifies a work-item.
 ACCESS, PACE, GRAIN = 3, 25_000, 1 << 16
-LONG = (
-    1024  # bytes of a row above which its partly written first and last cache lines matter little
-)
+# Bytes of a row above which its partly written first and last cache lines matter little.
+LONG = 1024
 TURN = 1 << 16  # elements above which a transposed operand is first copied by tiles
 
 

@@ -54,9 +54,7 @@ def _realise(backend: Backend, storage: Storage) -> None:
     expr = storage.value
     if expr.__class__ is not Expr:
         return
-    if (
-        expr.value is not None
-    ):  # it has run already, for another storage that holds the same expression
+    if expr.value is not None:  # already run for another storage that holds this expression
         storage.value, storage.reads = expr.value, UNKNOWN_READS
         return
     if expr.flags & PRODUCTS:
@@ -193,9 +191,8 @@ def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
     Large ones are added, too, if most of the operands they read are read by the fusion: that saves a pass over memory.
     """
     pending = backend.pending[-SIBLINGS:]
-    many = len(pending) > 4 * len(
-        fusion.exprs
-    )  # then testing each of them costs more than asking the fusion first
+    # If there are many, testing each of them costs more than asking the fusion first.
+    many = len(pending) > 4 * len(fusion.exprs)
     large = is_large(target)
     if many and not large and not fusion.read_outside():
         return
@@ -256,9 +253,7 @@ def _run_outputs(backend: Backend, fusion: Fusion) -> None:
         if buffer is None:
             buffer = backend.alloc(storage.nbytes)
         outputs.append((ref, expr.dtype, buffer, None, 0))
-    if (
-        n and outputs
-    ):  # there are none if the target has run meanwhile, as a sibling of its operands
+    if n and outputs:  # no outputs: the target has run meanwhile, as a sibling of its operands
         launch(backend, fusion, outputs)
     _settle(backend, fusion, [out[2] for out in outputs])
 
@@ -273,9 +268,7 @@ def _settle(backend: Backend, fusion: Fusion, buffers: list[Buffer]) -> None:
         # the buffer must never be overwritten in place.
         users = expr.users
         if users:
-            if (
-                inside is None
-            ):  # while some node of the fusion stays pending, no user counts as finished
+            if inside is None:  # if a node of the fusion stays pending, no user counts as finished
                 inside = {} if fusion.stays_open() else fusion.internal_users()
             users -= inside.get(id(expr), 0)
         storage.reads = UNKNOWN_READS if users else 0
@@ -310,7 +303,7 @@ def write_region(
 
 
 def run_readers(storage: Storage, spared: Storage | None = None) -> None:
-    """Run every pending result that still reads the storage's buffer, which is about to be written, save one that nobody will ask for."""
+    """Run every pending result that reads the storage's buffer, which is about to be written, except `spared`, which nobody will ask for."""
     if not storage.reads:
         return
     buffer = storage.value
@@ -329,7 +322,7 @@ def run_readers(storage: Storage, spared: Storage | None = None) -> None:
 
 
 def register(backend: Backend, storage: Storage, expr: Expr) -> None:
-    """Note a new pending result; runs what would break a bound."""
+    """Register a new pending result; run all pending results of the device if there are too many."""
     cell = expr.cell = weakref.ref(storage)
     with backend.lock:
         pending = backend.pending
@@ -354,5 +347,5 @@ def flush(backend: Backend) -> None:
                 storage = cell()
                 if storage is not None and storage.value.__class__ is Expr:
                     _realise(backend, storage)
-        finally:  # what failed has said so; whoever holds it hears it again
+        finally:  # a result that failed has raised; reading it raises again
             backend.pending, backend.left = [], []

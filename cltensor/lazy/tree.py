@@ -229,9 +229,7 @@ class Prepared:
 
     def __init__(self, storage: Storage) -> None:
         backend, expr = storage.backend, storage.value
-        expr.cell = weakref.ref(
-            storage
-        )  # the storage itself is not registered as pending: it is never run
+        expr.cell = weakref.ref(storage)  # not registered as pending: the storage is never run
         self.numbers: list[Any] = []  # in the order in which `run` takes them
         leaves: list[LeafRecord] = []
         alone = expr.size <= MOST and walk(expr, None, [], leaves, self.numbers, [], {}, {})
