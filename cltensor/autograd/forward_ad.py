@@ -1,6 +1,6 @@
-"""`torch.autograd.forward_ad`: dual tensors, which carry a derivative forward along with their value.
+"""`torch.autograd.forward_ad`: dual tensors, which carry a tangent along with their value.
 
-Owns the names users see and their errors. How tangents are kept and propagated is in dual.py.
+Owns the names users see and their errors. How tangents are stored and propagated is in dual.py.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = [
     "unpack_dual",
 ]
 
-# The level that `dual_level` opened, -1 where none is.
+# The level that `dual_level` opened; -1 if none is open.
 _current_level = -1
 
 
 def enter_dual_level() -> int:
-    """Open the level at which tensors can be given tangents; returns its number. RuntimeError if it is open."""
+    """Open the level at which tensors can be given tangents, and return its number. RuntimeError if a level is open already."""
     global _current_level
     if _current_level >= 0 or FORWARD.open:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
@@ -33,7 +33,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the level: the tangents of all tensors are gone. RuntimeError for another than the open one."""
+    """Close the open level and drop its tangents. RuntimeError if none is open, or if `level` is another one."""
     global _current_level
     if (_current_level if level is None else level) != _current_level:
         raise RuntimeError(
@@ -79,9 +79,10 @@ def _level(number: int, function: str) -> dual.Level:
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
-    """Return a view of `tensor` that has a tangent, which is taken as it is where it is laid out alike.
+    """Return a view of `tensor` that has `tangent` as its tangent; a tangent of another layout is copied.
 
-    ValueError for what is not floating or complex; RuntimeError outside of a level, for another shape or a second tangent.
+    ValueError for a dtype that is neither floating nor complex; RuntimeError if no level is open, the shapes differ, or `tensor` has a
+    tangent already.
     """
     if level is None:
         level = _current_level
@@ -96,7 +97,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
 
 
 def pair(tensor: Any, tangent: Any, level: dual.Level) -> Any:
-    """`make_dual` at a level."""
+    """As `make_dual`, at the given level."""
     if dual.tangent(tensor, level) is not None:
         raise RuntimeError(
             f"Making a dual Tensor based on a Tensor that already has a forward gradient at the same level {level.number} is not supported."
@@ -107,7 +108,7 @@ def pair(tensor: Any, tangent: Any, level: dual.Level) -> Any:
 
 
 def _apart(t: Any, level: dual.Level) -> Any:
-    """A view that shares the tangents of outer levels alone."""
+    """Return a view of `t` that has the tangents of the levels outside `level` alone."""
     with dual.below(level):
         made = t.view_as(t)
     made._root = dual.APART
@@ -115,7 +116,7 @@ def _apart(t: Any, level: dual.Level) -> Any:
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
-    """Return value and tangent of a tensor."""
+    """Return a tensor's value, as a view without the tangent, and its tangent."""
     if level is None:
         level = _current_level
     if level < 0:
@@ -124,7 +125,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
 
 
 def parts(tensor: Any, level: dual.Level) -> UnpackedDualTensor:
-    """`unpack_dual` at a level."""
+    """As `unpack_dual`, at the given level."""
     return UnpackedDualTensor(_apart(tensor, level), dual.tangent(tensor, level))
 
 
@@ -134,7 +135,7 @@ def _is_fwd_grad_enabled() -> bool:
 
 
 class _set_fwd_grad_enabled(Mode):
-    """Let ops of this thread propagate tangents, or not: at once when called, undone at the end when used as a context."""
+    """Switch the propagation of tangents in this thread on or off at once; as a context manager, restore the state at the end."""
 
     __slots__ = ("mode",)
 

@@ -31,14 +31,14 @@ from .views import (
 
 
 class FunctionCtx:
-    """What `forward` and `backward` share: saved tensors, flags, whatever the user sets."""
+    """The `ctx` that `forward` and `backward` share: saved tensors, flags, and attributes set by the user."""
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Keep inputs or outputs (or None) for backward, found there as `ctx.saved_tensors`."""
+        """Save inputs or outputs (or None) for backward, which reads them as `ctx.saved_tensors`."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Keep tensors for the function's jvp."""
+        """Save tensors for the function's jvp, which reads them as `ctx.saved_tensors`."""
         for t in tensors:
             if not isinstance(t, TensorBase) and t is not None:
                 raise AssertionError(
@@ -48,19 +48,19 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:
-        """Name the inputs that forward changed in place."""
+        """Declare the inputs that forward wrote in place."""
         self.dirty_tensors = args
 
     def mark_non_differentiable(self, *args: Any) -> None:
-        """Name the outputs that have no gradient."""
+        """Declare the outputs that have no gradient."""
         self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Say whether a missing gradient reaches backward as zeros (the default) or as None."""
+        """Set whether a missing gradient is passed to backward as zeros (the default) or as None."""
         self.materialize_grads = value
 
     def mark_shared_storage(self, *pairs: Any) -> None:
-        """Do nothing, with a warning: sharing is tracked by itself."""
+        """Do nothing but warn: shared storages are tracked automatically."""
         warnings.warn(
             "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that calls to `set_()` are not tracked",
             FutureWarning,
@@ -69,7 +69,7 @@ class FunctionCtx:
 
 
 class BackwardCFunction(Node, FunctionCtx):
-    """The node of a custom function, and its `ctx`: both are one object."""
+    """The node of a custom function in the graph, which is also its `ctx`."""
 
     _forward_cls: Any = None
 
@@ -94,7 +94,7 @@ class BackwardCFunction(Node, FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` kept, checked to be unchanged; in a jvp what `save_for_forward` did."""
+        """The tensors of `save_for_backward`, checked to be unmodified since; inside a jvp, those of `save_for_forward`."""
         if self.pushing:
             return tuple(self.saved_for_forward or ())
         if self._freed:
@@ -118,7 +118,7 @@ class BackwardCFunction(Node, FunctionCtx):
         return tuple(self._kept or ())
 
     def _keep(self, outputs: Any) -> None:
-        """Turn `to_save` into saved tensors, now that outputs know their node."""
+        """Turn `to_save` into SavedTensors; called after the outputs got this node."""
         kept = self.to_save
         self.to_save = None
         if kept is None:
@@ -229,7 +229,7 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Fill `ctx` after a forward that takes none."""
+        """Set up `ctx` after a forward that does not take a `ctx`."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
@@ -251,14 +251,14 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """Run over a batch dimension."""
+        """The function's rule for a call under `vmap`."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod"
         )
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run forward on the arguments and record the node."""
+        """Run forward on the arguments and record a node for the call; return what forward returned."""
         split = cls.setup_context is not Function.setup_context
         if split and (kwargs or cls.forward is not Function.forward):
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
@@ -308,7 +308,7 @@ def _contains(items: Any, t: Any) -> bool:
 def _wrap_outputs(
     ctx: BackwardCFunction, args: tuple[Any, ...], outputs: tuple[Any, ...], executable: bool
 ) -> tuple[Any, ...]:
-    """Give every output its place in the graph, by what forward said of it."""
+    """Return the outputs with their place in the graph, according to what forward declared in `ctx` about them."""
     dirty = ctx.dirty_tensors
     for item in dirty or ():
         if not _contains(outputs, item):
@@ -336,7 +336,7 @@ def _wrap_outputs(
             wrapped.append(_wrap_constant(ctx, args, t, kind))
     ctx._meta = tuple(metas)
     if executable and ctx.to_save:
-        # What forward saved under its own name may have been wrapped anew.
+        # An output that forward saved may have been replaced by another tensor object above: save that one.
         swap = {id(old): new for old, new in zip(outputs, wrapped) if old is not new}
         if swap:
             ctx.to_save = tuple(
@@ -348,7 +348,8 @@ def _wrap_outputs(
 def _wrap_constant(ctx: BackwardCFunction, args: tuple[Any, ...], t: Any, kind: int) -> Any:
     """Return an output through which no gradient flows."""
     is_input, modified = _contains(args, t), _contains(ctx.dirty_tensors, t)
-    made_here = not is_input and t._view is None  # a view stays one, as in no_grad mode
+    # A view among the outputs stays a view, as it does in no_grad mode.
+    made_here = not is_input and t._view is None
     if (is_input and not modified) or (made_here and requires(t)):
         t = t.detach()
     if t._view is not None and not (is_input and modified):
@@ -447,7 +448,7 @@ def _refuse(ctx: Any, *grads: Any) -> Any:
 
 
 class InplaceFunction(Function):
-    """A Function remembering whether it works in place; kept for old programs."""
+    """A Function with an `inplace` attribute; kept for old programs."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()

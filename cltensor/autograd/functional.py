@@ -1,8 +1,7 @@
-"""`torch.autograd.functional`: whole derivatives of a Python function of tensors.
+"""`torch.autograd.functional`: Jacobians, Hessians and their products with vectors, for Python functions of tensors.
 
-Owns vjp, jvp, jacobian, hessian, vhp and hvp, by reverse mode (jvp and hvp by differentiating a
-vjp with respect to its weights), jacobian and hessian by forward mode where that is asked for. Knows
-only `grad`, dual tensors and the tensors' methods.
+Owns vjp, jvp, jacobian, hessian, vhp and hvp. All use reverse mode (jvp and hvp differentiate a VJP with respect to its weights);
+jacobian and hessian use forward mode if asked to. Knows only `grad`, dual tensors and the tensors' methods.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def _as_tuple(
 
 
 def _prepare(inputs: tuple[Any, ...], create_graph: bool, need_graph: bool) -> tuple[Any, ...]:
-    """Give the inputs fresh identities, so that only what the function does with them is
+    """Return new tensor objects for the inputs, so that only what the function does with them is
     differentiated.
     """
     fresh = []
@@ -121,7 +120,7 @@ _MISSING = {
 def _fill(
     grads: Sequence[Any], like: Sequence[Any], strict: bool, create_graph: bool, stage: str
 ) -> tuple[Any, ...]:
-    """Put zeros where there is no gradient; in strict mode that is an error."""
+    """Return the gradients with zeros for missing ones; in strict mode a missing one raises RuntimeError."""
     filled = []
     for i, g in enumerate(grads):
         if g is None:
@@ -189,7 +188,7 @@ def jvp(
             )
         out_tuple, outs = _as_tuple(func(*ins), "outputs of the user-provided function", "jvp")
         _check_depends(outs, "outputs", strict)
-        # The vjp is linear in its weights: its derivative with respect to them is the jvp.
+        # The VJP is linear in its weights, so its derivative with respect to them is the JVP.
         dummies = tuple(o.new_zeros(o.shape).requires_grad_() for o in outs)
         pulled = grad_or_none(outs, ins, dummies, create_graph=True)
         _check_depends(pulled, "grad_inputs", strict)
@@ -302,7 +301,7 @@ def _by_columns(func: Callable[..., Any], inputs: Tensors) -> Any:
 def _blocks(
     i: int, out: Any, ins: tuple[Any, ...], create_graph: bool, strict: bool
 ) -> tuple[Any, ...]:
-    """Return the Jacobian of output `i` with respect to each input, a row for each of its elements."""
+    """Return the Jacobian of output `i` with respect to each input, computed row by row."""
     columns: list[list[Any]] = [[] for _ in ins]
     flat = out.reshape(-1)
     for j in range(out.numel()):
@@ -426,7 +425,7 @@ def _weights(v: Any, ins: tuple[Any, ...], create_graph: bool, fn: str) -> tuple
 def _slopes(
     func: Callable[..., Any], inputs: Tensors, v: Tensors, create_graph: bool, strict: bool, fn: str
 ) -> tuple[bool, Any, Any, Any, Any]:
-    """Return what products with a Hessian begin with: whether the inputs are a tuple, the inputs, `v`, value and gradients."""
+    """Return the start of a product with a Hessian: whether the inputs are a tuple, the inputs, `v`, the value and its gradients."""
     in_tuple, ins = _as_tuple(inputs, "inputs", fn)
     ins = _prepare(ins, create_graph, True)
     weights = _weights(v, ins, create_graph, fn)

@@ -1,7 +1,7 @@
-"""`gradcheck` and `gradgradcheck`: gradients against finite differences.
+"""`gradcheck` and `gradgradcheck`: gradients compared with finite differences.
 
 Owns the comparison. Numbers are compared on the host, in numpy; the functions under test run on
-their device.
+their tensors' device.
 
 Note [Complex gradients]
     The gradient of a real L at z = x + iy is dL/dx + i dL/dy. So for a complex output o the weights
@@ -43,7 +43,7 @@ _ONLY_FAST = (
 
 
 class GradcheckError(RuntimeError):
-    """A gradient differs from its finite difference, or breaks a rule of gradients."""
+    """Raised when a gradient differs from its finite difference, or violates another requirement on gradients."""
 
 
 def _host(t: Any) -> Array:
@@ -84,10 +84,10 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
 def _densely(
     func: Callable[..., Any], inputs: tuple[Any, ...], masked: bool
 ) -> tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]:
-    """Have a function take dense tensors in the places of sparse ones that require grad.
+    """Replace sparse inputs that require grad by dense ones, and wrap the function so that it takes these.
 
-    Return it as it is, as finite differences are to call it, and the inputs. If not `masked` these differences move
-    elements that the sparse tensor does not have, too.
+    Returns the wrapped function, the one that finite differences call, and the inputs. If not `masked`, finite differences also
+    perturb elements that the sparse tensor does not store.
     """
     places, everywhere, dense = {}, {}, list(inputs)
     for i, x in enumerate(inputs):
@@ -107,7 +107,7 @@ def _densely(
     def made(a: Any, mask: Any) -> Any:
         if masked:
             return a.sparse_mask(mask)
-        s = a.detach().sparse_mask(mask)  # its gradient counts everywhere
+        s = a.detach().sparse_mask(mask)  # unlike sparse_mask's own, this gradient is not masked
         record("SparseMaskBackward0", (a,), s, lambda ctx, g: g.to_dense())
         return s
 
@@ -126,8 +126,8 @@ def _densely(
 
 
 class _Steps:
-    """Evaluates a function with one input moved; the input's memory is written and put back, its
-    version untouched.
+    """Evaluates a function with one input perturbed: the input's memory is written and later restored,
+    without changing its version.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class _Steps:
         return [(_host(o), {"shape": o.shape, "dtype": o.dtype}) for o in outs]
 
     def slope(self, t: Any, base: Array, step: Array, eps: float, where: str = "") -> list[Array]:
-        """(f(base + step) - f(base - step)) / (2 eps) for every output; `where` the step is made, for errors."""
+        """Return (f(base + step) - f(base - step)) / (2 eps) for every output; `where` describes the step in error texts."""
         try:
             pairs = list(zip(self.at(t, base - step), self.at(t, base + step)))
         finally:
@@ -161,11 +161,11 @@ class _Steps:
 
 
 def _numerical(steps: _Steps, t: Any, sizes: Sequence[tuple[int, bool]], eps: float) -> list[Array]:
-    """For every output its Jacobian with respect to `t`, (parts, elements of t, elements of
-    output).
+    """Return for every output its numerical Jacobian with respect to `t`, of shape (parts, elements of
+    t, elements of the output).
 
-    Parts are the real and, for complex outputs, the imaginary one. `sizes`: elements and complexity
-    of the outputs.
+    Parts are the real and, for complex outputs, the imaginary one. `sizes`: for each output the number
+    of elements and whether it is complex.
     """
     base = _host(t)
     complex_in = base.dtype.kind == "c"
@@ -185,8 +185,8 @@ def _numerical(steps: _Steps, t: Any, sizes: Sequence[tuple[int, bool]], eps: fl
 
 
 def _analytical(out: Any, tested: list[Any], parts: int) -> tuple[list[Array], bool]:
-    """The Jacobians of one output with respect to all inputs, from its rows; and whether dtypes
-    matched.
+    """Return the Jacobians of one output with respect to all inputs, computed row by row by `grad`, and
+    whether the gradients' dtypes matched the inputs'.
     """
     made = [
         np.zeros((parts, t.numel(), out.numel()), complex if t.dtype.is_complex else float)
@@ -328,7 +328,7 @@ def _zeros(outputs: Sequence[Any]) -> list[Any]:
 
 
 def _check_linear(outputs: tuple[Any, ...], tested: list[Any], masked: bool) -> None:
-    """A zero weight must give a zero gradient of the right kind."""
+    """Raise GradcheckError unless zero weights give zero gradients of the right dtype, device and shape."""
     if not tested:
         raise GradcheckError("no Tensors requiring grad found in input")
     got = grad(outputs, tested, _zeros(outputs), retain_graph=True, allow_unused=True)
@@ -351,14 +351,14 @@ def _no_gradient(ctx: Any, g: Any) -> None:
 
 
 def _undefine(t: Any) -> Any:
-    """Pass a tensor on, but no gradient back."""
+    """Return an alias of `t` through which no gradient flows back."""
     out = t.alias()
     record("UndefinedGradBackward0", (t,), out, _no_gradient)
     return out
 
 
 def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...], tested: list[Any]) -> None:
-    """Backward must cope with outputs that no gradient reaches."""
+    """Raise GradcheckError unless backward works when some or all outputs get no gradient."""
     count = len(_differentiable(func(*inputs)))
     for which in [None, *range(count)] if count > 1 else [None]:
         outs = _differentiable(func(*inputs))
@@ -399,8 +399,9 @@ def gradcheck(
     """Return True if the gradients of `func` match finite differences at `inputs` (which should be
     float64).
 
-    `check_forward_ad` does so with what forward mode computes. Of sparse inputs all elements are moved, or, if `masked`, those they have. Every input that requires grad is moved by `eps` element by element (in a random direction with
-    `fast_mode`). GradcheckError, or False without `raise_exception`, where something differs.
+    Every input that requires grad is perturbed by `eps`, one element at a time, or in one random direction with `fast_mode`. Of a sparse
+    input all elements are perturbed, or only the stored ones if `masked`. `check_forward_ad` compares forward mode's tangents, too.
+    GradcheckError, or False without `raise_exception`, where something differs.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError(
@@ -492,7 +493,7 @@ def _check_forward(
 def _check_constant(
     func: Callable[..., Any], inputs: tuple[Any, ...], tested: list[Any], eps: float
 ) -> None:
-    """Without differentiable outputs nothing may depend on the inputs."""
+    """Raise GradcheckError if any output changes with the inputs; called when no output is differentiable."""
 
     def pick(out: Any) -> list[Any]:
         return [o for o in as_tuple(out) if isinstance(o, TensorBase)]
@@ -506,7 +507,7 @@ def _check_constant(
 
 
 def _random_weights(outs: Any, apart: bool) -> tuple[Any, ...]:
-    """Return a weight for each output, with gaps between its elements where they are to be `apart`."""
+    """Return random weights for each output; with `apart` they are not contiguous."""
     rng = np.random.default_rng(2)
     made = []
     for o in outs:

@@ -1,6 +1,6 @@
-"""The part of `gradcheck` that compares derivatives of several directions at once, by `vmap`, with those of one after the other.
+"""The part of `gradcheck` that compares derivatives along several directions computed at once, by `vmap`, with those computed singly.
 
-Owns that comparison alone; what is checked of single derivatives is in gradcheck.py and gradcheck_forward.py.
+Owns that comparison alone; the checks of single derivatives are in gradcheck.py and gradcheck_forward.py.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _DIRECTIONS = 2
 
 
 class BatchedError(Exception):
-    """Derivatives together differ from single ones, or cannot be computed; the text says where."""
+    """Raised when batched derivatives differ from single ones, or cannot be computed; the text says where."""
 
 
 def _rows(t: Any, rng: np.random.Generator) -> Any:
-    """Random numbers like those of a tensor, for each direction."""
+    """Return random numbers with a tensor's shape and dtype, for each direction along a leading dimension."""
     values = rng.uniform(0.1, 1.0, (_DIRECTIONS, *t.shape))
     if t.dtype.is_complex:
         values = values + 1j * rng.uniform(0.1, 1.0, values.shape)
@@ -51,7 +51,7 @@ def _compare(batched: Any, singles: list[Any], out: int, inp: int, text: str) ->
 
 
 def check_backward(out: Any, tested: list[Any], index: int) -> None:
-    """Compare gradients for several weights of one output."""
+    """Compare batched with single gradients for several weights of one output; BatchedError where they differ."""
     weights = _rows(out, np.random.default_rng(1))
     how: dict[str, bool] = {"retain_graph": True, "allow_unused": True}
     singles = [grad(out, tested, w, **how) for w in weights]
@@ -65,7 +65,7 @@ def check_backward(out: Any, tested: list[Any], index: int) -> None:
 
 
 def check_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
-    """Compare tangents for several tangents of each input, the others having none."""
+    """Compare batched with single output tangents for several tangents of each input, while the other inputs have none."""
     rng = np.random.default_rng(1)
     for i, t in enumerate(inputs):
         if not (isinstance(t, TensorBase) and requires(t)):

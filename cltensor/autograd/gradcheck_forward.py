@@ -1,6 +1,6 @@
 """The part of `gradcheck` that compares tangents, computed by forward mode, with finite differences.
 
-Owns that comparison alone; how inputs are moved and what is checked of gradients is in gradcheck.py.
+Owns that comparison alone; gradcheck.py perturbs the inputs and checks gradients.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Slopes = Callable[[Any, Array, Array], list[Array]]
 
 
 class MismatchError(Exception):
-    """A tangent differs from its finite difference; the text says where."""
+    """Raised when a tangent differs from its finite difference; the text says where."""
 
 
 def check(
@@ -55,7 +55,7 @@ def check(
 
 
 def as_tuple(x: Any) -> tuple[Any, ...]:
-    """Return a list's items, or one thing, as a tuple."""
+    """Return a tuple or list as a tuple, anything else as a tuple of one."""
     return x if isinstance(x, tuple) else tuple(x) if isinstance(x, list) else (x,)
 
 
@@ -64,7 +64,7 @@ def _tested(t: Any) -> bool:
 
 
 def _all(base: Array) -> Iterator[Array]:
-    """Every real direction; of complex numbers the imaginary ones follow the real ones."""
+    """Yield a unit step along every element; for a complex input, those along the imaginary parts follow those along the real ones."""
     for unit in (1, 1j) if base.dtype.kind == "c" else (1,):
         for k in range(base.size):
             step = np.zeros_like(base, order="C")
@@ -80,7 +80,7 @@ def _one(base: Array, rng: np.random.Generator) -> Iterator[Array]:
 
 
 def _duals(inputs: tuple[Any, ...], along: dict[int, Array], missing: Any = None) -> list[Any]:
-    """The inputs as dual tensors with these tangents, zeros where none is given; number `missing` without."""
+    """Return the inputs as dual tensors with the tangents `along`, zeros where none is given; input number `missing` gets no tangent."""
     made = []
     for i, t in enumerate(inputs):
         if not _tested(t):
@@ -152,7 +152,7 @@ def _compare(
 def _check_undefined(
     func: Callable[..., Any], inputs: tuple[Any, ...], rng: np.random.Generator
 ) -> None:
-    """An input without a tangent must count as one whose tangent is zero."""
+    """Raise GradcheckError unless an input without a tangent counts as one whose tangent is zero."""
     from .gradcheck import GradcheckError
 
     along = {i: next(_one(np.array(t._host()), rng)) for i, t in enumerate(inputs) if _tested(t)}

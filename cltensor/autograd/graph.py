@@ -38,7 +38,7 @@ __all__ = [
 
 
 def increment_version(tensor: Any) -> None:
-    """Count a write to a tensor (or several) that autograd did not see."""
+    """Add one to the version of a tensor (or of several), for a write that autograd did not see."""
     tensors: Any = (tensor,) if isinstance(tensor, TensorBase) else tensor
     for t in tensors:
         t._vc.value += 1

@@ -1,4 +1,4 @@
-"""Hooks on tensors and nodes: handles to remove them, and the checks on what they return.
+"""Hooks on tensors and nodes: running them, checking their results, and handles to remove them.
 
 Owns `RemovableHandle` and the runners the engine calls. Knows nothing of the graph.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class RemovableHandle:
-    """Remove a hook again, by `remove()` or at the end of a `with` block."""
+    """The handle of a registered hook: removes it by `remove()` or at the end of a `with` block."""
 
     __slots__ = ("__weakref__", "extra_dict_refs", "hooks_dict_ref", "id")
 
@@ -74,7 +74,7 @@ def type_string(t: Any) -> str:
 
 
 def check_result(before: Any, after: Any, hook: Any) -> None:
-    """Raise unless a hook's result may stand in for the gradient it got."""
+    """Raise TypeError or RuntimeError unless a hook's result can replace the gradient it got: same dtype, device and shape."""
     if not hasattr(after, "_vc"):
         raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}'")
     if before is None:
@@ -90,7 +90,7 @@ def check_result(before: Any, after: Any, hook: Any) -> None:
 
 
 def run_tensor_hooks(hooks: dict[int, Any], grad: Any) -> Any:
-    """Pass a gradient, or None where there is none, through a tensor's hooks; return what the last one left."""
+    """Pass a gradient (None if there is none) through a tensor's hooks in turn; return the final gradient."""
     for hook in list(hooks.values()):
         result = hook(grad)
         if result is not None:

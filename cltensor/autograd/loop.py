@@ -1,22 +1,24 @@
-"""The loop under the engine: walks the graph backward, iteratively, and accumulates gradients.
+"""The engine's loop: walks the graph backward, iteratively, and accumulates gradients.
 
-Owns the order of nodes, the gradients in flight, hooks' turns and the leaves' `.grad`. Knows no
+Owns the order of nodes, the gradients in flight, when hooks run, and the leaves' `.grad`. Knows no
 formula, and of tensors only their methods.
 
 Note [Whose gradient is it]
-    A gradient may be changed in place, or become some leaf's `.grad` as it is, only if nobody else
-    can see it: the tensor object is referenced from the engine's buffer alone, and its storage from
-    that tensor alone. Reference counts say so. Otherwise it is copied or added out of place.
+    A gradient may be changed in place, or become a leaf's `.grad` without a copy, only if nothing
+    else can see it: the tensor object is referenced from the engine's buffer alone, and its storage
+    from that tensor alone. Reference counts tell. Otherwise the gradient is copied or added out of
+    place.
 
 Note [Order]
-    Nodes run by falling sequence number as soon as everything that feeds them has run; leaves run
-    first. The numbers choose among nodes that are ready: a custom function's is older than that of
-    a view derived again for it, and users may set them.
+    A node becomes ready when all nodes that feed it have run. Of the ready nodes, leaves run first,
+    the others by falling sequence number. The numbers only choose among ready nodes, for they need not
+    agree with the edges: a custom function's number is lower than that of a view re-derived for it,
+    and users may set numbers.
 
 Note [Noughts]
-    The derivative of a step function is zero, and what it is of gets a gradient all the same. Such a
-    gradient is passed on as None, with its edge in the pass's `nought`: formulas are linear, so a node that gets
-    nothing else is not run. Zeros are made where somebody sees them: leaves, targets, hooks, custom functions.
+    The derivative of a step function is zero, but its inputs still get a gradient. Such a zero gradient is passed on as None, with its
+    edge in the pass's set `nought`: formulas are linear, so a node that gets only such gradients is not run. Zeros are made only where
+    they become visible: at leaves, targets, hooks and custom functions.
 """
 
 from __future__ import annotations
@@ -41,10 +43,10 @@ _LOCK = threading.RLock()
 class Task:
     """One running backward pass.
 
-    `wanted`: the nodes whose gradients are asked for, None for all. `reached`: all nodes of the
-    pass. `node`: a node that is running Python code. `seed`: some tensor to make zeros from.
-    `unpacking`: the node whose saved tensors hooks have given back last, `unpacked`.
-    `nought`: the edges at which zeros arrived that nobody has computed; see Note [Noughts].
+    `wanted`: the nodes whose gradients are needed, None for all. `reached`: all nodes of the pass.
+    `node`: the node that runs Python code now. `seed`: some tensor to make zeros from. `unpacking`:
+    the node whose saved tensors unpack hooks returned last; `unpacked` are those tensors. `nought`:
+    the edges at which a zero gradient arrived as None; see Note [Noughts].
     """
 
     __slots__ = (
@@ -62,12 +64,12 @@ class Task:
         self.unpacked: dict[Any, Any] = {}
 
     def comes_to(self, node: Node) -> bool:
-        """Whether gradients arrive at a node in this pass."""
+        """Return whether gradients arrive at a node in this pass."""
         return node in self.reached and (self.wanted is None or node in self.wanted)
 
 
 def _owned(box: list[Any], i: int) -> bool:
-    """Return True if nobody but `box[i]` can see the tensor there or its memory."""
+    """Return whether the tensor in `box[i]` and its memory are referenced from nowhere else."""
     if getrefcount(box[i]) != 2:
         return False
     t = box[i]
@@ -78,14 +80,14 @@ def _owned(box: list[Any], i: int) -> bool:
     view = t._view
     if view is None:
         return getrefcount(t._storage) == 2
-    # A temporary view whose base lives on in the view's record only.
+    # A view of a temporary tensor, which only the view's ViewMeta keeps alive.
     return getrefcount(t._storage) == 3 and getrefcount(view) == 3 and getrefcount(view.base) == 2
 
 
 def accumulate(variable: Any, box: list[Any], create_graph: bool) -> None:
     """Add the gradient in `box[0]` to `variable.grad`, in place unless a graph is being made."""
     if not variable._requires:
-        return  # it was a leaf when the graph was made, and has been frozen or detached since
+        return  # the leaf has been frozen or detached since the graph was made
     with _LOCK:
         old = variable._grad
         sparse = not (box[0]._strided and variable._strided)
@@ -114,7 +116,7 @@ def accumulate(variable: Any, box: list[Any], create_graph: bool) -> None:
 
 
 def _accumulated(old: Any, box: list[Any]) -> Any:
-    """Return a leaf's new gradient where a sparse one is part of it: sparse ones are added into dense ones."""
+    """Return a leaf's new gradient where the old or the new one is sparse; a sparse one is added into a dense one in place."""
     mine = getrefcount(box[0]) == 2
     g = box[0]
     if old is None:
@@ -125,12 +127,12 @@ def _accumulated(old: Any, box: list[Any]) -> Any:
 
 
 def add(a: Any, b: Any) -> Any:
-    """Add gradients; a dense one comes first."""
+    """Return the sum of two gradients; if one is dense and one sparse, the dense one is the left operand."""
     return a + b if a._strided or not b._strided else b + a
 
 
 def _clone_like(g: Any, variable: Any) -> Any:
-    """Copy a gradient into the layout its leaf has, contiguous where that has holes."""
+    """Return a copy of a gradient in its leaf's layout; contiguous if that layout has gaps or overlaps."""
     if not GRAD.enabled and g._node is not None:
         g = g.detach()
     if g._strides == variable._strides:
@@ -145,7 +147,7 @@ def _clone_like(g: Any, variable: Any) -> Any:
 
 @remembered(1024)
 def _summed(have: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """List the dims over which a gradient of shape `have` is summed to fit `shape`; None where it cannot be."""
+    """Return the dims over which a gradient of shape `have` is to be summed to get `shape`; None if the shapes are incompatible."""
     lead = len(have) - len(shape)
     if lead < 0 or any(w not in (1, h) for w, h in zip(shape, have[lead:])):
         return None
@@ -153,8 +155,9 @@ def _summed(have: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | 
 
 
 def fit(g: Any, meta: Any, node: Node, i: int) -> Any:
-    """Return a gradient in the shape, dtype and device its receiver wants; RuntimeError if it
-    cannot be.
+    """Return a gradient with the shape, dtype and device of `meta`; RuntimeError if they are not compatible.
+
+    `node` computed the gradient as its number `i`: for the error's text.
     """
     shape, dtype, device = meta
     if not hasattr(g, "_vc"):
@@ -188,7 +191,7 @@ def fit(g: Any, meta: Any, node: Node, i: int) -> Any:
 
 
 def _run_extras(extra: Extra, grads: list[Any]) -> list[Any]:
-    """Run what is attached to a node's outputs: tensor hooks, then retained gradients."""
+    """Run the tensor hooks on a node's outputs, then store retained gradients; return the gradients."""
     if extra.tensor_hooks is not None:
         for nr, hooks in list(extra.tensor_hooks.items()):
             if hooks:
@@ -214,21 +217,21 @@ def _zeros(task: Task, meta: Any) -> Any:
 
 
 def _nothing(task: Task, node: Node) -> Any:
-    """Stand for the run of a node that no gradient has come to: noughts are passed on, and None is returned."""
+    """Return None for a node that got no gradient and so is not run; zero gradients that it got are passed on to its edges."""
     if task.nought and any((node, nr) in task.nought for nr in range(len(node._meta))):
         task.nought.update([edge for edge in node._edges if edge[0] is not None])
     return None
 
 
 def _materialise(task: Task, node: Node, grads: list[Any]) -> None:
-    """Make zeros of the noughts that have come to a node."""
+    """Replace the zero gradients that arrived at a node as None by tensors of zeros."""
     for nr, g in enumerate(grads):
         if g is None and (node, nr) in task.nought:
             grads[nr] = _zeros(task, node._meta[nr])
 
 
 def _run_node(task: Task, node: Node, grads: list[Any]) -> Any:
-    """Run one node's formula; None stands for "no gradient anywhere"."""
+    """Run one node's formula and return its result; None if the node got no gradient at all."""
     fn = node._fn
     if fn is None:
         task.node = node
@@ -252,11 +255,11 @@ def _run_node(task: Task, node: Node, grads: list[Any]) -> Any:
     return fn(node, *grads)
 
 
-_RUN_NODE = _run_node  # a profile puts another in its place
+_RUN_NODE = _run_node  # the original: a profiler replaces `_run_node`
 
 
 def _edges_into(roots: Sequence[tuple[Any, int]]) -> dict[Any, int]:
-    """Count for each node that the roots reach how many edges lead into it."""
+    """Return the number of edges into each node that the roots reach."""
     deps: dict[Any, int] = {}
     for node, _ in roots:
         deps[node] = 0
@@ -276,8 +279,8 @@ def _edges_into(roots: Sequence[tuple[Any, int]]) -> dict[Any, int]:
 def _on_the_way(
     targets: Sequence[tuple[Any, int]], deps: dict[Any, int], capture: bool
 ) -> tuple[set[Any], set[Any]]:
-    """Return the nodes to run, and the nodes to feed, for gradients that end at `targets`."""
-    before: dict[Any, list[Any]] = {}  # the nodes that lead to one
+    """Return the nodes to run, and the nodes that need gradients, for a pass that ends at `targets`."""
+    before: dict[Any, list[Any]] = {}  # node -> the nodes with an edge to it
     for node in deps:
         for nxt, _ in node._edges:
             if nxt is not None:
@@ -295,7 +298,7 @@ def _on_the_way(
 
 
 def _first_gradients(roots: Sequence[tuple[Any, int]], grads: Sequence[Any]) -> dict[Any, Any]:
-    """Return, by node, the list of the gradients of its outputs, for the roots."""
+    """Return the initial gradients of a pass: for each root node, the list of its outputs' gradients."""
     buffers: dict[Any, Any] = {}
     for (node, nr), g in zip(roots, grads):
         box = buffers.get(node)
@@ -306,9 +309,9 @@ def _first_gradients(roots: Sequence[tuple[Any, int]], grads: Sequence[Any]) -> 
 
 
 class _Targets:
-    """What a pass is asked for: the nodes to run, those to feed, and the gradients to take out on the way.
+    """What a limited pass must do: the nodes to run, the nodes that need gradients (`wanted`), and the gradients to capture.
 
-    Only at the `ends` of the pass, its roots and its targets, can there be something to take or nothing to run.
+    Only at the `ends` of the pass, its roots and targets, is there a gradient to capture or a node not to be run.
     """
 
     __slots__ = ("_places", "captured", "ends", "run", "wanted")
@@ -329,7 +332,7 @@ class _Targets:
                 self._places.setdefault(node, []).append((i, nr))
 
     def take(self, node: Node, box: list[Any]) -> None:
-        """Keep the gradients of this node's outputs that are asked for."""
+        """Capture the gradients of this node's outputs that are among the targets."""
         for i, nr in self._places.get(node, ()):
             self.captured[i] = box[nr]
 
@@ -344,10 +347,10 @@ def execute(
     *,
     seed: Any,
 ) -> list[Any]:
-    """Run backward from `roots` with these gradients, which are taken out of their list.
+    """Run backward from `roots` with the gradients `grads`; the list is emptied.
 
-    `targets` limits the pass to what they need; with `capture` their gradients are returned and not
-    accumulated. `seed` is any tensor.
+    `targets` limits the pass to the nodes on the way to them; with `capture` their gradients are
+    returned, not accumulated. `seed` is any tensor, to make zeros from.
     """
     deps = _edges_into(roots)
     task = Task(seed if seed is None or seed._strided else seed._values())
@@ -355,7 +358,7 @@ def execute(
     asked = None if targets is None else _Targets(targets, roots, deps, capture)
     task.wanted = None if asked is None else asked.wanted
     buffers = _first_gradients(roots, grads)
-    grads.clear()  # a pending gradient that somebody holds has to be computed for him
+    grads.clear()  # a reference to a pending gradient would force it to be written to memory
 
     outer_task, outer_mode, outer_pack = GRAD.task, GRAD.enabled, GRAD.pack
     GRAD.task = task
@@ -367,7 +370,7 @@ def execute(
     finally:
         GRAD.task = outer_task
         GRAD.enabled = outer_mode
-        GRAD.pack = outer_pack  # hooks that something entered on the way and never left
+        GRAD.pack = outer_pack  # code run by the pass may have entered hooks and not left them
     return [] if asked is None else asked.captured
 
 
@@ -381,7 +384,7 @@ def _walk(
 ) -> None:
     """Run the nodes in order, each when the gradients of its outputs (in `buffers`) are complete.
 
-    Most nodes have one output and nothing attached, and nobody watches: those run right here.
+    Most nodes have one output and no hooks: they are run inline here, unless a profiler or anomaly detection is active.
     """
     ready = [(node._key, node) for node in buffers if not deps[node]]
     heapify(ready)
@@ -440,7 +443,7 @@ def _walk(
 def _end_at_leaf(
     node: AccumulateGrad, box: list[Any], asked: _Targets | None, create_graph: bool
 ) -> None:
-    """Add what has arrived at a leaf to its `.grad`, or take it where it is asked for."""
+    """Add the gradient that arrived at a leaf to its `.grad`, or capture it if it is a target."""
     leaf, extra = node.variable, node._extra
     if leaf._hooks:
         box[0] = run_tensor_hooks(leaf._hooks, box[0])
@@ -457,9 +460,9 @@ def _end_at_leaf(
 
 
 def _arrived(node: Node, box: list[Any], asked: _Targets | None) -> list[Any] | None:
-    """Take gradients that are asked for, and run what is attached to outputs; None where the pass ends at this node."""
+    """Capture targets' gradients at a node and run the hooks on its outputs; return the gradients, None if the node is not to be run."""
     goes_on = asked is None or node in asked.run
-    if asked is not None and goes_on:  # taken before the hooks where backward goes on below
+    if asked is not None and goes_on:  # captured before the hooks if the pass goes on from here
         asked.take(node, box)
     if node._extra is not None:
         box = _run_extras(node._extra, box)
@@ -469,7 +472,7 @@ def _arrived(node: Node, box: list[Any], asked: _Targets | None) -> list[Any] | 
 
 
 def _run_attended(task: Task, node: Node, box: list[Any], keep_graph: bool) -> tuple[Any, ...]:
-    """Run a node with several outputs, without a formula, with hooks of its own, or under somebody's eyes."""
+    """Run a node the general way: with several outputs, without a formula, with hooks, or under a profiler or anomaly detection."""
     extra, watch = node._extra, ANOMALY.enabled
     pre, post = (None, None) if extra is None else (extra.pre, extra.post)
     if watch:
@@ -493,7 +496,7 @@ def _run_attended(task: Task, node: Node, box: list[Any], keep_graph: bool) -> t
 
 
 def _one_for_each_edge(node: Node, outs: Any) -> tuple[Any, ...]:
-    """Return a formula's result as a tuple; RuntimeError if it is not one gradient for each input."""
+    """Return a formula's result as a tuple with one gradient for each edge; RuntimeError if their number is wrong."""
     if outs is None:
         return (None,) * len(node._edges)
     if type(outs) is not tuple:
@@ -507,11 +510,11 @@ def _one_for_each_edge(node: Node, outs: Any) -> tuple[Any, ...]:
 
 
 def _add_into(box: list[Any], nr: int, g: Any, create_graph: bool) -> None:
-    """Add a gradient to the one that is there."""
+    """Add a gradient to the one in `box[nr]`, in place if nothing else can see that one."""
     if not (box[nr]._strided and g._strided):
         box[nr] = add(box[nr], g)
     elif not (create_graph or box[nr]._storage.waits) and _owned(box, nr):
-        box[nr].add_(g)  # there is memory, and no need of more
+        box[nr].add_(g)  # not pending and not shared: its memory can be reused
     else:
         box[nr] = box[nr] + g
 

@@ -1,10 +1,10 @@
-"""What a tensor can do with gradients: `requires_grad`, `grad`, `backward`, hooks.
+"""The autograd methods and attributes of a tensor: `requires_grad`, `grad`, `backward`, hooks.
 
-Owns `AutogradMixin`, from which the Tensor class inherits. It uses of a tensor only `shape`,
-`dtype`, `device`, layout and methods. Attributes of a tensor that autograd keeps: `_requires` (a
-leaf that wants gradients), `_node` and `_nr` (the node that made it, and as which output), `_grad`,
-`_acc` (weak reference to the leaf's AccumulateGrad), `_vc` (version counter, shared with views),
-`_view` (ViewMeta or None), `_hooks`, `_post_hooks`, `_retain`.
+Owns `AutogradMixin`, from which the Tensor class inherits. Of a tensor it uses only `shape`,
+`dtype`, `device`, layout and methods. The private attributes of a tensor that belong to autograd:
+`_requires` (a leaf that requires grad), `_node` and `_nr` (the node that made the tensor, and the
+number of its output), `_grad`, `_acc` (weak reference to the leaf's AccumulateGrad), `_vc` (version
+counter, shared with views), `_view` (ViewMeta or None), `_hooks`, `_post_hooks`, `_retain`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class AutogradMixin(TensorBase):
 
     @property
     def requires_grad(self) -> bool:
-        """True if gradients flow into this tensor: a leaf that asked for them, or computed from
-        one.
+        """True if gradients flow into this tensor: it is a leaf that asked for them, or was computed
+        from one.
         """
         if self._requires or self._node is not None:
             return True
@@ -115,7 +115,7 @@ class AutogradMixin(TensorBase):
 
     @property
     def grad_dtype(self) -> Any:
-        """The dtype that gradients of this leaf are cast to; None lets them have any. RuntimeError where it is no leaf."""
+        """The dtype to which this leaf's gradients are cast; None allows any dtype. RuntimeError if the tensor is no leaf."""
         if not self.is_leaf:
             raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
         return self.dtype if self._grad_dtype is ... else self._grad_dtype  # type: ignore[attr-defined]
@@ -186,7 +186,7 @@ class AutogradMixin(TensorBase):
         engine.backward(self, gradient, retain_graph, create_graph, None, inputs)
 
     def retain_grad(self) -> None:
-        """Have backward fill `.grad` of this tensor though it is no leaf."""
+        """Make backward also fill the `.grad` of this tensor, if it is not a leaf."""
         if not requires(self):
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         node = grad_node(self)
@@ -201,8 +201,8 @@ class AutogradMixin(TensorBase):
         return self._retain and not self.is_leaf
 
     def register_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
-        """Call `hook(grad)` when this tensor's gradient is known; a tensor it returns takes the
-        gradient's place.
+        """Call `hook(grad)` when this tensor's gradient is known; if it returns a tensor, that replaces
+        the gradient.
         """
         if not requires(self):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -251,8 +251,8 @@ class AutogradMixin(TensorBase):
         self._post_hooks = value
 
     def detach_(self) -> Any:
-        """Cut this tensor off its graph and make it a leaf that needs no gradient. RuntimeError for
-        a view.
+        """Detach this tensor from its graph, making it a leaf that requires no grad. RuntimeError for a
+        view.
         """
         if self._view is not None:
             raise RuntimeError(_DETACH_VIEW)

@@ -17,13 +17,13 @@ from typing import Any
 
 
 class _Flags(threading.local):
-    """What autograd asks about the current thread, read on every op.
+    """Autograd's state of the current thread, read by every op.
 
     `enabled`: ops record nodes. `inference`: inside inference mode (then `enabled` is False).
     `pack`: the innermost pair of saved-tensor hooks, or None. `pack_off`: why such hooks are
     forbidden, or None. `task`: the backward pass running in this thread, or None. `levels`: the
-    forward-mode levels seen by this thread where they are not all that are open, else None. `inner`:
-    an op is on its way to a result (`unrecorded`).
+    forward-mode levels visible to this thread, or None if it sees all open ones. `inner`: inside
+    an op that records its result itself (`unrecorded`).
     """
 
     enabled: bool = True
@@ -39,7 +39,7 @@ GRAD = _Flags()
 
 
 class _Forward:
-    """The forward-mode levels that are open (see dual.py), and whether there are any: the one thing every op asks."""
+    """The open forward-mode levels (see dual.py), and `open`, whether there are any: the flag that every op tests."""
 
     __slots__ = ("levels", "open")
 
@@ -62,7 +62,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 def _wrap_generator(make: Callable[[], Any], func: Callable[..., Any]) -> Callable[..., Any]:
-    """Run every step of a generator inside a fresh context, leaving its consumer's mode alone."""
+    """Return a generator function whose every step runs inside a new context; the consumer's mode is unaffected."""
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -93,7 +93,7 @@ class Mode:
     """A context manager that also decorates functions, generators and (with a warning) classes."""
 
     __slots__ = ("prev",)
-    prev: Any  # what was switched when the block began
+    prev: Any  # the state to restore at the end of the block
 
     def __enter__(self) -> Any:
         raise NotImplementedError
@@ -135,7 +135,7 @@ class Mode:
 
 
 class _Bare(Mode):
-    """A mode without arguments, so that it may decorate without being called."""
+    """A mode without arguments, which can be used as a decorator without parentheses."""
 
     __slots__ = ()
 
@@ -158,9 +158,10 @@ class no_grad(_Bare):
 
 
 class unrecorded(Mode):
-    """As `no_grad`, and propagate no tangents: for what an op does on its way to a result that it records itself.
+    """As `no_grad`, but also without propagating tangents: for the inner steps of an op that records its result itself.
 
-    Nor are views told of here: a result that is one of something nobody else has is a tensor of its own.
+    Views are not marked inside either: a result that is a view of an intermediate tensor, which nothing else holds, counts as
+    a tensor of its own.
     """
 
     __slots__ = ()
@@ -184,7 +185,7 @@ class enable_grad(_Bare):
 
 
 class set_grad_enabled(Mode):
-    """Switch recording on or off: at once when called, undone at the end when used as a context."""
+    """Switch recording on or off at once; as a context manager, restore the state at the end."""
 
     __slots__ = ("mode",)
 
@@ -216,7 +217,7 @@ class set_grad_enabled(Mode):
 
 
 class inference_mode(Mode):
-    """Record no graph and count no versions: tensors made inside may never take part in one."""
+    """Record no graph and count no versions; tensors made inside may never take part in a graph."""
 
     __slots__ = ("mode",)
 
@@ -250,12 +251,12 @@ def is_multithreading_enabled() -> bool:
 
 
 def is_view_replay_enabled() -> bool:
-    """Return False: views are derived again by their strides wherever these say it all."""
+    """Return False: a view is re-derived from its base by strides wherever these describe it fully."""
     return False
 
 
 class set_multithreading_enabled(Mode):
-    """Accepted for torch's sake: a backward pass always runs in the thread that called it."""
+    """Has no effect, accepted for compatibility with torch: a backward pass always runs in the thread that called it."""
 
     __slots__ = ("mode",)
 

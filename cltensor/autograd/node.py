@@ -1,13 +1,13 @@
-"""Graph nodes: what a recorded op leaves behind.
+"""Nodes of the autograd graph, one for each recorded op.
 
 Owns the node classes, their edges, extras (hooks, metadata) and how saved values are read back.
 Knows nothing of the engine that walks the graph, nor of how tensors are made.
 
-A node's `_edges` are `(node, output number)` pairs, one for every input of the op, `(None, 0)`
-where no gradient goes. `_meta` says for every output what its gradient must look like: `(shape,
-dtype, device)`, or None where the output is not differentiable. `_key` orders the backward pass,
-smallest first: minus the sequence number, so the op recorded last runs first, and leaves before
-everything. `shapes` are those of the op's inputs, None for what is not a tensor.
+A node's `_edges` are `(node, output number)` pairs, one for every input of the op, `(None, 0)` for
+an input to which no gradient flows. `_meta` describes the gradient of every output: `(shape, dtype,
+device)`, or None where the output is not differentiable. `_key` orders the backward pass, smallest
+first: it is minus the sequence number, so the op recorded last runs first, and leaves run before
+all other nodes. `shapes` are those of the op's inputs, None for an input that is not a tensor.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _leaf_keys = itertools.count(-(1 << 62))
 
 
 class InputMetadata(NamedTuple):
-    """What a gradient must look like, as a node's `_input_metadata` says it."""
+    """The description of a gradient in a node's `_input_metadata`."""
 
     shape: Any
     dtype: Any
@@ -43,7 +43,7 @@ class InputMetadata(NamedTuple):
 
 
 class Extra:
-    """What few nodes have: hooks, a retained gradient, metadata, the traceback of anomaly
+    """Attributes that few nodes have: hooks, retained gradients, metadata, the traceback of anomaly
     detection.
     """
 
@@ -64,7 +64,7 @@ class Extra:
 
 
 class Node:
-    """One recorded op: how to turn the gradients of its outputs into those of its inputs."""
+    """One recorded op; its formula turns the gradients of its outputs into those of its inputs."""
 
     __slots__ = ("__weakref__", "_edges", "_extra", "_fn", "_key", "_meta", "_saved", "shapes")
 
@@ -98,7 +98,7 @@ class Node:
 
     @property
     def needs(self) -> tuple[bool, ...]:
-        """Which inputs' gradients are wanted, within the running backward pass if there is one."""
+        """For each input, whether its gradient is needed, by the running backward pass if there is one."""
         task = GRAD.task
         wanted = None if task is None else task.wanted
         needs = []
@@ -147,7 +147,7 @@ class Node:
         raise NotImplementedError
 
     def _release(self) -> None:
-        """Let go of the saved tensors."""
+        """Free the saved tensors; reading one afterwards raises."""
         if self._saved:
             release(self._saved.values())
 
@@ -202,8 +202,8 @@ class OpNode(Node):
         if name.startswith("_raw_saved_") and key in saved:
             return self._saved[key]
         value = read_saved(self, key)
-        # The next reading of this name, on any node of this class, finds a property and skips the
-        # failed lookup.
+        # From now on this name is a property of the class: later reads, on any of its nodes, do not
+        # go through the failed lookup that ends in `__getattr__`.
         setattr(type(self), name, property(functools.partial(read_saved, name=key)))
         return value
 
@@ -215,7 +215,7 @@ class OpNode(Node):
 
 
 class _Namespaced(OpNode):
-    """A node whose full name torch puts into a namespace."""
+    """A node whose `name()` has a namespace in torch."""
 
     __slots__ = ()
 
@@ -230,7 +230,7 @@ CLASSES: dict[str, type[OpNode]] = {
 
 
 class WrappingNode(OpNode):
-    """A node that saves a number as the tensor torch wraps it in, so that a second backward is refused."""
+    """A node whose saved numbers count as saved tensors (torch wraps them in tensors), so that a second backward raises."""
 
     __slots__ = ()
 
@@ -244,7 +244,7 @@ class WrappingNode(OpNode):
 
 
 def op_class(name: str, base: type[OpNode] = OpNode) -> type[OpNode]:
-    """Return the node class called `name`, making it the first time, of the kind `base`."""
+    """Return the node class called `name`, made at first use as a subclass of `base`."""
     cls = CLASSES.get(name)
     if cls is None:
         cls = CLASSES[name] = type(name, (base,), {"__slots__": (), "__module__": "builtins"})
@@ -252,7 +252,7 @@ def op_class(name: str, base: type[OpNode] = OpNode) -> type[OpNode]:
 
 
 class AccumulateGrad(Node):
-    """The sink of a leaf: adds what arrives to `variable.grad`."""
+    """The node of a leaf, where the graph ends: adds the gradient that arrives to `variable.grad`."""
 
     __slots__ = ("variable",)
 
@@ -267,7 +267,7 @@ class AccumulateGrad(Node):
         self.look_again()
 
     def look_again(self) -> None:
-        """Take up what gradients the leaf wants: their shape, dtype (None for any) and device."""
+        """Set `_meta` from the leaf: shape, dtype (None for any) and device of its gradient."""
         leaf = self.variable
         wanted = leaf.dtype if leaf._grad_dtype is ... else leaf._grad_dtype
         self._meta = ((leaf.shape, wanted, leaf.device),)
@@ -287,7 +287,7 @@ class AccumulateGrad(Node):
 
 
 def accumulator(leaf: Any) -> AccumulateGrad:
-    """Return the leaf's AccumulateGrad node: one as long as some graph holds it."""
+    """Return the leaf's AccumulateGrad node, the same one as long as some graph keeps it alive."""
     ref = leaf._acc
     if ref is not None:
         node = ref()

@@ -83,12 +83,12 @@ class profile:
 
     @property
     def function_events(self) -> EventList:
-        """Every event by itself."""
+        """All events, not added up."""
         return self._trace.events()
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time on the host of all events together, in microseconds."""
+        """The total host time of all events, in microseconds."""
         return self._trace.events().self_cpu_time_total
 
     def table(self, *args: Any, **kwargs: Any) -> str:
@@ -120,7 +120,7 @@ class profile:
 
 
 class emit_itt:
-    """Accepted for programs that mark ranges for Intel's tools; marks none."""
+    """Does nothing; accepted for programs that mark ranges for Intel's tools."""
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         self.enabled = enabled
@@ -133,7 +133,7 @@ class emit_itt:
 
 
 class emit_nvtx(emit_itt):
-    """Refuse to mark ranges for NVIDIA's tools: AssertionError, unless `enabled` is False."""
+    """Ranges for NVIDIA's tools, which are not supported: entering raises AssertionError unless `enabled` is False."""
 
     def __enter__(self) -> emit_nvtx:
         if self.enabled:

@@ -1,4 +1,4 @@
-"""Recording: the one way an op leaves a node in the graph.
+"""Recording ops: `record` adds an op's node to the autograd graph.
 
 Owns `needs_grad` and `record`, for ops that return new tensors; for those that write in place see
 views.py. Knows no formula and nothing of the engine. This runs on every op, so it is written for
@@ -23,7 +23,7 @@ Formula = Callable[..., Any]
 
 
 def refuse_gradient(function: str, **given: Any) -> None:
-    """Raise torch's RuntimeError for an input that is to have a gradient which `function` does not have."""
+    """Raise torch's RuntimeError if one of the `given` inputs requires grad, because `function` has no gradient for it."""
     for name, t in given.items():
         if GRAD.enabled and needs_grad(t) and requires_grad(t):
             raise RuntimeError(
@@ -32,9 +32,9 @@ def refuse_gradient(function: str, **given: Any) -> None:
 
 
 def needs_grad(*tensors: Any) -> bool:
-    """Return True if an op on these inputs is to be recorded; non-tensors are let pass.
+    """Return whether an op on these inputs has to be recorded; inputs that are no tensors are ignored.
 
-    So it is where one has a tangent (see dual.py), also where grad mode is off.
+    True also if an input has a tangent (see dual.py), even where grad mode is off.
     """
     if not GRAD.enabled:
         return FORWARD.open and dual.flows(tensors)
@@ -51,13 +51,13 @@ def needs_grad(*tensors: Any) -> bool:
 
 
 def requires_grad(*tensors: Any) -> bool:
-    """As `needs_grad`, of gradients alone."""
+    """As `needs_grad`, but for gradients alone, ignoring tangents."""
     with dual.only(()):
         return needs_grad(*tensors)
 
 
 def differentiating() -> bool:
-    """Whether derivatives of what is computed now may be taken: gradients recorded or tangents propagated."""
+    """Return whether derivatives of what is computed now may be taken: grad mode is on, or a forward-mode level is open."""
     return GRAD.enabled or FORWARD.open
 
 
@@ -78,8 +78,9 @@ def record(
     whether input i's gradient is wanted, `ctx.shapes[i]` is its shape. Gradients need not be summed
     back to the inputs' shapes or cast to their dtypes: the engine does that. With several
     differentiable outputs, the missing gradients arrive as zeros; those of integer outputs as None.
-    The dict `saved` is taken over, not copied. What looked into tensors without history is a result of
-    its own now; views are marked later. `push` is the op's own rule for tangents (see dual.py).
+    The dict `saved` is taken over, not copied. An output that was marked as a view inside the op loses
+    that mark; an op that returns views marks them after this call. `push` is the op's own rule for
+    tangents (see dual.py).
     """
     if FORWARD.open and push is not dual.VIEW and dual.flows(inputs):
         plain = dict(saved) if saved else {}
@@ -139,9 +140,10 @@ def record(
 
 
 def tie(node: Any, gradient: Any) -> Any:
-    """Return a fresh gradient of `node`'s inputs, made to count as depending on them.
+    """Return `gradient`, a new tensor computed by `node`'s formula, recorded as depending on the inputs of `node`.
 
-    The derivative is zero: it is for formulas that are step functions of the inputs, whose second derivatives torch has, as zeros.
+    The derivative recorded is zero. This is for formulas that are step functions of the inputs: torch has their second derivatives,
+    as zeros.
     """
     if GRAD.enabled:
         made = op_class("StepBackward0")()

@@ -1,6 +1,6 @@
-"""Saved tensors: what a node keeps for its backward formula.
+"""Saved tensors: the values that a node keeps for its backward formula.
 
-Owns the version check, how a saved value finds its place in the graph again, and the hooks that
+Owns the version check, how a saved tensor gets its place in the graph back, and the hooks that
 pack and unpack (`saved_tensors_hooks`). Knows nothing of nodes' formulas or of the engine.
 """
 
@@ -20,9 +20,9 @@ from .version import InferenceVersion
 
 
 class TensorBase(Fields):
-    """What a tensor looks like to autograd; `AutogradMixin` adds the methods.
+    """The attributes of a tensor that autograd uses; `AutogradMixin` adds the methods.
 
-    These are class-wide defaults: a new tensor stores only what differs.
+    The values here are class-wide defaults: a new tensor stores only attributes that differ.
     """
 
     _requires = False
@@ -37,7 +37,7 @@ class TensorBase(Fields):
     _retain = False
     _fw: Any = None
     _root: Any = None
-    _strided = True  # whether there is one memory, in steps
+    _strided = True  # False for sparse tensors, which have no single strided memory
 
 
 _DETACHED = (
@@ -60,7 +60,7 @@ def short_name(name: str) -> str:
 
 
 class _Packed:
-    """What the pack hook made of a saved tensor, and how to undo it."""
+    """A pack hook's result for a saved tensor, and the unpack hook that reverses it."""
 
     __slots__ = ("unhook", "value")
 
@@ -70,12 +70,13 @@ class _Packed:
 
 
 class SavedTensor:
-    """A tensor kept for backward, with the version it had and its place in the graph.
+    """A tensor saved for backward, with the version it had and its place in the graph.
 
-    An input is kept as the tensor it is. An output is kept as an alias without its node (the node
-    holds this object, so holding the output itself would be a cycle) and is given its node again
-    when read. `output` is False, True, None for an input that the node then wrote over (`z.div_(z)`),
-    or for what was written through a view the function that finds its place.
+    An input is kept as it is. An output is kept as an alias without its node (the node holds this
+    object, so holding the output itself would be a reference cycle) and gets its node back when read.
+    `output` is False for an input, True for an output, None for an input that the node then overwrote
+    (`z.div_(z)`); for a result written through a view it is a function that returns the result with
+    its place in the graph.
     """
 
     __slots__ = ("data", "node", "nr", "output", "version")
@@ -87,7 +88,7 @@ class SavedTensor:
     version: int
 
     def register_hooks(self, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
-        """Keep `pack(tensor)` in place of the tensor; `unpack` of it gives the tensor back."""
+        """Replace the saved tensor by `pack(tensor)`; `unpack` of that must return the tensor."""
         t = self.data
         if t is None:
             raise RuntimeError(_HOOKS_TOO_LATE)
@@ -121,7 +122,7 @@ class SavedTensor:
     def unpack(self, owner: Any = None) -> Any:
         """Return the saved tensor; `owner` is the node that saved it.
 
-        RuntimeError if it was freed, or written to since; what hooks have packed is theirs to keep right.
+        RuntimeError if it was freed or written to since; a tensor packed by hooks is not checked for writes.
         """
         t = self.data
         if t is None:
@@ -176,7 +177,7 @@ class SavedTensor:
         return fresh
 
     def _unhooked(self, packed: _Packed, owner: Any) -> Any:
-        """Have the hook give the tensor back: once for each node that a pass runs, however often its formula reads."""
+        """Return the unpack hook's result; the hook is called once per node and pass, however often the node's formula reads the tensor."""
         task = GRAD.task
         if task is None or owner is None:
             return packed.unhook(packed.value)
@@ -185,7 +186,7 @@ class SavedTensor:
         found = task.unpacked
         if self not in found:
             value = packed.unhook(packed.value)
-            if task.unpacking is not owner:  # the hook ran nodes of this pass
+            if task.unpacking is not owner:  # the hook itself read other nodes' saved tensors
                 return value
             found[self] = value
         return found[self]
@@ -195,8 +196,9 @@ class SavedTensor:
         if self.output is None:
             nr = 0
         elif self.output is False:
-            with suppress(RuntimeError):  # a view that may not be derived again keeps its name
-                node, nr = t.grad_fn, t._nr  # the write made the node another one
+            # The write gave the tensor another node. A view that may not be re-derived raises: then the old node is named.
+            with suppress(RuntimeError):
+                node, nr = t.grad_fn, t._nr
         which = ""
         if node is not None and not hasattr(node, "variable"):
             which = f", which is output {nr} of {short_name(node.name())},"
@@ -220,7 +222,7 @@ FREED.output = False
 
 
 def release(values: Iterable[Any]) -> None:
-    """Let go of the data of saved tensors, those in tuples too: reading it from now on is an error."""
+    """Free the data of saved tensors, including those in tuples; reading one afterwards raises."""
     for value in values:
         if value.__class__ is SavedTensor:
             value.data = value.node = None
@@ -230,7 +232,7 @@ def release(values: Iterable[Any]) -> None:
 
 
 def save(t: Any, output: bool | None = False) -> SavedTensor:
-    """Keep a tensor for backward, packed by the hooks in force."""
+    """Return a SavedTensor for `t`, packed by the hooks in force, if any; `output` as in SavedTensor."""
     vc = t._vc
     if vc.__class__ is InferenceVersion:
         raise RuntimeError(_INFERENCE_TEXT)
@@ -246,14 +248,14 @@ def save(t: Any, output: bool | None = False) -> SavedTensor:
         saved.data = t
     pack = GRAD.pack
     if pack is not None:
-        # The hooks in force are shown an input itself, for they may ask whether it is a Parameter,
-        # and an output without its node, for a hook that keeps what it is shown would close a cycle.
+        # A pack hook gets an input itself, since it may check whether that is a Parameter; it gets an
+        # output as an alias without its node, since a hook that keeps its argument would make a cycle.
         saved._pack(t, saved.data, *pack)
     return saved
 
 
 def save_dict(saved: dict[str, Any], outputs: Any) -> None:
-    """Keep the tensors of a dict of saved values, those in its lists too, in their places.
+    """Replace the tensors in a dict of saved values, and in its lists and tuples, by SavedTensors.
 
     `outputs`: the tensor, or tuple of tensors, that the op returns.
     """
@@ -274,8 +276,8 @@ def save_dict(saved: dict[str, Any], outputs: Any) -> None:
 
 
 class saved_tensors_hooks:
-    """Within the block, keep `pack_hook(t)` for every tensor saved for backward; `unpack_hook`
-    gives it back.
+    """Within the block, save `pack_hook(t)` instead of every tensor saved for backward; backward
+    gets the tensor from `unpack_hook`.
     """
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
@@ -296,8 +298,8 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
     """Within the block, tensors saved for backward may be written in place: gradients see what was
     saved.
 
-    A copy is pending until then, and costs nothing where no write comes. Backward has to run inside
-    the block, too: AssertionError. RuntimeError for a block in a block.
+    Each saved tensor is a copy that stays pending until a write, and costs nothing if there is none.
+    AssertionError if backward runs outside the block. RuntimeError for nested blocks.
     """
 
     active: ClassVar[Any] = None

@@ -1,4 +1,4 @@
-"""Version counters: how often a storage was written, so that stale saved tensors are found.
+"""Version counters: they count in-place writes to a storage, so that modified saved tensors are detected.
 
 Owns the two counter classes. A tensor, its views and `detach()` share one counter; every in-place
 write adds one. Knows nothing of tensors or graphs.
@@ -10,8 +10,9 @@ from __future__ import annotations
 class VersionCounter:
     """Count the in-place writes to a storage."""
 
-    value = 0  # of the class until the first write: every tensor has a counter, few are written
+    # A class attribute until the first write: every tensor has a counter, few are written.
+    value = 0
 
 
 class InferenceVersion(VersionCounter):
-    """The counter of a tensor born in inference mode: its type is what marks such a tensor."""
+    """The counter of a tensor made in inference mode; the class of its counter marks such a tensor."""

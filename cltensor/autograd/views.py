@@ -1,16 +1,16 @@
-"""Views: how a view follows its base through in-place writes.
+"""Views and their autograd history under in-place writes.
 
 Owns `ViewMeta`, the gradient edge of any tensor, the checks before an in-place write and the
 rebasing of history after it. Knows nothing of the engine.
 
 Note [Views and in-place writes]
-    A view remembers its root base and the version at which its own grad node was right. A
+    A view stores its root base and the version for which its own grad node is valid. A
     differentiable write into a view replaces the history of the *base* by a `CopySlices` node,
-    which runs the write's formula on the slice of the gradient that the view covers. Any other view
-    of that base then has an outdated node, noticed by its version, and gets a new one by being
-    derived from the base again when somebody asks. In-place ops call three functions:
-    `check_inplace(t, *others)` before the write, then `t._vc.value += 1`, then `rebase(t, name,
-    inputs, backward, saved)`.
+    which runs the write's formula on the slice of the gradient that the view covers. All other
+    views of that base then have an outdated node, which their version reveals; the next time the
+    node of such a view is asked for, the view is re-derived from the base to get a new one.
+    In-place ops do three things: `check_inplace(t, *others)` before the write, then
+    `t._vc.value += 1`, then `rebase(t, name, inputs, backward, saved)`.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _WHY = {
 
 
 class ViewMeta:
-    """What makes a tensor a view: its root base, how to derive it again, and the version its node
-    belongs to.
+    """The record that makes a tensor a view: its root base, how to re-derive it, the version for which
+    its node is valid, and its `kind`.
 
-    `replay(base)` gives the view anew; None where strides and offset say it all. Whoever makes one sets
-    all four: every view has one, and a constructor would be a call.
+    `replay(base)` re-derives the view; it is None where strides and offset describe the view fully. The
+    code that makes one sets all four attributes: every view has one, and a constructor would cost a call.
     """
 
     __slots__ = ("base", "kind", "replay", "version")
@@ -63,11 +63,11 @@ class ViewMeta:
 def mark_view(
     view: Any, parent: Any, replay: Callable[[Any], Any] | None = None, multi: bool = False
 ) -> None:
-    """Say that `view` looks into `parent` (which may be a view itself).
+    """Mark `view` as a view of `parent` (which may be a view itself).
 
-    `replay(parent)` derives the view again; used only where shape, strides and offset in the
-    parent's elements do not describe it (a change of dtype). `multi`: it is one of several views
-    that one op returned. Does nothing within an op (`unrecorded`).
+    `replay(parent)` re-derives the view; it is used only where shape, strides and offset in the
+    parent's elements do not describe the view (a change of dtype). `multi`: the view is one of
+    several that one op returned. Does nothing within an op (`unrecorded`).
     """
     if GRAD.inner and not GRAD.enabled:
         return
@@ -128,7 +128,7 @@ def requires(t: Any) -> bool:
 
 
 def grad_node(t: Any) -> Node | None:
-    """Return the node that made `t`, deriving an outdated view again. None for leaves."""
+    """Return the node that made `t`, None for a leaf; an outdated view is re-derived from its base first."""
     meta = t._view
     if meta is None or meta.version == t._vc.value:
         return t._node
@@ -151,7 +151,7 @@ def _refresh(t: Any, meta: ViewMeta) -> Node | None:
 
 
 def set_node(t: Any, node: Node | None, nr: int) -> None:
-    """Give `t` another history: a retained gradient moves along, hooks stay with the old one."""
+    """Give `t` another node: its retained gradient moves to the new node, its hooks stay with the old one."""
     old = t._node
     if old is not None and t._retain and old._extra is not None and old._extra.retain is not None:
         old._extra.retain.pop(t._nr, None)
@@ -218,15 +218,15 @@ def _check_kind(t: Any, meta: ViewMeta, indirect: bool) -> None:
 
 
 def check_inference(t: Any) -> None:
-    """Raise RuntimeError outside of inference mode for a tensor that was made in it."""
+    """Raise RuntimeError if `t` was made in inference mode and is about to be written outside of it."""
     if type(t._vc) is InferenceVersion and not GRAD.inference:
         raise RuntimeError(_INFERENCE_WRITE)
 
 
 def check_inplace(t: Any, *others: Any) -> None:
-    """Raise RuntimeError, in torch's words, if `t` may not be written in place.
+    """Raise torch's RuntimeError if `t` may not be written in place.
 
-    `others` are the op's further tensor inputs (None and numbers are let pass).
+    `others` are the op's further tensor inputs; None and numbers are ignored.
     """
     meta = t._view
     if meta is None and t._requires and GRAD.enabled:
@@ -250,9 +250,9 @@ def check_inplace(t: Any, *others: Any) -> None:
 
 
 def inferred(inputs: Sequence[Any]) -> bool:
-    """Whether all operands were made in inference mode: what is computed of them is not recorded, as torch has it.
+    """Return whether all operands were made in inference mode; an op on such operands is not recorded, as in torch.
 
-    Numbers were not: torch wraps them in tensors.
+    A number counts as an operand that was not, because torch wraps it in an ordinary tensor.
     """
     for t in inputs:
         vc = getattr(t, "_vc", None)
@@ -262,9 +262,9 @@ def inferred(inputs: Sequence[Any]) -> bool:
 
 
 def input_edges(inputs: Sequence[Any]) -> tuple[list[tuple[Any, int]], list[Any], bool]:
-    """Return where the inputs' gradients go, their shapes, and whether one requires grad.
+    """Return the edges to which the inputs' gradients flow, the inputs' shapes, and whether any input requires grad.
 
-    A view made in no_grad mode of what requires grad does, too, as in torch; its gradient goes nowhere.
+    A view made in no_grad mode of a tensor that requires grad counts as requiring grad, as in torch; its gradient flows nowhere.
     """
     edges: list[tuple[Any, int]] = []
     shapes: list[Any] = []
@@ -296,8 +296,8 @@ def input_edges(inputs: Sequence[Any]) -> tuple[list[tuple[Any, int]], list[Any]
 
 
 class CopySlices(Node):
-    """A write into part of a base: the write's own formula, applied to the part of the gradient it
-    covers.
+    """The node of a write into part of a base: it applies the write's own formula to the part of the
+    base's gradient that the write covered.
     """
 
     __slots__ = ("_index", "_inner", "_layout", "_replay", "_strides")
@@ -332,7 +332,7 @@ class CopySlices(Node):
         inner, index, grad = self._inner, self._index, grads[0]
         if grad is None:
             return (None,) * len(self._edges)
-        # A fresh copy in the base's own layout, so that the view's strides fit it.
+        # A new copy of the gradient in the base's layout, so that the view's strides are valid for it.
         shape = self._meta[0][0]
         if self._strides is None:
             full = grad.new_empty(shape)
@@ -368,7 +368,7 @@ def attach(t: Any, inner: Node, index: int) -> None:
     ref = weakref.ref(node)
 
     def locate(part: Any) -> Any:
-        """Place the saved result in the base with its new history, for higher derivatives."""
+        """Return the saved result as a slice of the base with its new node, for higher derivatives."""
         node: Any = ref()
         whole = part.alias().as_strided(shape, strides, offset)
         whole._node = node
@@ -389,12 +389,12 @@ def rebase(
     saved: dict[str, Any] | None = None,
     push: Callable[..., Any] | None = None,
 ) -> Node | None:
-    """Record a write into `t`, after it was made and `t._vc.value` was raised by one.
+    """Record an in-place write into `t`; called after the write and after raising `t._vc.value` by one.
 
-    As `record`, with `t` itself among the inputs. What is saved under the name "result" is `t` as
-    it is now; every other saved tensor is taken as it was before the write, so one that shares
-    `t`'s storage is found changed when backward reads it. Save a `SavedTensor` made beforehand, or
-    a clone, to be exact. Does nothing where no input requires grad or grad mode is off.
+    As `record`, with `t` itself among the inputs. The value saved as "result" is `t` as it is now;
+    every other saved tensor gets its version of before the write, so one that shares `t`'s storage is
+    reported as modified when backward reads it. To save the values of before the write, pass a clone
+    or a `SavedTensor` made beforehand. Does nothing where no input requires grad or grad mode is off.
     """
     if FORWARD.open and dual.flows(inputs):
         plain = dict(saved) if saved else {}
@@ -407,7 +407,7 @@ def rebase(
         return None
     vc = t._vc
     result = None
-    vc.value -= 1  # the inputs' edges are those of before the write
+    vc.value -= 1  # so that the inputs' edges are found as they were before the write
     try:
         edges, shapes, found = input_edges(inputs)
         if not found:
@@ -416,7 +416,7 @@ def rebase(
             result = saved.pop("result", None)
             for key, value in saved.items():
                 if value is t:
-                    # The node of `t` will hold this: an alias, not `t`, or there would be a cycle.
+                    # Save an alias: the node becomes that of `t`, so saving `t` would make a reference cycle.
                     saved[key] = save(_before(t), None)
             save_dict(saved, ())
     finally:
