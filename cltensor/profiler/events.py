@@ -1,4 +1,4 @@
-"""Events of a profile, and what they add up to: torch's FunctionEvent, FunctionEventAvg and EventList.
+"""The events of a profile and their averages: torch's FunctionEvent, FunctionEventAvg and EventList.
 
 Times are microseconds since the profile began. An event on the host (device_type CPU) knows its children and the kernels
 that ran inside it; a kernel or a copy is an event of its own, with device_type OPENCL. Must not know how events are
@@ -40,7 +40,7 @@ class Kernel(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A stretch of time, in microseconds."""
+    """An interval of time, in microseconds."""
 
     start: float
     end: float
@@ -51,7 +51,7 @@ class Interval(NamedTuple):
 
 
 def format_time(us: float, unit: str | None = None) -> str:
-    """Return a time as torch's tables print it, in `unit` ("s", "ms", "us") or the one that fits."""
+    """Return a time as torch's tables print it, in `unit` ("s", "ms", "us") or the most suitable unit."""
     if unit is None:
         unit = "s" if us >= 1e6 else "ms" if us >= 1e3 else "us"
     return f"{us / {'s': 1e6, 'ms': 1e3, 'us': 1.0}[unit]:.3f}{unit}"
@@ -74,7 +74,7 @@ def _text(name: str) -> property:
 
 
 class _Times:
-    """What follows from totals and a count."""
+    """The attributes that events and averages derive from their totals and count."""
 
     count: int
     cpu_time_total: Any
@@ -106,7 +106,7 @@ class _Times:
 
     @property
     def rate(self) -> tuple[str, str]:
-        """How fast a kernel was ("25.1 GB/s") and which share of the device's peak that is; "" where unknown."""
+        """A kernel's rate ("25.1 GB/s") and its share of the device's peak ("93 %"); "" where unknown."""
         if self.backend is None:
             return "", ""
         return rate(self.backend, self.self_device_time_total * 1e3, self.nbytes, self.work)
@@ -151,12 +151,12 @@ class FunctionEvent(_Times):
 
     @property
     def key(self) -> str:
-        """What events are grouped by."""
+        """The name by which events are grouped."""
         return self.name
 
     @property
     def cpu_time_total(self) -> float:
-        """The time on the host, children included."""
+        """The time on the host in microseconds, children included."""
         return self.time_range.elapsed_us() if self.device_type is DeviceType.CPU else 0.0
 
     @property
@@ -166,7 +166,7 @@ class FunctionEvent(_Times):
 
     @property
     def device_time_total(self) -> float:
-        """The time on the device of the kernels inside, the children's included; of a kernel, its own."""
+        """For a host event, the device time of the kernels inside it, children included; for a kernel, its own time."""
         if self.device_type is not DeviceType.CPU:
             return self.time_range.elapsed_us()
         own = sum(k.duration for k in self.kernels)
@@ -179,12 +179,12 @@ class FunctionEvent(_Times):
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        """The bytes taken on the cpu device, without the children's."""
+        """The bytes allocated on the cpu device, without the children's."""
         return self.cpu_memory_usage - sum(c.cpu_memory_usage for c in self.cpu_children)
 
     @property
     def self_device_memory_usage(self) -> int:
-        """The bytes taken on other devices, without the children's."""
+        """The bytes allocated on other devices, without the children's."""
         return self.device_memory_usage - sum(c.device_memory_usage for c in self.cpu_children)
 
     def __repr__(self) -> str:
@@ -207,7 +207,7 @@ _FIRST = (
 
 
 class FunctionEventAvg(_Times):
-    """What the events of one key add up to; `cpu_time` and `device_time` are averages."""
+    """The sums over all events of one key; `cpu_time` and `device_time` are averages per call."""
 
     key: str | None
     input_shapes: Any
@@ -294,7 +294,7 @@ class EventList(list[Any]):
         top_level_events_only: bool = False,
         time_unit: str | None = None,
     ) -> str:
-        """Return a table of the events, `sort_by` an attribute such as "cpu_time_total" or "self_device_time_total"."""
+        """Return the events as a table, sorted by the attribute `sort_by`, such as "cpu_time_total" or "self_device_time_total"."""
         from .table import table
 
         return table(
@@ -338,11 +338,11 @@ class EventList(list[Any]):
         write(self, path)
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """Name what `export_stacks` can weigh stacks by."""
+        """Return the metrics that `export_stacks` accepts as weights of stacks."""
         return [f"self_{d}_time_total" for d in ("cpu", "cuda", "xpu", "privateuse1")]
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Write a line per event with a stack, outermost frame first and then the metric, for flame graphs."""
+        """Write a line for each event that has a stack, for flame graphs: its frames, outermost first, then the metric."""
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
         blanks = str.maketrans(" ;\t\n", "____")
@@ -355,14 +355,14 @@ class EventList(list[Any]):
 
 
 def device_attribute(name: str) -> str:
-    """Return the attribute that a sort key or metric with some device's name means."""
+    """Return the attribute for a sort key or metric that contains a device's name: "cuda", "xpu", ... become "device"."""
     for old in ("cuda", "xpu", "privateuse1", "opencl"):
         name = name.replace(old, "device")
     return name
 
 
 def events_of(session: Session, use_device: str, with_flops: bool) -> EventList:
-    """Make the events of what a session collected, host events first, by their start."""
+    """Return the events of a session's records: host events by their start, then kernels and copies."""
     made: dict[int, FunctionEvent] = {}
     found = EventList(use_device=use_device, profile_memory=session.memory, with_flops=with_flops)
     for number, r in enumerate(sorted(session.ranges, key=lambda r: (r.start, -r.end))):

@@ -1,4 +1,4 @@
-"""torch.cuda.nvtx: marks for a vendor's tools, which are ranges of the profile here. Owns the open marks only."""
+"""torch.cuda.nvtx: marks for NVIDIA's tools in torch, ranges of the profile here. Owns the open marks only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _stack() -> list[record_function]:
 
 
 def range_push(msg: str) -> int:
-    """Open a range inside those that are open; return how many there were."""
+    """Open a range inside the open ones; return how many were open before."""
     stack = _stack()
     stack.append(record_function(msg).__enter__())
     return len(stack) - 1
@@ -39,13 +39,13 @@ def range_pop() -> int:
 
 @contextlib.contextmanager
 def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
-    """Name a stretch of the program, the message formatted with the arguments."""
+    """Mark the `with` block as a range named by `msg`, formatted with the arguments."""
     with record_function(msg.format(*args, **kwargs)):
         yield
 
 
 def range_start(msg: str) -> int:
-    """Open a range that `range_end` closes by the number this returns."""
+    """Open a range and return its number, with which `range_end` closes it."""
     number = next(_ids)
     _started[number] = record_function(msg).__enter__()
     return number
@@ -57,6 +57,6 @@ def range_end(range_id: int) -> None:
 
 
 def mark(msg: str) -> None:
-    """Note a moment: a range with nothing in it."""
+    """Mark a moment, as an empty range."""
     with record_function(msg):
         pass

@@ -1,6 +1,6 @@
-"""`profile`: when to collect, by a schedule of steps, and what to do with what was collected.
+"""`profile`: collects events according to a schedule of steps, and hands them on.
 
-Owns the user's object. What is collected is session.py's, what it adds up to is events.py's.
+Owns the user's object. session.py collects the records, events.py turns them into events.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .trace import write
 
 
 class ProfilerActivity(enum.Enum):
-    """What may be collected: host ranges (CPU); launches are collected on every device that is used."""
+    """The kinds of activity. CPU stands for host ranges; launches are always collected, on every device that is used."""
 
     CPU = 0
     XPU = 1
@@ -31,7 +31,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a profile does during a step."""
+    """What a profile does during one step."""
 
     NONE = 0
     WARMUP = 1
@@ -51,7 +51,7 @@ def supported_activities() -> set[ProfilerActivity]:
 
 
 def kineto_available() -> bool:
-    """Return True: traces are complete."""
+    """Return True: device activity is always traced."""
     return True
 
 
@@ -64,10 +64,10 @@ def schedule(
     skip_first: int = 0,
     skip_first_wait: int = 0,
 ) -> Callable[[int], ProfilerAction]:
-    """Return the schedule that skips, then over and over waits, warms up and records, `repeat` times (0: for ever).
+    """Return a schedule, a function of the step: it skips `skip_first` steps, then repeats cycles of waiting, warm-up and recording.
 
-    The last active step of a cycle is RECORD_AND_SAVE. With `skip_first_wait` the first cycle does not wait.
-    AssertionError for numbers that make no sense.
+    There are `repeat` cycles (0: without end). The last active step of a cycle is RECORD_AND_SAVE. With `skip_first_wait` the first
+    cycle does not wait. AssertionError for invalid numbers.
     """
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
         raise AssertionError(
@@ -101,7 +101,7 @@ def tensorboard_trace_handler(
     use_gzip: bool = False,
     use_python_export: bool = False,
 ) -> Callable[[Any], None]:
-    """Return an `on_trace_ready` that writes each trace into a folder, under a name of its own."""
+    """Return an `on_trace_ready` handler that writes each trace into a folder, under a unique name."""
 
     def handler(prof: profile) -> None:
         try:
@@ -116,7 +116,7 @@ def tensorboard_trace_handler(
 
 
 class Trace:
-    """Sessions one after the other and their events; what `profile` and the older interface share."""
+    """Consecutive sessions and their events; shared by `profile` and the older interface in autograd/profiler.py."""
 
     def __init__(
         self, *, use_device: str | None, with_flops: bool, acc_events: bool, **wanted: bool
@@ -128,13 +128,13 @@ class Trace:
         self.metadata: dict[str, Any] = {}
 
     def start(self) -> None:
-        """Collect from now on."""
+        """Start collecting."""
         session = Session(**self.wanted)
         session.start()
         self.session = session
 
     def stop(self) -> None:
-        """Collect no more, and make events of what was collected."""
+        """Stop collecting, and turn the session's records into events."""
         session, self.session = self.session, None
         if session is None:
             return
@@ -145,7 +145,7 @@ class Trace:
         self.found = events
 
     def events(self) -> EventList:
-        """Return what the last session collected, or all sessions with `acc_events`."""
+        """Return the events of the last session, or of all sessions with `acc_events`. RuntimeError before the first `stop`."""
         if self.found is None:
             raise RuntimeError("Profiler didn't finish running")
         return self.found
@@ -214,7 +214,7 @@ class profile:
     # --- when
 
     def start(self) -> None:
-        """Begin with the step that is due."""
+        """Begin the current step, with the action that the schedule has for it."""
         self._change(_NONE, self.current_action)
         self._begin_step()
 
@@ -224,7 +224,7 @@ class profile:
         self._change(self.current_action, None)
 
     def step(self) -> None:
-        """Say that the program's next step begins."""
+        """End the program's current step and begin the next one."""
         self._end_step()
         before, after = self.current_action, self.schedule(self.step_num + 1)
         self.step_num += 1
@@ -243,7 +243,7 @@ class profile:
             self._step = None
 
     def _change(self, before: ProfilerAction, after: ProfilerAction | None) -> None:
-        """Go from one step's action to the next one's; None is the end."""
+        """Start or stop collecting between the actions of two steps; `after` is None at the end."""
         running = before in (_RECORD, _SAVE)
         if running and after in (_NONE, _WARMUP) and before is _RECORD:
             warnings.warn(f"Incorrect schedule: RECORD followed by {after.name}", stacklevel=3)
@@ -281,7 +281,7 @@ class profile:
     def toggle_collection_dynamic(
         self, enable: bool, activities: Iterable[ProfilerActivity]
     ) -> None:
-        """Collect host ranges (CPU) or launches (any other activity) from now on, or leave them out."""
+        """From now on collect, or do not collect, host ranges (for CPU) or launches (for any other activity)."""
         session = None if self.profiler is None else self.profiler.session
         if session is not None:
             for activity in activities:
@@ -295,7 +295,7 @@ class profile:
         return self.profiler
 
     def events(self) -> EventList:
-        """Return every event by itself: host ranges by their start, then kernels and copies."""
+        """Return all events, not added up: host ranges by their start, then kernels and copies."""
         return self._trace("accessing events").events()
 
     def key_averages(
@@ -309,7 +309,7 @@ class profile:
         return events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def get_trace_id(self) -> str | None:
-        """Return the name of the current cycle's trace."""
+        """Return the id of the current cycle's trace."""
         return None if self.profiler is None else self.profiler.metadata["trace_id"]
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
@@ -326,7 +326,7 @@ class profile:
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Add a value to the trace file, given as JSON. ValueError if it is none."""
+        """Add a value, given as JSON text, to the trace file. ValueError if the text is not JSON."""
         import json
 
         self._metadata[key] = json.loads(value)

@@ -1,8 +1,8 @@
-"""What a profile collects while it runs: ranges of host code, and the commands that devices ran inside them.
+"""The records that a profile collects while it runs: ranges of host code, and the commands that devices ran inside them.
 
-A `Session` is active or there is none; `record_function` and the ops' wrappers open a `Range` in it, the runtime tells it of
-launches and copies. Ops cost nothing while no session runs: wrappers.py puts itself in their places only then. Owns the
-raw records. Must not know how they are added up, printed or saved.
+At most one `Session` is active. `record_function` and the ops' wrappers open a `Range` in it; the runtime reports launches and copies
+to it. Ops cost nothing extra while no session runs, because wrappers.py replaces them only during one. Owns the raw records. Must not
+know how they are added up, printed or saved.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from . import wrappers
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MAX_STACK = 32
 
-OP, USER, BACKWARD = 0, 2, 1  # torch's numbers of scopes, as far as they are told apart here
+OP, USER, BACKWARD = 0, 2, 1  # torch's RecordScope numbers, as far as they are distinguished here
 
 
 class Range:
-    """A stretch of host code in one thread; times are ns of time.perf_counter_ns."""
+    """A range of host code in one thread; times are ns of time.perf_counter_ns."""
 
     __slots__ = (
         "children",
@@ -46,7 +46,7 @@ class Range:
     def __init__(self, name: str, scope: int, parent: Range | None) -> None:
         self.name, self.scope, self.parent = name, scope, parent
         self.children: list[Range] = []
-        self.memory = (0, 0)  # bytes that tensors took, on the cpu device and on others
+        self.memory = (0, 0)  # bytes allocated inside, on the cpu device and on others
         self.shapes: list[Any] = []
         self.stack: list[str] = []
         self.thread = threading.get_native_id()
@@ -54,7 +54,7 @@ class Range:
 
 
 class Session:
-    """One stretch of profiling: `start()`, the program, `stop()`; then `ranges` and `commands` are there to be read."""
+    """One run of profiling: `start()`, the program, `stop()`; after that, `ranges` and `commands` can be read."""
 
     active: Session | None = None
 
@@ -80,7 +80,10 @@ class Session:
         self._restore: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Run what is pending, so that it is nobody's, and collect from now on. RuntimeError if a session runs already."""
+        """Start collecting. RuntimeError if a session is active already.
+
+        Everything pending is run first, so that its launches are not attributed to the profiled program.
+        """
         if Session.active is not None:
             raise RuntimeError("Profiler is already enabled on this thread")
         run_pending()
@@ -91,7 +94,7 @@ class Session:
             self._restore = wrappers.install(self)
 
     def stop(self) -> None:
-        """Run what is still pending and collect no more."""
+        """Run everything still pending, then stop collecting."""
         try:
             run_pending()
         finally:
@@ -120,7 +123,7 @@ class Session:
             return self._open.ranges
 
     def enter(self, name: str, scope: int, args: tuple[Any, ...] = ()) -> Range | None:
-        """Open a range; None for an op that only goes on to its own name (a function to the method, say)."""
+        """Open a range and return it; None for an op called directly by the op of the same name (say, a method by its function)."""
         if not self.host:
             return None
         stack = self._stack()
@@ -139,7 +142,7 @@ class Session:
         return made
 
     def leave(self, made: Range | None) -> None:
-        """Close a range; what was opened inside it is no longer in the way of what comes next."""
+        """Close a range, and drop ranges that were opened inside it and not closed."""
         if made is None:
             return
         made.end = time.perf_counter_ns()
@@ -190,7 +193,7 @@ def _stack_of(frame: Any) -> list[str]:
 
 
 class record_function:
-    """Name a stretch of the program in the profile: a context manager, or a decorator of a function.
+    """A context manager, or decorator of a function, that records a named range in the profile.
 
     >>> with record_function("load"):
     ...     pass

@@ -1,4 +1,4 @@
-"""A profile as a table: torch's columns, and for kernels what the benchmark suite would say of them.
+"""A profile as a table: torch's columns, and for kernels also bytes, rate and share of the device's peak.
 
 Must not know how events are collected.
 """
@@ -95,7 +95,7 @@ def _columns(
     shapes_width: int | None,
     unit: str | None,
 ) -> list[tuple[str, Callable[[Any], str]]]:
-    """The heads of the columns that these rows need, and what each shows of a row."""
+    """Return the columns that these rows need: each one's heading, and the function from a row to its text."""
     cpu, device = _self_cpu(rows), _device_name(events, rows)
     columns: list[tuple[str, Callable[[Any], str]]] = [
         ("Name", lambda e: _cut(e.key, name_width)),

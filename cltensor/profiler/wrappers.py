@@ -1,8 +1,8 @@
-"""Stands in the places of the public ops while a profile runs, and gives them back afterwards.
+"""Replaces the public ops by wrappers while a profile runs, and restores them afterwards.
 
-That is how a profile sees ops without any op knowing of profiles. What a program took out of the namespace before the
-profile began (`from cltensor import relu`) keeps the op itself and has no range of its own; its launches are seen all
-the same. Owns the places and the names. Must not know what a range is made of.
+That is how a profile sees ops while no op knows of profiles. A function that a program imported before the profile began (`from
+cltensor import relu`) stays the unwrapped op and has no range of its own; its launches are recorded all the same. Owns the places and
+names of ops. Must not know what a range consists of.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .session import Session
 
-# Modules of functions, and what their ops are called under.
+# Modules of functions, and the prefixes of their ops' names.
 _MODULES = {
     "nn.functional": "",
     "linalg": "linalg_",
@@ -54,7 +54,7 @@ _NO_OPS = frozenset({"can_cast", "promote_types", "result_type", "as_subclass", 
 
 
 def install(session: Session) -> Callable[[], None]:
-    """Put ranges around the public ops, gradient nodes and optimisers' steps; return what takes them away again."""
+    """Wrap the public ops, gradient nodes and optimisers' steps so that they record ranges; return a function that restores them."""
     from .session import OP, USER
 
     put: list[tuple[Any, str, Any, Any]] = []

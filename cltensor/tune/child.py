@@ -1,6 +1,6 @@
-"""What runs in the process of one candidate: it beside the default, results first, then times.
+"""The code of a child process: it compares one candidate with the default, first the results, then the times.
 
-Owns the measuring. The parent process knows what to try and what to make of the numbers.
+Owns the measuring. The parent process decides what to try and judges the numbers.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 from .parameters import PARAMETERS, Case, Parameter
 from .peaks import peaks
 
-_BLOCK = 0.01  # seconds of one stretch of the same size
+_BLOCK = 0.01  # seconds of repeated runs with the same size
 _ROUNDS = {"quick": 5, "full": 12, "confirm": 20}
 
 
 def answer(task: dict[str, Any]) -> dict[str, Any]:
-    """Do a task: {"device", "what": "peaks" or a parameter's name, "value", "effort"}."""
+    """Return the answer to a task {"device", "what": "peaks" or a parameter's name, "value", "effort"}."""
     if task["what"] == "peaks":
         return peaks(task["device"])
     parameter = next(p for p in PARAMETERS if p.name == task["what"])
@@ -25,7 +25,7 @@ def answer(task: dict[str, Any]) -> dict[str, Any]:
 
 
 class Trial:
-    """A candidate and the default, switched back and forth in one process."""
+    """A comparison of a candidate with the default, alternating in one process."""
 
     def __init__(self, device: str, parameter: Parameter, value: int) -> None:
         import cltensor
@@ -45,7 +45,7 @@ class Trial:
         self.parameter.forget()
 
     def wait(self) -> None:
-        """Run what is pending, to the end."""
+        """Run everything pending, and wait for it."""
         from cltensor.opencl import synchronize
 
         synchronize()
@@ -66,28 +66,28 @@ class Trial:
         }
 
     def compare(self, case: Case, rounds: int) -> list[float]:
-        """Time a case with either size, alternating; the least of each counts."""
+        """Return the least times of a case, in seconds, with the default and with the candidate; the two alternate."""
         best = [math.inf, math.inf]
         repeat = 0
         for number in range(rounds):
             for which in (0, 1) if number % 2 else (1, 0):
                 self.switch(bool(which))
-                self.timed(case, 1)  # finds its kernels again
+                self.timed(case, 1)  # not counted: looks up kernels after the switch
                 repeat = repeat or max(1, int(_BLOCK / self.timed(case, 3)))
                 best[which] = min(best[which], self.timed(case, repeat))
         return best
 
     def timed(self, case: Case, repeat: int) -> float:
-        """Return the seconds of one run, of `repeat` in a row."""
+        """Return the average seconds of a run, over `repeat` runs in a row."""
         self.wait()
         begin = time.perf_counter()
         for _ in range(repeat):
             kept = case()
             self.wait()
-            del kept  # not before: what nobody holds is never computed
+            del kept  # only now: a pending result that nothing holds is never computed
         return (time.perf_counter() - begin) / repeat
 
 
 def bits(value: Any) -> bytes:
-    """Return a result's memory."""
+    """Return a result's elements as bytes."""
     return value.detach().cpu().numpy().tobytes()

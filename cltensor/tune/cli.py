@@ -1,6 +1,6 @@
-"""The command line of the tuner: which candidates to try, in child processes, and which to keep.
+"""The command line of the tuner: it tries candidates in child processes and decides which to keep.
 
-Owns the verdicts and the printing. Runs no kernel itself, so that no driver can take it down.
+Owns the verdicts and the printing. Runs no kernel itself, so that a driver's crash cannot end it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .child import answer
 from .parameters import Parameter, chosen
 
 LIMIT = 120.0  # seconds of one candidate
-_WORTH = 1.03  # how many times faster a candidate must be, over its cases
-_LOSS = 0.95  # and what it may lose in any of them
+_WORTH = 1.03  # the least speed-up of a candidate to be kept, as the geometric mean over its cases
+_LOSS = 0.95  # the least relative speed allowed in any single case
 
 
 def main(arguments: Sequence[str] = ()) -> int:
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 
 class Tuner:
-    """Tries candidates one by one and keeps the table."""
+    """Tries candidates one by one and maintains the device's table."""
 
     def __init__(self, name: str, info: Any, quick: bool, limit: float) -> None:
         self.name, self.info, self.quick, self.limit = name, info, quick, limit
@@ -60,7 +60,7 @@ class Tuner:
         self.notes: dict[str, Any] = {"when": time.strftime("%Y-%m-%d"), "faster": {}}
 
     def run(self, wanted: Sequence[Parameter]) -> int:
-        """Measure the peaks, then each parameter; the table is saved as it grows."""
+        """Measure the peaks, then each parameter, saving the table after each; return the exit status."""
         where = tuning.path(self.info)
         print(f"{self.name}: {self.info.name} ({self.info.platform})\n  table {where}")
         peaks, trouble = self.ask({"what": "peaks"})
@@ -90,7 +90,7 @@ class Tuner:
         return 0
 
     def save(self) -> bool:
-        """Write the table; say so if the disk refuses."""
+        """Write the table; print a message and return False if that fails."""
         try:
             tuning.save(self.info, self.table, self.notes)
         except OSError as error:
@@ -99,7 +99,7 @@ class Tuner:
         return True
 
     def best_of(self, parameter: Parameter) -> tuple[int, float] | None:
-        """Return the candidate that wins twice and how many times faster it is; None when the default stays."""
+        """Return the candidate that wins twice, and its speed-up; None if the default stays."""
         found = []
         for value in parameter.candidates:
             faster, note = self.verdict(parameter, value, "quick" if self.quick else "full")
@@ -114,7 +114,7 @@ class Tuner:
         return None
 
     def verdict(self, parameter: Parameter, value: int, effort: str) -> tuple[float | None, str]:
-        """Return how many times faster a candidate is if it is to be kept, else None, and a sentence."""
+        """Measure a candidate; return its speed-up if it is to be kept, else None, and a sentence about it."""
         result, trouble = self.ask({"what": parameter.name, "value": value, "effort": effort})
         if result is None:
             return None, trouble
@@ -123,7 +123,7 @@ class Tuner:
         return judge(result["times"])
 
     def ask(self, task: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
-        """Have a child process do a task; None and what went wrong when it fails or takes too long."""
+        """Let a child process do a task; return its answer, or None and what went wrong if it fails or takes too long."""
         command = [
             sys.executable,
             "-m",
@@ -149,7 +149,7 @@ class Tuner:
 
 
 def judge(times: dict[str, list[float]]) -> tuple[float | None, str]:
-    """Return the geometric mean of a candidate's gains if it is to be kept, else None, and a sentence."""
+    """Return the geometric mean of a candidate's speed-ups if it is to be kept, else None, and a sentence about them."""
     gains = {name: default / own for name, (default, own) in times.items()}
     mean = math.exp(sum(map(math.log, gains.values())) / len(gains))
     worst = min(gains, key=lambda name: gains[name])

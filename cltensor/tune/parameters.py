@@ -1,7 +1,8 @@
-"""The sizes that may be tuned: their candidates and the programs that show what they are worth.
+"""The sizes that may be tuned: their candidates, and the cases by which candidates are measured.
 
-A size belongs here only if no value of it can change a result: it divides independent work, or orders copies. What decides
-in which order a sum is taken (blocks of K, parts of a reduction, panels that decide them) does not. Owns the cases; runtime/tuning.py owns the limits.
+A size belongs here only if no value of it can change a result: it divides independent work, or orders copies. A size that determines
+the order of a sum (blocks of K, parts of a reduction, panels on which these depend) does not belong here. Owns the cases;
+runtime/tuning.py owns the limits.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ Case = Callable[[], Any]
 
 
 class Parameter(NamedTuple):
-    """One size: which candidates there are, what forgets the old size, and what to run.
+    """One tunable size: its candidates, the cases to run, and the caches that must be cleared after a change.
 
-    `cases(torch, small)` returns named functions without arguments, whose results are compared and which are timed;
-    `small` asks for few of them.
+    `cases(torch, small)` returns named functions without arguments; their results are compared, and they are timed. `small` asks
+    for few cases.
     """
 
     name: str
@@ -33,7 +34,7 @@ class Parameter(NamedTuple):
         return self.name.partition(".")[0]
 
     def forget(self) -> None:
-        """Make the next run read the size again."""
+        """Clear the caches, so that the next run reads the size again."""
         for place in self.caches:
             module, _, name = place.partition(":")
             cache = getattr(importlib.import_module(module), name)
@@ -159,7 +160,7 @@ PARAMETERS = (
 
 
 def chosen(kind: str, families: Sequence[str]) -> list[Parameter]:
-    """Return the parameters of a kind of device, of the named families only if there are any; ValueError for a bad name."""
+    """Return the parameters for a kind of device, limited to `families` if any are named; ValueError for an unknown family."""
     known = sorted({p.family for p in PARAMETERS})
     for family in families:
         if family not in known:

@@ -1,7 +1,8 @@
-"""What the device can do at most, measured by kernels of a few lines: memory speeds and its multiply-add rate. Knows no tensors.
+"""The peak rates of a device, measured by kernels of a few lines: memory bandwidths and the multiply-add rate. Knows no tensors.
 
-Memory has four speeds: copying, writing over what was read, reading alone, writing alone. A CPU's cache fetches the lines that a
-plain copy writes; a copy past the cache does not pay that. What reads and what writes have ways of their own: alone, neither has all.
+Memory has four bandwidths: copying, updating in place, reading alone, writing alone. With plain stores a CPU's cache first reads the
+lines that a copy writes; non-temporal stores avoid that. Reads and writes use separate paths, so neither alone reaches the full
+bandwidth.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-# Statements about b[i] and a[i], the fastest counts; s is the sum that `read` has to leave somewhere. Zeros are nothing to
-# `write`: Zen 5 has them in memory twice as fast as other numbers.
+# The loop's statement, on elements a[i] and b[i]; of several the fastest counts. `read` adds to the sum s so that its loads are not
+# optimised away. `write` writes ones, because Zen 5 writes zeros to memory twice as fast as other numbers.
 MOVES = {
     "copy": ("b[i] = a[i];", "PAST_CACHE(a[i], b + i);"),
     "update": ("b[i] = b[i] + 1.0f;",),
@@ -54,12 +55,12 @@ __kernel void bench_multiply(__global float *out, long rounds, float m, float c)
   out[get_global_id(0)] = FIRST;
 }
 """
-# Lanes and independent chains: enough of them to hide the latency, few enough for the registers, on AVX2 and on AVX-512.
+# (SIMD lanes, independent chains): enough chains to hide the latency, few enough to fit into registers, for AVX2 and AVX-512.
 SHAPES = {"cpu": ((8, 12), (16, 6), (16, 12)), "gpu": ((1, 10),)}
 
 
 def _multiply(lanes: int, chains: int) -> str:
-    """The text of a kernel with nothing but multiply-adds."""
+    """Return the source of a kernel that does nothing but multiply-adds."""
     names = [f"x{k}" for k in range(chains)]
     vector = f"float{lanes}" if lanes > 1 else "float"
     return (
@@ -72,16 +73,17 @@ def _multiply(lanes: int, chains: int) -> str:
 
 
 class Probe(NamedTuple):
-    """A launch that does nothing but one thing, and how much of it: bytes moved or operations."""
+    """A launch that exercises one resource, and its amount of work: bytes moved or operations."""
 
     run: Callable[[], None]
     amount: float
 
 
 def _best(probes: Sequence[Probe], wait: Callable[[], None], queued: int) -> list[float]:
-    """Bytes or operations a second of each, taken in turns, so that none finds in the cache what it left there.
+    """Return bytes or operations per second for each probe; the probes take turns, so that none finds its own data in the cache.
 
-    So many launches are waited for together: of a GPU, whose cache holds nothing of them, to wait is a part of what one takes.
+    `queued` launches are waited for together: on a GPU, where waiting takes a large part of a single launch's time and the data do not
+    fit into the cache.
     """
     times: list[list[float]] = [[] for _ in probes]
     for _ in range(12):
@@ -98,12 +100,12 @@ def _best(probes: Sequence[Probe], wait: Callable[[], None], queued: int) -> lis
 
 
 def _memory(backend: Any, cpu: bool) -> Iterator[tuple[str, Probe]]:
-    """Each of MOVES, in its ways."""
+    """Yield a probe for each statement in MOVES, with its name."""
     import numpy as np
 
     n, units = (1 << 24) if cpu else (1 << 27), backend.info.compute_units
     a, b = backend.alloc(4 * n), backend.alloc(4 * n)
-    for buffer in (a, b):  # memory never written may be one page of zeros, read from the cache
+    for buffer in (a, b):  # untouched pages may all map to one page of zeros, which stays cached
         backend.write(buffer, 0, np.ones(n, np.float32))
     sizes, count = ((units,), (1,)), n // units // 16
     if not cpu:
@@ -116,12 +118,12 @@ def _memory(backend: Any, cpu: bool) -> Iterator[tuple[str, Probe]]:
 
 
 def _arithmetic(backend: Any, cpu: bool) -> Iterator[tuple[str, Probe]]:
-    """Multiply-adds, in each of SHAPES."""
+    """Yield a multiply-add probe for each of SHAPES."""
     import numpy as np
 
     units = backend.info.compute_units
     out = backend.alloc(4 * units * 2048)
-    rounds = 100_000 if cpu else 20_000  # long beside the waking of threads
+    rounds = 100_000 if cpu else 20_000  # long compared with the time to wake threads
     sizes = ((units,), (1,)) if cpu else ((units * 2048,), (256,))
     for lanes, chains in SHAPES["cpu" if cpu else "gpu"]:
         types = (None, np.int64, np.float32, np.float32)
@@ -141,12 +143,12 @@ def _backend(device: str) -> Any:
 
 @functools.cache
 def probes(device: str) -> dict[str, Probe]:
-    """Return, for "copy", "update", "read", "write" and "flops", the launch that does it quickest."""
+    """Return the fastest probe for each of "copy", "update", "read", "write" and "flops"."""
     return {name: probe for name, (probe, _) in _measured(device).items()}
 
 
 def peaks(device: str) -> dict[str, float]:
-    """Return bytes a second copied, updated in place, read and written, and float32 operations a second ("flops")."""
+    """Return the peak rates: bytes per second for "copy", "update", "read", "write"; float32 operations per second for "flops"."""
     return {name: speed for name, (_, speed) in _measured(device).items()}
 
 
