@@ -85,7 +85,7 @@ def remember(extra: Any, parent: Any) -> None:
 
 
 def _warn(text: str) -> None:
-    """Warn; if a warning filter turns this into an error, print it instead: the error being raised already says more."""
+    """Warn; print the warning if a filter turns it into an error, because the error being raised already says more."""
     try:
         warnings.warn(text, stacklevel=3)
     except UserWarning:

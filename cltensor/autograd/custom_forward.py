@@ -27,7 +27,10 @@ def _among(t: Any, items: Sequence[Any] | None) -> bool:
 
 
 def propagate(cls: Any, ctx: Any, args: Sequence[Any], given: Sequence[Any], outs: Sequence[Any]) -> None:  # fmt: skip
-    """Give the results `outs` of a Function their tangents; `given` are the same results as forward returned them, `args` its arguments."""
+    """Give the results `outs` of a Function their tangents.
+
+    `given` are the same results as forward returned them, `args` its arguments.
+    """
     for level in dual.levels():
         own = [dual.tangent(a, level) if isinstance(a, TensorBase) else None for a in args]
         if all(t is None for t in own):

@@ -1,16 +1,17 @@
 """Tangents of forward-mode differentiation: which tensors have one, at which level, and how an op's results get theirs.
 
-Owns the levels of forward-mode differentiation and what tensors hold for them. Knows no op: a tangent is computed from what `record` is
-given, so every op that has a backward formula also has a forward derivative.
+Owns the levels of forward-mode differentiation and what tensors hold for them. Knows no op: a tangent is computed from
+what `record` is given, so every op that has a backward formula also has a forward derivative.
 
 Note [Forward mode]
-    A tensor holds one tangent for each open level. An op on such tensors calls `record` (or `rebase`, if in place) as if it had to be
-    recorded, also under `no_grad`, and there `propagate` computes its results' tangents at once: by the op's own rule (`push`; rows of
-    real numbers put the tangent in the gradient's place in the formula), or from its backward formula. The backward formula is the VJP,
-    which is linear in the gradient u; so its derivative with respect to u, obtained by a backward pass over the formula, is the JVP. A
-    view's tangent is the same view of its base's tangent: a tangent has the layout of its tensor, and shares memory as the tensor does.
-    While a level's tangents are computed, only levels opened before it are visible; this makes `func.jvp` nest. Where no level is open,
-    all this costs one test of a flag.
+    A tensor holds one tangent for each open level. An op on such tensors calls `record` (or `rebase`, if in place) as
+    if it had to be recorded, also under `no_grad`, and there `propagate` computes its results' tangents at once: by the
+    op's own rule (`push`; rows of real numbers put the tangent in the gradient's place in the formula), or from its
+    backward formula. The backward formula is the VJP, which is linear in the gradient u; so its derivative with respect
+    to u, obtained by a backward pass over the formula, is the JVP. A view's tangent is the same view of its base's
+    tangent: a tangent has the layout of its tensor, and shares memory as the tensor does. While a level's tangents are
+    computed, only levels opened before it are visible; this makes `func.jvp` nest. Where no level is open, all this
+    costs one test of a flag.
 """
 
 from __future__ import annotations
@@ -169,7 +170,9 @@ def share(view: Any, parent: Any, of: Callable[[Any], Any]) -> None:
 
 
 def carry(made: Any, source: Any, through: Callable[[Any], Any] | None = None) -> Any:
-    """Give `made`, which has its source's elements and layout, the source's tangents, passed through `through` if given; return `made`."""
+    """Give `made`, which has its source's elements and layout, the source's tangents, passed through `through` if
+    given; return `made`.
+    """
     if FORWARD.open:
         for level in levels():
             found = tangent(source, level)
@@ -189,7 +192,10 @@ def keep(made: Any, source: Any) -> None:
 
 
 def again(t: Any) -> Any:
-    """Return another tensor object for `t`, with respect to which derivatives can be taken; in grad mode the graph of `t` stays connected."""
+    """Return another tensor object for `t`, with respect to which derivatives can be taken.
+
+    In grad mode the graph of `t` stays connected.
+    """
     if GRAD.enabled and t.requires_grad:
         return t.view_as(t)
     return carry(t.detach().requires_grad_(), t)
@@ -219,8 +225,8 @@ def flows(tensors: Sequence[Any]) -> bool:
 def assign(t: Any, level: Level, new: Any, written: bool = False) -> None:
     """Make `new` the tangent of a tensor that has none; `written`: the tensor was written in place.
 
-    `new` is used as it is if it has the tensor's layout, else copied into that layout. For a view that was written, the base
-    gets the tangent as well. RuntimeError for another shape, or if `new` has a tangent at this level itself.
+    `new` is used as it is if it has the tensor's layout, else copied into that layout. For a view that was written, the
+    base gets the tangent as well. RuntimeError for another shape, or if `new` has a tangent at this level itself.
     """
     if tangent(new, level) is not None:
         raise RuntimeError(
@@ -261,7 +267,10 @@ def _same_layout(a: Any, b: Any) -> bool:
 
 
 def _laid_out(like: Any, t: Any, zeros: bool = False) -> Any:
-    """Return a new tensor with the dtype of `like` and the layout of `t`; filled with zeros if `zeros`, or if the layout has gaps."""
+    """Return a new tensor with the dtype of `like` and the layout of `t`.
+
+    Filled with zeros if `zeros`, or if the layout has gaps.
+    """
     if _elements(t) != t.numel():
         flat = like.new_zeros(_elements(t))
         return flat.as_strided(t.shape, t.stride(), t.storage_offset())
@@ -322,7 +331,7 @@ def propagate(
                     found = (found,)
                 found = [_fresh(new, out, given) for new, out in zip(found, outs, strict=True)]
                 if GRAD.enabled and not any(_recorded(t) for t in (*inputs, *given)):
-                    # A formula that runs its op again makes leaves of its own, so its result may have a history: drop that.
+                    # Drop the history that a formula which runs its op again makes, from leaves of its own.
                     found = [new if new is None else carry(new.detach(), new) for new in found]
         finally:
             GRAD.task = task
@@ -351,7 +360,9 @@ def _recorded(t: Any) -> bool:
 
 
 def _context(name: str, inputs: Sequence[Any], given: list[Any], saved: dict[str, Any]) -> Node:
-    """Return the node that a formula gets as `ctx`: it has the saved values, and marks the inputs that have a tangent as needed."""
+    """Return the node that a formula gets as `ctx`: it has the saved values, and marks the inputs that have a tangent
+    as needed.
+    """
     node = op_class(name)()
     node._saved = {k: tuple(v) if isinstance(v, list) else v for k, v in saved.items()}
     node._edges = tuple([NO_EDGE if g is None else _WANTED for g in given])
@@ -369,7 +380,7 @@ def _transposed(
     backward: Callable[..., Any],
     given: list[Any],
 ) -> list[Any]:
-    """Return the JVP for each output: the derivative of the backward formula (the VJP) with respect to its gradient argument."""
+    """Return the JVP for each output: the derivative of the backward formula (the VJP) by its gradient argument."""
     from .engine import grad
     from .loop import fit
 

@@ -150,7 +150,7 @@ def _root_edges(outputs: tuple[Any, ...]) -> list[tuple[Any, int]]:
 
 
 def _seed(outputs: tuple[Any, ...], grads: list[Any]) -> Any:
-    """Return some tensor of a pass to make zeros from: preferably an output, which is computed already, else a gradient."""
+    """Return some tensor of a pass, to make zeros from: if possible an output, which is computed already."""
     for out in outputs:
         if not isinstance(out, GradientEdge):
             return out

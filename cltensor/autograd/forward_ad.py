@@ -24,7 +24,10 @@ _current_level = -1
 
 
 def enter_dual_level() -> int:
-    """Open the level at which tensors can be given tangents, and return its number. RuntimeError if a level is open already."""
+    """Open the level at which tensors can be given tangents, and return its number.
+
+    RuntimeError if a level is open already.
+    """
     global _current_level
     if _current_level >= 0 or FORWARD.open:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
@@ -81,8 +84,8 @@ def _level(number: int, function: str) -> dual.Level:
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     """Return a view of `tensor` that has `tangent` as its tangent; a tangent of another layout is copied.
 
-    ValueError for a dtype that is neither floating nor complex; RuntimeError if no level is open, the shapes differ, or `tensor` has a
-    tangent already.
+    ValueError for a dtype that is neither floating nor complex; RuntimeError if no level is open, the shapes differ, or
+    `tensor` has a tangent already.
     """
     if level is None:
         level = _current_level
@@ -135,7 +138,10 @@ def _is_fwd_grad_enabled() -> bool:
 
 
 class _set_fwd_grad_enabled(Mode):
-    """Switch the propagation of tangents in this thread on or off at once; as a context manager, restore the state at the end."""
+    """Switch the propagation of tangents in this thread on or off at once.
+
+    As a context manager, restore the state at the end.
+    """
 
     __slots__ = ("mode",)
 

@@ -94,7 +94,10 @@ class BackwardCFunction(Node, FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """The tensors of `save_for_backward`, checked to be unmodified since; inside a jvp, those of `save_for_forward`."""
+        """The tensors of `save_for_backward`, checked to be unmodified since.
+
+        Inside a jvp, those of `save_for_forward`.
+        """
         if self.pushing:
             return tuple(self.saved_for_forward or ())
         if self._freed:

@@ -1,7 +1,7 @@
 """`torch.autograd.functional`: Jacobians, Hessians and their products with vectors, for Python functions of tensors.
 
-Owns vjp, jvp, jacobian, hessian, vhp and hvp. All use reverse mode (jvp and hvp differentiate a VJP with respect to its weights);
-jacobian and hessian use forward mode if asked to. Knows only `grad`, dual tensors and the tensors' methods.
+Owns vjp, jvp, jacobian, hessian, vhp and hvp. All use reverse mode (jvp and hvp differentiate a VJP with respect to its
+weights); jacobian and hessian use forward mode if asked to. Knows only `grad`, dual tensors and the tensors' methods.
 """
 
 from __future__ import annotations
@@ -425,7 +425,9 @@ def _weights(v: Any, ins: tuple[Any, ...], create_graph: bool, fn: str) -> tuple
 def _slopes(
     func: Callable[..., Any], inputs: Tensors, v: Tensors, create_graph: bool, strict: bool, fn: str
 ) -> tuple[bool, Any, Any, Any, Any]:
-    """Return the start of a product with a Hessian: whether the inputs are a tuple, the inputs, `v`, the value and its gradients."""
+    """Return the start of a product with a Hessian: whether the inputs are a tuple, the inputs, `v`, the value and its
+    gradients.
+    """
     in_tuple, ins = _as_tuple(inputs, "inputs", fn)
     ins = _prepare(ins, create_graph, True)
     weights = _weights(v, ins, create_graph, fn)

@@ -86,8 +86,8 @@ def _densely(
 ) -> tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]:
     """Replace sparse inputs that require grad by dense ones, and wrap the function so that it takes these.
 
-    Returns the wrapped function, the one that finite differences call, and the inputs. If not `masked`, finite differences also
-    perturb elements that the sparse tensor does not store.
+    Returns the wrapped function, the one that finite differences call, and the inputs. If not `masked`, finite
+    differences also perturb elements that the sparse tensor does not store.
     """
     places, everywhere, dense = {}, {}, list(inputs)
     for i, x in enumerate(inputs):
@@ -146,7 +146,10 @@ class _Steps:
         return [(_host(o), {"shape": o.shape, "dtype": o.dtype}) for o in outs]
 
     def slope(self, t: Any, base: Array, step: Array, eps: float, where: str = "") -> list[Array]:
-        """Return (f(base + step) - f(base - step)) / (2 eps) for every output; `where` describes the step in error texts."""
+        """Return (f(base + step) - f(base - step)) / (2 eps) for every output.
+
+        `where` describes the step in error texts.
+        """
         try:
             pairs = list(zip(self.at(t, base - step), self.at(t, base + step)))
         finally:
@@ -399,9 +402,9 @@ def gradcheck(
     """Return True if the gradients of `func` match finite differences at `inputs` (which should be
     float64).
 
-    Every input that requires grad is perturbed by `eps`, one element at a time, or in one random direction with `fast_mode`. Of a sparse
-    input all elements are perturbed, or only the stored ones if `masked`. `check_forward_ad` compares forward mode's tangents, too.
-    GradcheckError, or False without `raise_exception`, where something differs.
+    Every input that requires grad is perturbed by `eps`, one element at a time, or in one random direction with
+    `fast_mode`. Of a sparse input all elements are perturbed, or only the stored ones if `masked`. `check_forward_ad`
+    compares forward mode's tangents, too. GradcheckError, or False without `raise_exception`, where something differs.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError(

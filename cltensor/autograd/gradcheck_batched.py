@@ -1,4 +1,5 @@
-"""The part of `gradcheck` that compares derivatives along several directions computed at once, by `vmap`, with those computed singly.
+"""The part of `gradcheck` that compares derivatives along several directions computed at once, by `vmap`, with those
+computed singly.
 
 Owns that comparison alone; the checks of single derivatives are in gradcheck.py and gradcheck_forward.py.
 """

@@ -64,7 +64,10 @@ def _tested(t: Any) -> bool:
 
 
 def _all(base: Array) -> Iterator[Array]:
-    """Yield a unit step along every element; for a complex input, those along the imaginary parts follow those along the real ones."""
+    """Yield a unit step along every element.
+
+    For a complex input, those along the imaginary parts follow those along the real ones.
+    """
     for unit in (1, 1j) if base.dtype.kind == "c" else (1,):
         for k in range(base.size):
             step = np.zeros_like(base, order="C")
@@ -80,7 +83,10 @@ def _one(base: Array, rng: np.random.Generator) -> Iterator[Array]:
 
 
 def _duals(inputs: tuple[Any, ...], along: dict[int, Array], missing: Any = None) -> list[Any]:
-    """Return the inputs as dual tensors with the tangents `along`, zeros where none is given; input number `missing` gets no tangent."""
+    """Return the inputs as dual tensors with the tangents `along`, zeros where none is given.
+
+    Input number `missing` gets no tangent.
+    """
     made = []
     for i, t in enumerate(inputs):
         if not _tested(t):

@@ -74,7 +74,9 @@ def type_string(t: Any) -> str:
 
 
 def check_result(before: Any, after: Any, hook: Any) -> None:
-    """Raise TypeError or RuntimeError unless a hook's result can replace the gradient it got: same dtype, device and shape."""
+    """Raise TypeError or RuntimeError unless a hook's result can replace the gradient it got: same dtype, device and
+    shape.
+    """
     if not hasattr(after, "_vc"):
         raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}'")
     if before is None:

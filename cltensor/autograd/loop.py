@@ -16,9 +16,9 @@ Note [Order]
     and users may set numbers.
 
 Note [Noughts]
-    The derivative of a step function is zero, but its inputs still get a gradient. Such a zero gradient is passed on as None, with its
-    edge in the pass's set `nought`: formulas are linear, so a node that gets only such gradients is not run. Zeros are made only where
-    they become visible: at leaves, targets, hooks and custom functions.
+    The derivative of a step function is zero, but its inputs still get a gradient. Such a zero gradient is passed on as
+    None, with its edge in the pass's set `nought`: formulas are linear, so a node that gets only such gradients is not
+    run. Zeros are made only where they become visible: at leaves, targets, hooks and custom functions.
 """
 
 from __future__ import annotations
@@ -116,7 +116,10 @@ def accumulate(variable: Any, box: list[Any], create_graph: bool) -> None:
 
 
 def _accumulated(old: Any, box: list[Any]) -> Any:
-    """Return a leaf's new gradient where the old or the new one is sparse; a sparse one is added into a dense one in place."""
+    """Return a leaf's new gradient where the old or the new one is sparse.
+
+    A sparse one is added into a dense one in place.
+    """
     mine = getrefcount(box[0]) == 2
     g = box[0]
     if old is None:
@@ -147,7 +150,10 @@ def _clone_like(g: Any, variable: Any) -> Any:
 
 @remembered(1024)
 def _summed(have: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the dims over which a gradient of shape `have` is to be summed to get `shape`; None if the shapes are incompatible."""
+    """Return the dims over which a gradient of shape `have` is to be summed to get `shape`.
+
+    None if the shapes are incompatible.
+    """
     lead = len(have) - len(shape)
     if lead < 0 or any(w not in (1, h) for w, h in zip(shape, have[lead:])):
         return None
@@ -217,7 +223,10 @@ def _zeros(task: Task, meta: Any) -> Any:
 
 
 def _nothing(task: Task, node: Node) -> Any:
-    """Return None for a node that got no gradient and so is not run; zero gradients that it got are passed on to its edges."""
+    """Return None for a node that got no gradient and so is not run.
+
+    Zero gradients that it got are passed on to its edges.
+    """
     if task.nought and any((node, nr) in task.nought for nr in range(len(node._meta))):
         task.nought.update([edge for edge in node._edges if edge[0] is not None])
     return None
@@ -309,7 +318,7 @@ def _first_gradients(roots: Sequence[tuple[Any, int]], grads: Sequence[Any]) -> 
 
 
 class _Targets:
-    """What a limited pass must do: the nodes to run, the nodes that need gradients (`wanted`), and the gradients to capture.
+    """What a limited pass must do: nodes to run, nodes that need gradients (`wanted`), gradients to capture.
 
     Only at the `ends` of the pass, its roots and targets, is there a gradient to capture or a node not to be run.
     """
@@ -460,7 +469,10 @@ def _end_at_leaf(
 
 
 def _arrived(node: Node, box: list[Any], asked: _Targets | None) -> list[Any] | None:
-    """Capture targets' gradients at a node and run the hooks on its outputs; return the gradients, None if the node is not to be run."""
+    """Capture targets' gradients at a node and run the hooks on its outputs.
+
+    Return the gradients, None if the node is not to be run.
+    """
     goes_on = asked is None or node in asked.run
     if asked is not None and goes_on:  # captured before the hooks if the pass goes on from here
         asked.take(node, box)
@@ -472,7 +484,7 @@ def _arrived(node: Node, box: list[Any], asked: _Targets | None) -> list[Any] | 
 
 
 def _run_attended(task: Task, node: Node, box: list[Any], keep_graph: bool) -> tuple[Any, ...]:
-    """Run a node the general way: with several outputs, without a formula, with hooks, or under a profiler or anomaly detection."""
+    """Run a node the general way: several outputs, no formula, hooks, a profiler, or anomaly detection."""
     extra, watch = node._extra, ANOMALY.enabled
     pre, post = (None, None) if extra is None else (extra.pre, extra.post)
     if watch:

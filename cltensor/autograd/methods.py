@@ -115,7 +115,10 @@ class AutogradMixin(TensorBase):
 
     @property
     def grad_dtype(self) -> Any:
-        """The dtype to which this leaf's gradients are cast; None allows any dtype. RuntimeError if the tensor is no leaf."""
+        """The dtype to which this leaf's gradients are cast; None allows any dtype.
+
+        RuntimeError if the tensor is no leaf.
+        """
         if not self.is_leaf:
             raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
         return self.dtype if self._grad_dtype is ... else self._grad_dtype  # type: ignore[attr-defined]

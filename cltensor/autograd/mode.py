@@ -160,8 +160,8 @@ class no_grad(_Bare):
 class unrecorded(Mode):
     """As `no_grad`, but also without propagating tangents: for the inner steps of an op that records its result itself.
 
-    Views are not marked inside either: a result that is a view of an intermediate tensor, which nothing else holds, counts as
-    a tensor of its own.
+    Views are not marked inside either: a result that is a view of an intermediate tensor, which nothing else holds,
+    counts as a tensor of its own.
     """
 
     __slots__ = ()

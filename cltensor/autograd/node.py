@@ -230,7 +230,7 @@ CLASSES: dict[str, type[OpNode]] = {
 
 
 class WrappingNode(OpNode):
-    """A node whose saved numbers count as saved tensors (torch wraps them in tensors), so that a second backward raises."""
+    """A node whose saved numbers count as saved tensors (as in torch, which wraps them): a second backward raises."""
 
     __slots__ = ()
 

@@ -57,7 +57,7 @@ def requires_grad(*tensors: Any) -> bool:
 
 
 def differentiating() -> bool:
-    """Return whether derivatives of what is computed now may be taken: grad mode is on, or a forward-mode level is open."""
+    """Return whether derivatives of a result made now may be taken: grad mode or a forward-mode level is on."""
     return GRAD.enabled or FORWARD.open
 
 
@@ -142,8 +142,8 @@ def record(
 def tie(node: Any, gradient: Any) -> Any:
     """Return `gradient`, a new tensor computed by `node`'s formula, recorded as depending on the inputs of `node`.
 
-    The derivative recorded is zero. This is for formulas that are step functions of the inputs: torch has their second derivatives,
-    as zeros.
+    The derivative recorded is zero. This is for formulas that are step functions of the inputs: torch has their second
+    derivatives, as zeros.
     """
     if GRAD.enabled:
         made = op_class("StepBackward0")()

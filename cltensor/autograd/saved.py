@@ -177,7 +177,10 @@ class SavedTensor:
         return fresh
 
     def _unhooked(self, packed: _Packed, owner: Any) -> Any:
-        """Return the unpack hook's result; the hook is called once per node and pass, however often the node's formula reads the tensor."""
+        """Return the unpack hook's result.
+
+        The hook is called once per node and pass, however often the node's formula reads the tensor.
+        """
         task = GRAD.task
         if task is None or owner is None:
             return packed.unhook(packed.value)
@@ -196,7 +199,7 @@ class SavedTensor:
         if self.output is None:
             nr = 0
         elif self.output is False:
-            # The write gave the tensor another node. A view that may not be re-derived raises: then the old node is named.
+            # The write gave the tensor another node; if it is a view that may not be re-derived, the old one is named.
             with suppress(RuntimeError):
                 node, nr = t.grad_fn, t._nr
         which = ""

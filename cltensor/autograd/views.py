@@ -264,7 +264,8 @@ def inferred(inputs: Sequence[Any]) -> bool:
 def input_edges(inputs: Sequence[Any]) -> tuple[list[tuple[Any, int]], list[Any], bool]:
     """Return the edges to which the inputs' gradients flow, the inputs' shapes, and whether any input requires grad.
 
-    A view made in no_grad mode of a tensor that requires grad counts as requiring grad, as in torch; its gradient flows nowhere.
+    A view made in no_grad mode of a tensor that requires grad counts as requiring grad, as in torch; its gradient flows
+    nowhere.
     """
     edges: list[tuple[Any, int]] = []
     shapes: list[Any] = []

@@ -1,12 +1,13 @@
 """The graph of pending pointwise expressions, and when and how they are run.
 
-A pending value is an `Expr`: a formula over operands, dense in row-major order of its shape. Operands are other `Expr`s (of the same
-iteration shape), `View`s of them (permuted or broadcast), `Leaf`s (memory with a layout) and `Scalar`s (kernel arguments). Running an
-expression fuses everything it depends on into one kernel, whose outputs are the nodes that live storages hold.
+A pending value is an `Expr`: a formula over operands, dense in row-major order of its shape. Operands are other `Expr`s
+(of the same iteration shape), `View`s of them (permuted or broadcast), `Leaf`s (memory with a layout) and `Scalar`s
+(kernel arguments). Running an expression fuses everything it depends on into one kernel, whose outputs are the nodes
+that live storages hold.
 
-Note [Bounds]. Fusion is bounded: by the number of nodes in an expression, of distinct leaves, of bytes that pending expressions keep
-alive, of pending results per device, and by the device's limit on kernel arguments. The code that ends a fusion counts the reason in
-`STATS.splits`.
+Note [Bounds]. Fusion is bounded: by the number of nodes in an expression, of distinct leaves, of bytes that pending
+expressions keep alive, of pending results per device, and by the device's limit on kernel arguments. The code that ends
+a fusion counts the reason in `STATS.splits`.
 
 This package knows storages only as cells with a `value`; it knows nothing of tensors.
 """

@@ -21,7 +21,10 @@ Result = tuple[tuple[str, int], Any, "Buffer"]
 
 
 def run_fused(backend: Backend, fusion: Fusion, outputs: list[Result]) -> bool:
-    """Compute a fusion's product and its chain in one launch; return False, with nothing done, where that is not possible."""
+    """Compute a fusion's product and its chain in one launch.
+
+    Return False, with nothing done, where that is not possible.
+    """
     expr = fusion.product
     if expr is None or fusion.shape[-1] != expr.shape[-1]:
         return False
@@ -51,7 +54,10 @@ def run_fused(backend: Backend, fusion: Fusion, outputs: list[Result]) -> bool:
 
 
 def _place(leaf: Leaf, shape: tuple[int, ...]) -> Place | None:
-    """Return an operand's layout over the product's rows; None if its rows are not evenly spaced, or if it is read across memory."""
+    """Return an operand's layout over the product's rows.
+
+    None if its rows are not evenly spaced, or if it is read across memory.
+    """
     strides = leaf.strides
     if strides is None:
         return Place(leaf.buffer, leaf.offset, shape[-1], 1)

@@ -19,15 +19,17 @@ MAX_NODES = 64
 MAX_LEAVES = 24
 MAX_HELD = 1 << 30
 LIGHT = 4  # every kernel that reduces an expression of at most so many light nodes recomputes it
-# Operands with one number per row or column may take this fraction of a result's bytes and still not count as extra memory to read.
+# Operands with one number per row or column may take this fraction of a result's bytes and still not count as extra
+# memory to read.
 BESIDE = 1 / 16
 MAX_RECOMPUTE = 4  # a broadcast expression of at most so many light nodes is recomputed per element
 
 UNKNOWN_READS = 1 << 40  # `Storage.reads` if the pending readers were not counted
 
-# Flags of an expression, each also set by an operand's flag. NON_DENSE: some operand has strides or is broadcast. STRIDED: NON_DENSE with
-# an operand that is neither dense nor a single number. RESHAPED: a View with dims None. READ: a kernel that reads expressions (a
-# reduction) has computed the expression, or one of its operands, as a prologue, without writing it.
+# Flags of an expression, each also set by an operand's flag. NON_DENSE: some operand has strides or is broadcast.
+# STRIDED: NON_DENSE with an operand that is neither dense nor a single number. RESHAPED: a View with dims None. READ: a
+# kernel that reads expressions (a reduction) has computed the expression, or one of its operands, as a prologue,
+# without writing it.
 NON_DENSE, INDEXED, RESHAPED, HEAVY, PRODUCTS, STRIDED, READ = 1, 2, 4, 8, 16, 32, 64
 
 
@@ -52,7 +54,10 @@ class Scalar:
 
 
 class View:
-    """Another pending expression as an operand: `dims` has a source dimension or -1 (broadcast) per dimension; None: reshaped."""
+    """Another pending expression as an operand: `dims` has a source dimension or -1 (broadcast) per dimension.
+
+    None: reshaped.
+    """
 
     __slots__ = ("dims", "expr")
 
@@ -178,7 +183,9 @@ def too_big(expr: Expr) -> str | None:
 
 
 def as_good_as_read(expr: Expr) -> bool:
-    """Return whether recomputing an expression costs no more than reading its result: few light nodes, and operands of hardly more bytes."""
+    """Return whether recomputing an expression costs no more than reading its result: few light nodes, and operands of
+    hardly more bytes.
+    """
     if expr.size > LIGHT or expr.flags & (HEAVY | INDEXED | PRODUCTS):
         return False
     return expr.held <= layouts.numel(expr.shape) * expr.dtype.itemsize * (1 + BESIDE)
@@ -187,7 +194,10 @@ def as_good_as_read(expr: Expr) -> bool:
 def view_dims(
     expr: Expr, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[int, ...] | None:
-    """Return the `View.dims` that give a dense expression this layout; None if it is not a permutation with broadcasting."""
+    """Return the `View.dims` that give a dense expression this layout.
+
+    None if it is not a permutation with broadcasting.
+    """
     if expr.flags & (INDEXED | RESHAPED):
         return None
     source = layouts.contiguous_strides(expr.shape)

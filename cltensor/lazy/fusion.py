@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ..storage import Storage
 
 
-# The references that programs use, made once: a kernel's key is hashed and compared at each launch, and identical objects compare faster.
+# The references that programs use, made once: a kernel's key is hashed and compared at each launch, and identical
+# objects compare faster.
 _MOST = 64 * MAX_NODES
 _LEAF_REFS = [("a", i) for i in range(_MOST)]
 _SCALAR_REFS = [("k", i) for i in range(_MOST)]
@@ -115,7 +116,9 @@ class Fusion:
         return all(id(e) in live for e in self.read_outside())
 
     def read_outside(self) -> list[Expr]:
-        """Return the fusion's expressions, its product included, that expressions outside the fusion also have as operands."""
+        """Return the fusion's expressions, its product included, that expressions outside the fusion also have as
+        operands.
+        """
         inside = self.internal_users()
         every = self.exprs if self.product is None else [*self.exprs, self.product]
         return [e for e in every if e.users > inside.get(id(e), 0)]
@@ -123,7 +126,10 @@ class Fusion:
     def leaf(
         self, leaf: Leaf, dims: tuple[int, ...] | None, shape: tuple[int, ...]
     ) -> tuple[str, int]:
-        """Add an operand in memory, its layout changed by `dims`; return its reference. Equal operands are one argument."""
+        """Add an operand in memory, its layout changed by `dims`; return its reference.
+
+        Equal operands are one argument.
+        """
         if dims is not None:
             leaf = Leaf(leaf.buffer, leaf.dtype, seen(leaf.strides, shape, dims), leaf.offset)
         if leaf.strides is not None and len(leaf.strides) != len(self.shape):
@@ -145,7 +151,9 @@ class Fusion:
         return _LEAF_REFS[len(self.leaves) - 1]
 
     def stays_open(self) -> bool:
-        """Return whether a node that is not kept stays pending after the kernel: read from outside, or held but only seen through a View."""
+        """Return whether a node that is not kept stays pending after the kernel: read from outside, or held but only
+        seen through a View.
+        """
         kept, inside = {id(expr) for _, expr, _ in self.outputs}, self.internal_users()
         return any(
             id(e) not in kept and (e.users > inside.get(id(e), 0) or e.live() is not None)
@@ -153,7 +161,10 @@ class Fusion:
         )
 
     def internal_users(self) -> dict[int, int]:
-        """Return how often each collected expression (by id) is an operand inside this fusion; a node collected in two Views counts once."""
+        """Return how often each collected expression (by id) is an operand inside this fusion.
+
+        A node collected in two Views counts once.
+        """
         count: dict[int, int] = {}
         for e in {id(e): e for e in self.exprs}.values():
             for a in e.args:
@@ -163,7 +174,9 @@ class Fusion:
         return count
 
     def only_reader(self, storage: Storage) -> bool:
-        """Return whether only this fusion can still read the storage's old buffer, and reads it densely: the result may overwrite it."""
+        """Return whether only this fusion can still read the storage's old buffer, and reads it densely: the result may
+        overwrite it.
+        """
         home, mine = storage.home, set()
         size = storage.value.dtype.itemsize
         for e in self.exprs:
@@ -243,7 +256,9 @@ def arranged(
     nodes: Sequence[Node],
     stored: Iterable[dtype],
 ) -> tuple:
-    """Return what `classify` returns, preceded by `narrow`: the length of rows so short that a kernel takes many at a time, else 0."""
+    """Return what `classify` returns, preceded by `narrow`: the length of rows so short that a kernel takes many at a
+    time, else 0.
+    """
     rank, sizes, leaves, results = classify(shape, operands, outputs)
     narrow = narrowed(sizes, nodes, stored, backend.info.lanes)
     if narrow:

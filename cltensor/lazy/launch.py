@@ -17,8 +17,8 @@ from ..runtime import Backend, Buffer, Counter
 from .expression import Leaf
 from .fusion import Fusion, arranged
 
-# In units of an addition (`Formula.cost`): ACCESS is the cost of an element beside its nodes, PACE the work that one CPU thread does
-# in a microsecond, GRAIN the work that justifies a work-item.
+# In units of an addition (`Formula.cost`): ACCESS is the cost of an element beside its nodes, PACE the work that one
+# CPU thread does in a microsecond, GRAIN the work that justifies a work-item.
 ACCESS, PACE, GRAIN = 3, 25_000, 1 << 16
 # Bytes of a row above which its partly written first and last cache lines matter little.
 LONG = 1024
@@ -56,8 +56,8 @@ _ONE = (1,)
 def entry_of(backend: Backend, program: Program) -> tuple:
     """Return the launch record of a program (kernel, group, alone, grain, most); the kernel is built at first use.
 
-    `group` is a GPU's work-group size, 0 on a CPU; `alone` the elements that one CPU thread does sooner than several; `grain` the elements
-    worth a work-item (a work-group on a GPU); `most` the limit on their number.
+    `group` is a GPU's work-group size, 0 on a CPU; `alone` the elements that one CPU thread does sooner than several;
+    `grain` the elements worth a work-item (a work-group on a GPU); `most` the limit on their number.
     """
     key = (backend, program)
     entry = _kernels.get(key)
@@ -105,7 +105,9 @@ def start(backend: Backend, entry: tuple, n: int, args: list, nbytes: int) -> No
 
 
 def runs_across(strides: tuple[int, ...] | None, shape: tuple[int, ...]) -> bool:
-    """Return whether a layout is read across memory: the innermost dim's stride is large while another dim's is 1, as in a transpose."""
+    """Return whether a layout is read across memory: the innermost dim's stride is large while another dim's is 1, as
+    in a transpose.
+    """
     if strides is None:
         return False
     varied = [(n, st) for n, st in zip(shape, strides, strict=True) if n > 1]
@@ -139,7 +141,9 @@ def _is_copy(fusion: Fusion, outputs: list) -> bool:
 def _streams(
     backend: Backend, leaves: list[Leaf], outputs: list, n: int, sizes: tuple[int, ...]
 ) -> bool:
-    """Return whether a kernel should use non-temporal stores: for large results, unless it reads their buffers or short rows share cache lines."""
+    """Return whether a kernel should use non-temporal stores: for large results, unless it reads their buffers or short
+    rows share cache lines.
+    """
     if not past_cache(backend, n * sum(dt.itemsize for _, dt, _, _, _ in outputs)):
         return False
     least = min([dt.itemsize for _, dt, _, _, _ in outputs])

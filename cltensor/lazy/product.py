@@ -1,9 +1,10 @@
 """Matrix products that stay pending until a pointwise chain computed from them can become their epilogue.
 
-Note [Products]. A product is an `Expr` whose op is `PRODUCT`: its operands are leaves, so that in-place writes to them find it as a
-reader, and its last argument holds the `Factors`. It runs alone as soon as anything other than a pointwise chain of its own shape needs
-it. A chain that is run with a product in it becomes that product's epilogue (codegen/products/epilogue.py): one launch, whose results are
-bit-identical to those of two. The product itself is written, too, if a live storage holds it or a pending expression still reads it.
+Note [Products]. A product is an `Expr` whose op is `PRODUCT`: its operands are leaves, so that in-place writes to them
+find it as a reader, and its last argument holds the `Factors`. It runs alone as soon as anything other than a pointwise
+chain of its own shape needs it. A chain that is run with a product in it becomes that product's epilogue
+(codegen/products/epilogue.py): one launch, whose results are bit-identical to those of two. The product itself is
+written, too, if a live storage holds it or a pending expression still reads it.
 """
 
 from __future__ import annotations
@@ -76,7 +77,10 @@ def let_go(factors: Factors) -> None:
 
 
 def first_product(expr: Expr) -> Expr | None:
-    """Return the pending product in an expression, of several the one with the largest K (the others run alone); None if there is none."""
+    """Return the pending product in an expression, of several the one with the largest K (the others run alone).
+
+    None if there is none.
+    """
     found: Expr | None = None
     most = 0
     todo, seen = [expr], set()

@@ -1,9 +1,10 @@
 """Replaying the launches of matrix products with small pointwise trees computed from them.
 
-Running a pending product takes many steps in Python: its chain is collected and laid out over rows and columns, a schedule is chosen, a
-kernel looked up. Which launches result depends only on layouts, dtypes, numbers, and which results live storages hold. So the second time
-that the same tree is met, its launches are traced (runtime/trace.py), and from the third time on they are played, in a third of the
-Python time. Owns the table of traces. Trees that `tree.walk` leaves to a Fusion are run the general way.
+Running a pending product takes many steps in Python: its chain is collected and laid out over rows and columns, a
+schedule is chosen, a kernel looked up. Which launches result depends only on layouts, dtypes, numbers, and which
+results live storages hold. So the second time that the same tree is met, its launches are traced (runtime/trace.py),
+and from the third time on they are played, in a third of the Python time. Owns the table of traces. Trees that
+`tree.walk` leaves to a Fusion are run the general way.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ MOST = 1024  # trees that are remembered; none with 0
 
 
 class _Launched(NamedTuple):
-    """The traced launches of a tree, and the places of the results among a play's buffers: held inner results first, the tree's own last."""
+    """The traced launches of a tree, and the places of the results among a play's buffers: held inner results first,
+    the tree's own last.
+    """
 
     trace: Trace
     numbers: Numbers
@@ -47,10 +50,11 @@ def forget() -> None:
 
 
 def run_product_tree(storage: Storage, expr: Expr, long: Long) -> bool:
-    """Run a pending storage's value by a replay if it is a small tree over one product that was traced before; False, with nothing done, if not.
+    """Run a pending storage's value by a replay if it is a small tree over one product that was traced before; False,
+    with nothing done, if not.
 
-    `long` runs any expression the general way; it is called, under a trace, when a tree is met for the second time. The caller holds
-    the backend's lock.
+    `long` runs any expression the general way; it is called, under a trace, when a tree is met for the second time. The
+    caller holds the backend's lock.
     """
     if WORKING or expr.flags & ~(DECIDED | PRODUCTS | RESHAPED) or expr.size > NODES or expr.users:
         return False
@@ -90,7 +94,10 @@ def run_product_tree(storage: Storage, expr: Expr, long: Long) -> bool:
 
 
 def _tell_numbers(numbers: list[Any], key: list[Any]) -> Factors | None:
-    """Append a tree's numbers to its key; return its product's Factors (which `walk` lists as a number), None if there are several products."""
+    """Append a tree's numbers to its key.
+
+    Return its product's Factors (which `walk` lists as a number), None if there are several products.
+    """
     factors = None
     others = []
     for x in numbers:
@@ -118,7 +125,10 @@ def _note(
     expr: Expr,
     long: Long,
 ) -> bool:
-    """Run a tree by `long` and trace its launches, if it is met for the second time; else return False, with nothing done."""
+    """Run a tree by `long` and trace its launches, if it is met for the second time.
+
+    Else return False, with nothing done.
+    """
     if key in _launched or Recorder.active is not None or not MOST:
         return False
     if key not in _seen:

@@ -41,7 +41,8 @@ def note_read(storage: Storage) -> None:
 
 
 def told(expr: Expr, key: list[Any], numbers: list[Any]) -> list[tuple[Buffer, int]] | None:
-    """Append an expression's structure to `key` and its numbers to `numbers`, for a kernel that computes it; return (buffer, offset) of each operand read.
+    """Append an expression's structure to `key` and its numbers to `numbers`, for a kernel that computes it; return
+    (buffer, offset) of each operand read.
 
     None if the expression is not simple enough, for example because a live tensor holds a part of it; ignore what was added then.
     """

@@ -303,7 +303,9 @@ def write_region(
 
 
 def run_readers(storage: Storage, spared: Storage | None = None) -> None:
-    """Run every pending result that reads the storage's buffer, which is about to be written, except `spared`, which nobody will ask for."""
+    """Run every pending result that reads the storage's buffer, which is about to be written, except `spared`, which
+    nobody will ask for.
+    """
     if not storage.reads:
         return
     buffer = storage.value

@@ -1,7 +1,8 @@
 """A short cut for the most frequent fusions: small trees of nodes over operands in memory, run or written without collecting a `Fusion`.
 
-The program is the one that a `Fusion` would have; only Python time is saved. An expression that needs further decisions (because of
-other results that need the same nodes, of layouts, of size) is left to the `Fusion`. Owns the table of such trees' kernels.
+The program is the one that a `Fusion` would have; only Python time is saved. An expression that needs further decisions
+(because of other results that need the same nodes, of layouts, of size) is left to the `Fusion`. Owns the table of such
+trees' kernels.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ LeafRecord = tuple["Buffer", int, dtype, tuple[int, ...] | None]
 
 
 class _Entry(NamedTuple):
-    """A tree's kernel with its division of work, and what is the same at each launch: dtypes of numbers, sizes, strides of operands and result."""
+    """A tree's kernel with its division of work, and what is the same at each launch: dtypes of numbers, sizes, strides
+    of operands and result.
+    """
 
     kernel: tuple
     scalars: list[dtype]
@@ -73,13 +76,17 @@ class _Entry(NamedTuple):
 
 
 _entries: dict[tuple, _Entry | None] = {}  # None: some operand is worth a transposed copy first
-# Kind of trees -> variants: a function from sizes to the entry's sizes and strides (None if the entry does not hold for them), the entry.
+# Kind of trees -> variants: a function from sizes to the entry's sizes and strides (None if the entry does not hold for
+# them), the entry.
 _kinds: dict[tuple, list[tuple[Callable[..., Any], _Entry | None]]] = {}
 _NEW: Any = object()
 
 
 def run_tree(storage: Storage, expr: Expr) -> bool:
-    """Run a pending storage's value if it is a small tree; False, with nothing done, if not. The caller holds the backend's lock."""
+    """Run a pending storage's value if it is a small tree; False, with nothing done, if not.
+
+    The caller holds the backend's lock.
+    """
     if expr.flags & ~DECIDED or expr.size > MOST or expr.users or expr.live() is not storage:
         return False
     if expr.size == 1 and not expr.flags & ~HEAVY:
@@ -128,7 +135,8 @@ def settle(
     kept: Sequence[Buffer],
     names: dict[Any, int],
 ) -> None:
-    """Store the buffers of a tree that has run: the result's, and those of inner results that live storages hold (`kept`, as `held`).
+    """Store the buffers of a tree that has run: the result's, and those of inner results that live storages hold
+    (`kept`, as `held`).
 
     `held` and `names` are what `walk` found.
     """
@@ -225,7 +233,10 @@ def write_tree(
 
 
 class Prepared:
-    """A storage's pending tree over numbers alone, to be run at once with other numbers in their places; ValueError for any other value."""
+    """A storage's pending tree over numbers alone, to be run at once with other numbers in their places.
+
+    ValueError for any other value.
+    """
 
     def __init__(self, storage: Storage) -> None:
         backend, expr = storage.backend, storage.value
@@ -261,11 +272,13 @@ def walk(
     names: dict[Any, int],
     missing: dict[Expr, int],
 ) -> bool:
-    """Append to `key`, `leaves` and `numbers` what identifies and feeds a kernel for an expression seen through `dims`, in a Fusion's order.
+    """Append to `key`, `leaves` and `numbers` what identifies and feeds a kernel for an expression seen through `dims`,
+    in a Fusion's order.
 
-    Returns False where a Fusion has to decide. `held` gets the inner nodes whose results live storages hold; None if these are not to be kept.
-    `names` maps a node that may be met again (it has several readers, or is seen through a View), with its dims, to its name in the key;
-    `missing` maps such a node to the number of its readers that were not met.
+    Returns False where a Fusion has to decide. `held` gets the inner nodes whose results live storages hold; None if
+    these are not to be kept. `names` maps a node that may be met again (it has several readers, or is seen through a
+    View), with its dims, to its name in the key; `missing` maps such a node to the number of its readers that were not
+    met.
     """
     op = expr.op
     if op is PRODUCT and dims is not None:
@@ -323,7 +336,10 @@ def walk(
 
 
 def _reads(expr: Expr, home: Buffer, itemsize: int) -> int:
-    """Return how many operands read `home`, the memory the result may overwrite, all at the element being written; -1 if one reads elsewhere."""
+    """Return how many operands read `home`, the memory the result may overwrite, all at the element being written.
+
+    -1 if one reads elsewhere.
+    """
     todo, met, count = [(expr, False)], {(id(expr), False)}, 0
     while todo:
         e, moved = todo.pop()
@@ -347,7 +363,10 @@ def _reads(expr: Expr, home: Buffer, itemsize: int) -> int:
 def _find(
     backend: Backend, expr: Expr, key: tuple, placed: tuple[int, ...] | None = None
 ) -> _Entry | None:
-    """Return the entry of a tree by its key; `placed` are the strides of the region it is written to, None for a new buffer."""
+    """Return the entry of a tree by its key.
+
+    `placed` are the strides of the region it is written to, None for a new buffer.
+    """
     if WORKING:
         return _entry(backend, expr, placed)
     entry = _entries.get(key, _NEW)
@@ -361,7 +380,9 @@ def _find(
 def _of_kind(
     backend: Backend, expr: Expr, key: tuple, placed: tuple[int, ...] | None
 ) -> _Entry | None:
-    """Return the entry of a tree, derived from that of a tree which differs in sizes only, if there is one (Note [Symbols] in symbols.py)."""
+    """Return the entry of a tree, derived from that of a tree which differs in sizes only, if there is one (Note
+    [Symbols] in symbols.py).
+    """
     if placed is None and not expr.flags & NON_DENSE:
         return _entry(backend, expr)
     sizes: list[int] = []
@@ -400,7 +421,10 @@ def _entry(
     shape: tuple[int, ...] = (),
     steps: Sequence[tuple[int, ...]] = (),
 ) -> _Entry | None:
-    """Make the entry of a tree; `shape` and `steps` (leaf strides), if given, replace the expression's own (they may hold Symbols)."""
+    """Make the entry of a tree.
+
+    `shape` and `steps` (leaf strides), if given, replace the expression's own (they may hold Symbols).
+    """
     fusion = Fusion(expr.shape, keep_live=placed is None)
     last = fusion.visit(expr)
     given = tuple([leaf.strides for leaf in fusion.leaves])

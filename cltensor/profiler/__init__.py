@@ -1,8 +1,9 @@
 """The profiler: torch.profiler's names.
 
-A table's rows are the ops, gradient nodes and `record_function` ranges on the host, and the kernels and copies that devices ran.
-Pointwise ops are lazy: their device time appears in the kernel that fuses them, whose name lists them, under the range in which the
-values were needed. While a profile runs, each launch is waited for, so that launches do not overlap and each time is exact.
+A table's rows are the ops, gradient nodes and `record_function` ranges on the host, and the kernels and copies that
+devices ran. Pointwise ops are lazy: their device time appears in the kernel that fuses them, whose name lists them,
+under the range in which the values were needed. While a profile runs, each launch is waited for, so that launches do
+not overlap and each time is exact.
 """
 
 from .events import DeviceType, EventList, FunctionEvent, FunctionEventAvg, Kernel

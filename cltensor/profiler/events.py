@@ -294,7 +294,9 @@ class EventList(list[Any]):
         top_level_events_only: bool = False,
         time_unit: str | None = None,
     ) -> str:
-        """Return the events as a table, sorted by the attribute `sort_by`, such as "cpu_time_total" or "self_device_time_total"."""
+        """Return the events as a table, sorted by the attribute `sort_by`, such as "cpu_time_total" or
+        "self_device_time_total".
+        """
         from .table import table
 
         return table(

@@ -20,7 +20,10 @@ from .trace import write
 
 
 class ProfilerActivity(enum.Enum):
-    """The kinds of activity. CPU stands for host ranges; launches are always collected, on every device that is used."""
+    """The kinds of activity.
+
+    CPU stands for host ranges; launches are always collected, on every device that is used.
+    """
 
     CPU = 0
     XPU = 1
@@ -64,10 +67,11 @@ def schedule(
     skip_first: int = 0,
     skip_first_wait: int = 0,
 ) -> Callable[[int], ProfilerAction]:
-    """Return a schedule, a function of the step: it skips `skip_first` steps, then repeats cycles of waiting, warm-up and recording.
+    """Return a schedule, a function of the step: it skips `skip_first` steps, then repeats cycles of waiting, warm-up
+    and recording.
 
-    There are `repeat` cycles (0: without end). The last active step of a cycle is RECORD_AND_SAVE. With `skip_first_wait` the first
-    cycle does not wait. AssertionError for invalid numbers.
+    There are `repeat` cycles (0: without end). The last active step of a cycle is RECORD_AND_SAVE. With
+    `skip_first_wait` the first cycle does not wait. AssertionError for invalid numbers.
     """
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
         raise AssertionError(
@@ -145,7 +149,10 @@ class Trace:
         self.found = events
 
     def events(self) -> EventList:
-        """Return the events of the last session, or of all sessions with `acc_events`. RuntimeError before the first `stop`."""
+        """Return the events of the last session, or of all sessions with `acc_events`.
+
+        RuntimeError before the first `stop`.
+        """
         if self.found is None:
             raise RuntimeError("Profiler didn't finish running")
         return self.found

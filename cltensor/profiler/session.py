@@ -1,8 +1,8 @@
-"""The records that a profile collects while it runs: ranges of host code, and the commands that devices ran inside them.
+"""The records of a running profile: ranges of host code, and the commands that devices ran inside them.
 
-At most one `Session` is active. `record_function` and the ops' wrappers open a `Range` in it; the runtime reports launches and copies
-to it. Ops cost nothing extra while no session runs, because wrappers.py replaces them only during one. Owns the raw records. Must not
-know how they are added up, printed or saved.
+At most one `Session` is active. `record_function` and the ops' wrappers open a `Range` in it; the runtime reports
+launches and copies to it. Ops cost nothing extra while no session runs, because wrappers.py replaces them only during
+one. Owns the raw records. Must not know how they are added up, printed or saved.
 """
 
 from __future__ import annotations
@@ -123,7 +123,10 @@ class Session:
             return self._open.ranges
 
     def enter(self, name: str, scope: int, args: tuple[Any, ...] = ()) -> Range | None:
-        """Open a range and return it; None for an op called directly by the op of the same name (say, a method by its function)."""
+        """Open a range and return it.
+
+        None for an op called directly by the op of the same name (say, a method by its function).
+        """
         if not self.host:
             return None
         stack = self._stack()

@@ -1,7 +1,7 @@
 """A profile as a Chrome trace: JSON for chrome://tracing, Perfetto and TensorBoard.
 
-In the trace the host's threads are one process, and each device is another; an arrow leads from the host range that launched a kernel
-to the kernel. Must not know how events are collected.
+In the trace the host's threads are one process, and each device is another; an arrow leads from the host range that
+launched a kernel to the kernel. Must not know how events are collected.
 """
 
 from __future__ import annotations

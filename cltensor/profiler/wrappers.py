@@ -1,8 +1,8 @@
 """Replaces the public ops by wrappers while a profile runs, and restores them afterwards.
 
-That is how a profile sees ops while no op knows of profiles. A function that a program imported before the profile began (`from
-cltensor import relu`) stays the unwrapped op and has no range of its own; its launches are recorded all the same. Owns the places and
-names of ops. Must not know what a range consists of.
+That is how a profile sees ops while no op knows of profiles. A function that a program imported before the profile
+began (`from cltensor import relu`) stays the unwrapped op and has no range of its own; its launches are recorded all
+the same. Owns the places and names of ops. Must not know what a range consists of.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ _NO_OPS = frozenset({"can_cast", "promote_types", "result_type", "as_subclass", 
 
 
 def install(session: Session) -> Callable[[], None]:
-    """Wrap the public ops, gradient nodes and optimisers' steps so that they record ranges; return a function that restores them."""
+    """Wrap the public ops, gradient nodes and optimisers' steps so that they record ranges.
+
+    Return a function that restores them.
+    """
     from .session import OP, USER
 
     put: list[tuple[Any, str, Any, Any]] = []

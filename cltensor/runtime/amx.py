@@ -26,7 +26,10 @@ _NEEDED = frozenset(["amx_tile", "amx_bf16", "avx512f"])
 
 @functools.cache
 def allowed() -> bool:
-    """Return whether threads of this process may use AMX tiles. The first call asks Linux; forked children inherit the permission."""
+    """Return whether threads of this process may use AMX tiles.
+
+    The first call asks Linux; forked children inherit the permission.
+    """
     if not sys.platform.startswith("linux") or not CONFIG.amx:
         return False
     if not facts().get("flags", frozenset()) >= _NEEDED:

@@ -220,13 +220,13 @@ class Backend:
         return self.team.several and not self.queued and Recorder.active is None
 
     def leave_team(self) -> None:
-        """Wait for the team, if there is one, before a command goes to the queue (a kernel whose machine code is not known)."""
+        """Wait for the team, if there is one, before a kernel without known machine code goes to the queue."""
         if self.team is not None:
             self.finish()
             self.queued = True
 
     def note_use(self, buffers: Iterable[Buffer]) -> bool:
-        """Mark these buffers as used by the team's next order; return whether the host can see one, so that the caller must wait."""
+        """Mark buffers as used by the team's next order; return whether the host can see one, so that it must be waited for."""
         self.seq = seq = self.seq + 1
         seen = False
         for buffer in buffers:
@@ -255,7 +255,7 @@ class Backend:
         return kernel.run(kernel.cl, self.queue, global_size, local_size, plain, self.seq)
 
     def _inline_queue(self) -> Any:
-        """Return a queue whose commands run in the enqueuing thread where the driver offers one (Intel's for CPUs), else `queue`."""
+        """Return a queue whose commands run in the enqueuing thread (Intel's driver for CPUs has one), else `queue`."""
         try:
             made = self.module.CommandQueue(self.context, self.cl_device, _LOCAL_EXEC)
         except self.module.Error as error:
@@ -265,7 +265,7 @@ class Backend:
         return made
 
     def timed_queue(self) -> Any:
-        """Return a second queue with profiling enabled, made at first use; `queue` where the driver has no profiling."""
+        """Return a second queue with profiling enabled, or `queue` where the driver has no profiling."""
         if self._timed is None:
             cl = self.module
             how = cl.command_queue_properties.PROFILING_ENABLE
@@ -411,7 +411,7 @@ class Backend:
     # --- probing
 
     def _form_team(self) -> team.Team | None:
-        """Return the team that runs kernels instead of the queue; None where the device or its binaries do not allow one."""
+        """Return the team that runs kernels instead of the queue; None where the device or its binaries allow none."""
         if not team.possible(self):
             return None
         self.programs.wants_code = True

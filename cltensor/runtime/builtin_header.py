@@ -1,8 +1,8 @@
 """Clang's header of OpenCL builtins, split into the part every program needs and the declarations of each function.
 
-Parsing all 14,000 declarations took PoCL 0.1 s per kernel; parsing only the 2,800 that cltensor's sources may call still took a
-third of a small kernel's build. So a program gets only the declarations of the functions that its own text names; some of these
-come with a body. Must not know PoCL's files.
+Parsing all 14,000 declarations took PoCL 0.1 s per kernel; parsing only the 2,800 that cltensor's sources may call
+still took a third of a small kernel's build. So a program gets only the declarations of the functions that its own text
+names; some of these come with a body. Must not know PoCL's files.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ _PIECE = re.compile(
     r"|^[a-z][^#;{}]*?__ovld[^#;{}]*?(?P<name>\w+)\s*\([^;]*\)\s*;\n",
     re.MULTILINE | re.DOTALL,
 )
-# Bodies for builtins that are calls in PoCL's library although they are one or two instructions: a call clobbers the registers, keeps
-# a loop from being unrolled, and forces values into memory. Name -> (pattern of the return types that get a body, the body in terms of
-# x, y and the type T). A body with an F (which becomes "f" for float, nothing for double) computes one SIMD lane; LLVM joins the lanes.
+# Bodies for builtins that are calls in PoCL's library although they are one or two instructions: a call clobbers the
+# registers, keeps a loop from being unrolled, and forces values into memory. Name -> (pattern of the return types that
+# get a body, the body in terms of x, y and the type T). A body with an F (which becomes "f" for float, nothing for
+# double) computes one SIMD lane; LLVM joins the lanes.
 _INTEGERS, _FLOATS = r"u?(?:char|short|int|long)\d*", r"(?:float|double)\d*"
 _BODIES = {
     "min": (_INTEGERS, "__builtin_elementwise_min(x, (T)y)"),
@@ -33,8 +34,9 @@ _BODIES = {
     "isinf": ("int", "__builtin_isinf(x)"),
     "isnan": ("int", "__builtin_isnan(x)"),
 }
-# PoCL converts a single float16 in 20 to 100 instructions; x86 (F16C) has one instruction for it. An empty asm statement hides from
-# the compiler that the loaded float came from a float16, as in half.cl. Name -> the body, given the address and the stored lane.
+# PoCL converts a single float16 in 20 to 100 instructions; x86 (F16C) has one instruction for it. An empty asm
+# statement hides from the compiler that the loaded float came from a float16, as in half.cl. Name -> the body, given
+# the address and the stored lane.
 _HALVES = {
     "vload_half": "clt_of_half(*(const {space} ushort *)({at}))",
     "vstore_half": "*({space} ushort *)({at}) = clt_to_half({lane})",
@@ -71,7 +73,7 @@ _NEVER = re.compile(r"\w3\b|\bhalf\d*\b|image|atomic_(half|float|double)|__gener
 
 
 def take_apart(header: str) -> tuple[str, dict[str, str]]:
-    """Return the header without its functions, and a dict: function name -> its declarations with the `#if`s around them."""
+    """Return the header without its functions, and a dict: function name -> its declarations inside their `#if`s."""
     frame: list[str] = []
     declared: dict[str, dict[tuple[str, ...], list[str]]] = {}
     conditions: list[str] = []  # the first is the guard against reading the header twice
@@ -111,7 +113,9 @@ def take_apart(header: str) -> tuple[str, dict[str, str]]:
 
 
 def _defined(declaration: re.Match[str]) -> str:
-    """Return a declaration with its body where `_BODIES` or `_HALVES` has one or where it is a vload or vstore of private memory, else as it is."""
+    """Return a declaration with its body where `_BODIES` or `_HALVES` has one or where it is a vload or vstore of
+    private memory, else as it is.
+    """
     kind, name, lanes, parameters = declaration.group("type", "name", "lanes", "parameters")
     given = [p.replace("*", "* ").split() for p in parameters.split(",")]
     types, body = _BODIES.get(name, ("", ""))
@@ -137,7 +141,9 @@ def _defined(declaration: re.Match[str]) -> str:
 
 
 def _by_halves(declaration: str, name: str, kind: str, parameters: str, pointer: list[str]) -> str:
-    """Return text that defines a conversion of one or two float16s by F16C instructions, with an `#else` branch that declares it."""
+    """Return text that defines a conversion of one or two float16s by F16C instructions, with an `#else` branch that
+    declares it.
+    """
     space = next((word for word in pointer if word.startswith("__")), "")
     two = "half2" in declaration
     each = [
@@ -175,7 +181,9 @@ def with_builtins(source: str, declared: dict[str, str]) -> str:
 
 
 def _pasted(name: str, words: set[str], parts: set[str]) -> bool:
-    """Return whether a macro may paste `name` from tokens of the source: `convert_int##N`, `convert_##T`, or the latter with T as `int##N`."""
+    """Return whether a macro may paste `name` from tokens of the source: `convert_int##N`, `convert_##T`, or the latter
+    with T as `int##N`.
+    """
     stem = name.rstrip("0123456789")
     lanes = name[len(stem) :]
     rests = [name[len(part) :] for part in parts if name.startswith(part)]

@@ -234,7 +234,8 @@ class DeviceInfo:
 
     @property
     def wake_us(self) -> int:
-        """Microseconds of work up to which one CPU thread finishes sooner alone than with a second one, which must be woken.
+        """Microseconds of work up to which one CPU thread finishes sooner alone than with a second one, which must be
+        woken.
 
         Measured on two processors. Threads of drivers other than PoCL also stay awake for a while.
         """
@@ -246,7 +247,10 @@ class DeviceInfo:
         return self.platform.startswith("NVIDIA")
 
     def with_registers(self, most: int) -> tuple[str, ...]:
-        """Return the options that limit a work-item to `most` registers, so that more groups run at once; empty where the compiler has none."""
+        """Return the options that limit a work-item to `most` registers, so that more groups run at once.
+
+        Empty where the compiler has none.
+        """
         return (f"-cl-nv-maxrregcount={most}",) if self.is_nvidia else ()
 
     @property
@@ -383,7 +387,9 @@ def _enumerate(cl: Any) -> Platforms:
 
 
 def version(text: str) -> tuple[int, ...]:
-    """Return (major, minor) of a platform's version string: PoCL's own version where the string names it, else the first pair."""
+    """Return (major, minor) of a platform's version string: PoCL's own version where the string names it, else the
+    first pair.
+    """
     match = re.search(r"(?:PoCL |pocl )v?(\d+)\.(\d+)", text) or re.search(r"(\d+)\.(\d+)", text)
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
@@ -399,7 +405,10 @@ def lacks_linker(dev: Any) -> bool:
 
 
 def _choose_cpu(cpus: list[Any]) -> Any:
-    """Return the device that "cpu" names: the one CLTENSOR_CPU asks for, else PoCL's unless it cannot run, else any; None if there is none."""
+    """Return the device that "cpu" names: the one CLTENSOR_CPU asks for, else PoCL's unless it cannot run, else any.
+
+    None if there is none.
+    """
     wanted = CONFIG.cpu
     if wanted is not None:
         part = {"pocl": "portable computing language"}.get(wanted.lower(), wanted.lower())

@@ -1,7 +1,8 @@
 """Enqueuing kernels without an event.
 
-pyopencl requests an event for every launch, even if the caller does not use it. That slows NVIDIA's driver down: on an H100 (driver
-580) small launches follow each other every 4.3 µs instead of 2.3 µs, and the host blocks once a few hundred are queued.
+pyopencl requests an event for every launch, even if the caller does not use it. That slows NVIDIA's driver down: on an
+H100 (driver 580) small launches follow each other every 4.3 µs instead of 2.3 µs, and the host blocks once a few
+hundred are queued.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def entry() -> Any:
 
 
 def enqueue(module: Any) -> Enqueue:
-    """Return a function that enqueues a kernel without an event; its parameters are those of pyopencl's `enqueue_nd_range_kernel`.
+    """Return a function that enqueues a kernel without an event; its parameters are those of pyopencl's
+    `enqueue_nd_range_kernel`.
 
     Where the driver's function cannot be called directly, this is pyopencl's own.
     """

@@ -2,13 +2,14 @@
 
 Owns the detour around the call by which PoCL passes its list of passes to LLVM. Must not import pyopencl.
 
-Note [Fixpoint]. PoCL 4 to 6 names one of LLVM's passes, "instcombine", without options. LLVM from 18 on then verifies that a second run
-of the pass would change nothing, and ends the process if it would: a self-test of LLVM, which its developers expect to fail now and
-then. Which kernels fail is chance. No setting turns the check off, and the function attribute that does came with LLVM 20; PoCL 7 no
-longer uses the pass. So the list of passes is changed on its way: where it says "(instcombine)", LLVM gets
-"(instcombine<no-verify-fixpoint>)". PoCL's table of imported functions holds the address of LLVM's function; it is replaced by the
-address of a few instructions, which edit the list and jump to LLVM's function. They are machine code because PoCL may compile in
-threads of its own, under a lock (so only one list is edited at a time), where waiting for Python's lock would be a deadlock.
+Note [Fixpoint]. PoCL 4 to 6 names one of LLVM's passes, "instcombine", without options. LLVM from 18 on then verifies
+that a second run of the pass would change nothing, and ends the process if it would: a self-test of LLVM, which its
+developers expect to fail now and then. Which kernels fail is chance. No setting turns the check off, and the function
+attribute that does came with LLVM 20; PoCL 7 no longer uses the pass. So the list of passes is changed on its way:
+where it says "(instcombine)", LLVM gets "(instcombine<no-verify-fixpoint>)". PoCL's table of imported functions holds
+the address of LLVM's function; it is replaced by the address of a few instructions, which edit the list and jump to
+LLVM's function. They are machine code because PoCL may compile in threads of its own, under a lock (so only one list is
+edited at a time), where waiting for Python's lock would be a deadlock.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _PARSE = (
 _OPTION = b"<no-verify-fixpoint>"
 _ROOM = 1 << 14  # bytes reserved for the edited list; PoCL's lists have some 700
 
-# On entry rcx is the start of the list and r8 its length (the StringRef); rdi (where the result goes), rsi and rdx are passed on.
+# On entry rcx is the start of the list and r8 its length (the StringRef); rdi (where the result goes), rsi and rdx are
+# passed on.
 _CODE = """
 f30f1efa                endbr64
 4889c8                  mov    rax, rcx                     ; where we look
@@ -78,14 +80,20 @@ ffe0                    jmp    rax
 
 
 def checks(pocl: tuple[int, ...], platform_version: str) -> bool:
-    """Return whether this version of PoCL makes LLVM verify a fixpoint; `platform_version` names the LLVM it was built with."""
+    """Return whether this version of PoCL makes LLVM verify a fixpoint.
+
+    `platform_version` names the LLVM it was built with.
+    """
     llvm = re.search(r"\bLLVM (\d+)", platform_version)
     return (4, 0) <= pocl < (7, 0) and llvm is not None and int(llvm[1]) >= 18
 
 
 @functools.cache
 def spare() -> bool:
-    """Disable the check in the PoCL that is loaded; return whether that succeeded. Nothing is written unless the address is found as expected."""
+    """Disable the check in the PoCL that is loaded; return whether that succeeded.
+
+    Nothing is written unless the address is found as expected.
+    """
     if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
         return False
     try:
@@ -122,7 +130,9 @@ def detour(parse: int) -> int:
 
 
 def _loaded(name: str) -> dict[str, list[tuple[int, int, int]]]:
-    """Return the loaded libraries whose file name starts with `name`: path -> (start, end, protection) of each readable non-code mapping."""
+    """Return the loaded libraries whose file name starts with `name`: path -> (start, end, protection) of each readable
+    non-code mapping.
+    """
     found: dict[str, list[tuple[int, int, int]]] = {}
     for line in Path("/proc/self/maps").read_text().splitlines():
         fields = line.split(maxsplit=5)
@@ -135,7 +145,7 @@ def _loaded(name: str) -> dict[str, list[tuple[int, int, int]]]:
 
 
 def places(parts: list[tuple[int, int, int]], address: int) -> Iterator[tuple[int, int]]:
-    """Yield each place in `parts` (start, end, protection) whose 8-byte word is `address`, with that memory's protection."""
+    """Yield each place in `parts` (start, end, protection) whose 8-byte word is `address`, with its protection."""
     for start, end, protection in parts:
         words = memoryview(ctypes.string_at(start, end - start)).cast("Q")
         yield from ((start + 8 * i, protection) for i, word in enumerate(words) if word == address)

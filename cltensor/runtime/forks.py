@@ -1,8 +1,9 @@
 """Backends in forked children, and how processes are started.
 
-Note [Forks]. A driver's threads do not exist in a forked child, so commands enqueued there would never run. A team does not need
-them: PoCL allocates and compiles in the calling thread, and the team does launches and copies, with new helpers in the child. So a
-child can use the cpu device, with the values from before the fork, as torch's children can; every other device raises there.
+Note [Forks]. A driver's threads do not exist in a forked child, so commands enqueued there would never run. A team does
+not need them: PoCL allocates and compiles in the calling thread, and the team does launches and copies, with new
+helpers in the child. So a child can use the cpu device, with the values from before the fork, as torch's children can;
+every other device raises there.
 
 Owns what becomes of backends at a fork. Must not know what backends do.
 """
@@ -52,7 +53,9 @@ def survives_fork() -> bool:
 
 
 def start_method() -> str:
-    """Return the start method for new processes: Python's own, but "spawn" where that is "fork" and the cpu device does not survive a fork."""
+    """Return the start method for new processes: Python's own, but "spawn" where that is "fork" and the cpu device does
+    not survive a fork.
+    """
     chosen = multiprocessing.get_start_method(allow_none=True)
     method = chosen or multiprocessing.get_all_start_methods()[0]
     return "spawn" if method == "fork" and not survives_fork() else method

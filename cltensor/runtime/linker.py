@@ -1,11 +1,11 @@
 """A minimal linker for PoCL: it turns a kernel's object file for x86-64 into a shared library.
 
-PoCL 3 runs `ld` for each kernel, and aborts the process where `ld`, or a compiler library that PoCL names, is missing. On such a machine
-pocl.py lets PoCL find a script that runs this file instead. The libraries themselves are not needed: the C functions that a kernel calls
-are in the process already, and the dynamic loader finds them there.
+PoCL 3 runs `ld` for each kernel, and aborts the process where `ld`, or a compiler library that PoCL names, is missing.
+On such a machine pocl.py lets PoCL find a script that runs this file instead. The libraries themselves are not needed:
+the C functions that a kernel calls are in the process already, and the dynamic loader finds them there.
 
-This file runs as a script, without the package, because it must start quickly: it imports only built-in modules. Layout and numbers
-follow the System V ABI (gabi, chapters 4 and 5) and its x86-64 supplement (section 4.4).
+This file runs as a script, without the package, because it must start quickly: it imports only built-in modules. Layout
+and numbers follow the System V ABI (gabi, chapters 4 and 5) and its x86-64 supplement (section 4.4).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ WRITE, ALLOC, EXECUTE, THREAD = 1, 2, 4, 0x400  # section flags SHF_*; THREAD is
 SYMBOLS, RELOCATIONS, EMPTY, RELOCATIONS_WITHOUT_ADDEND = 2, 4, 8, 9
 UNDEFINED, RESERVED = 0, 0xFF00  # section indices of symbols: SHN_UNDEF, SHN_LORESERVE
 LOCAL, INDIRECT = 0, 10  # STB_LOCAL (a binding), STT_GNU_IFUNC (a type)
-# Relocation types and the value each writes: S is the symbol's address, A the addend, P the place, G the symbol's slot in the GOT.
+# Relocation types and the value each writes: S is the symbol's address, A the addend, P the place, G the symbol's slot
+# in the GOT.
 ABSOLUTE = 1  # S + A
 RELATIVE_32, CALL = 2, 4  # S + A - P in 32 bits
 RELATIVE_64 = 24  # S + A - P in 64 bits
@@ -61,7 +62,10 @@ class Section:
 
     @property
     def kind(self) -> str:
-        """The segment for this section: "r", "x" or "w". A section with addresses that the loader fills in must be writable."""
+        """The segment for this section: "r", "x" or "w".
+
+        A section with addresses that the loader fills in must be writable.
+        """
         if self.flags & WRITE or any(r[1] == ABSOLUTE for r in self.relocations):
             return "w"
         return "x" if self.flags & EXECUTE else "r"
@@ -117,8 +121,8 @@ def _up(at: int, align: int) -> int:
 class Library:
     """A shared library under construction. Virtual addresses equal offsets in the file.
 
-    It has three parts, each on pages of its own: read-only (header, tables, constants), executable (code, and a jump for each
-    imported function), writable by the loader or the program (dynamic table, addresses of symbols, data).
+    It has three parts, each on pages of its own: read-only (header, tables, constants), executable (code, and a jump
+    for each imported function), writable by the loader or the program (dynamic table, addresses of symbols, data).
     """
 
     def __init__(self, data: bytes) -> None:
@@ -144,7 +148,10 @@ class Library:
         self.fills: list[tuple[int, int, int]] = []  # relocations for the loader
 
     def _find_demands(self) -> None:
-        """Find which symbols need a GOT slot, a jump or an absolute address; raise Refused for unsupported relocations."""
+        """Find which symbols need a GOT slot, a jump or an absolute address.
+
+        Raise Refused for unsupported relocations.
+        """
         for part in self.parts:
             for _, kind, number, _ in part.relocations:
                 s = self.symbols[number]
@@ -201,7 +208,10 @@ class Library:
         self.stored = max([at, *[p.address + p.size for p in data]])
 
     def _place(self, kind: str, at: int) -> int:
-        """Place the sections of a kind from `at` on, those without bytes in the file (NOBITS) last; return where they end."""
+        """Place the sections of a kind from `at` on, those without bytes in the file (NOBITS) last.
+
+        Return where they end.
+        """
         of_kind = [p for p in self.parts if p.kind == kind]
         for part in sorted(of_kind, key=lambda p: p.type == EMPTY):
             part.address = _up(at, part.align)
@@ -281,7 +291,10 @@ class Library:
 
 
 def main(arguments: list[str]) -> int:
-    """Link as `ld` would with these arguments; run the real `ld`, if there is one, for what is not supported. Returns the exit status."""
+    """Link as `ld` would with these arguments; run the real `ld`, if there is one, for what is not supported.
+
+    Returns the exit status.
+    """
     inputs = [a for a in arguments if a.endswith(".o")]
     try:
         if "-shared" not in arguments or len(inputs) != 1 or "-o" not in arguments:

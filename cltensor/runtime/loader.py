@@ -114,7 +114,10 @@ def _prepare_intel() -> None:
 
 
 def _icd_folder(driver: Path) -> Path | None:
-    """Return a folder, created if needed, with the system's .icd files and one that names `driver`; None if that fails."""
+    """Return a folder, created if needed, with the system's .icd files and one that names `driver`.
+
+    None if that fails.
+    """
     entries = {"cltensor-intel.icd": f"{driver}\n"}
     for path in sorted(Path("/etc/OpenCL/vendors").glob("*.icd")):
         with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
 """Finding and loading the machine code inside a program binary of PoCL 3.
 
-The binary contains files, among them for each kernel a shared library for any work-group size, and the sizes of the kernel's local
-arrays. The library's function `_pocl_kernel_NAME_workgroup_fast` takes an array of pointers (addresses of buffers, of numbers, of
-local arrays), then the context, then the index of the work-group along x, y and z.
+The binary contains files, among them for each kernel a shared library for any work-group size, and the sizes of the
+kernel's local arrays. The library's function `_pocl_kernel_NAME_workgroup_fast` takes an array of pointers (addresses
+of buffers, of numbers, of local arrays), then the context, then the index of the work-group along x, y and z.
 
 Owns the binary's format. Must not know who calls the functions.
 """
@@ -37,7 +37,10 @@ def known(binary: bytes) -> bool:
 
 
 def load(binary: bytes, name: str, arguments: int) -> Function:
-    """Load the code of the kernel `name`, never to be unloaded; RuntimeError where the binary's format is unexpected."""
+    """Load the code of the kernel `name`, never to be unloaded.
+
+    RuntimeError where the binary's format is unexpected.
+    """
     if not known(binary):
         raise RuntimeError("a binary of another version")
     word = name.encode()
@@ -58,7 +61,10 @@ def load(binary: bytes, name: str, arguments: int) -> Function:
 
 
 def _address(code: bytes, symbol: str) -> int:
-    """Load a shared library and return the symbol's address; the file, in PoCL's cache folder, is deleted once loaded."""
+    """Load a shared library and return the symbol's address.
+
+    The file, in PoCL's cache folder, is deleted once loaded.
+    """
     try:
         with tempfile.NamedTemporaryFile(
             suffix=".so", dir=os.environ.get("POCL_CACHE_DIR")

@@ -29,7 +29,10 @@ _PROMPT = 32 << 20  # bytes; larger requests are compared with the host's availa
 
 @functools.lru_cache(maxsize=4096)
 def block_size(nbytes: int) -> int:
-    """Return the size class for a request of `nbytes`; at most 25 % of the block is unused (above the smallest class)."""
+    """Return the size class for a request of `nbytes`.
+
+    At most 25 % of the block is unused (above the smallest class).
+    """
     if nbytes <= _MIN:
         return _MIN
     shift = nbytes.bit_length() - (4 if nbytes > _FINE else 3)
@@ -110,7 +113,10 @@ class Buffer:
 
     @property
     def host(self) -> np.ndarray | None:
-        """A view of the memory as bytes, without waiting for kernels; None where the device does not share the host's memory."""
+        """A view of the memory as bytes, without waiting for kernels.
+
+        None where the device does not share the host's memory.
+        """
         host = self._block.host
         return None if host is None else host[: self.nbytes]
 
@@ -190,7 +196,10 @@ class Pool:
         return block
 
     def _just_died(self, size: int) -> Block | None:
-        """Return the block freed last if it has this size, else None. It is warm in the cache, and still counted as active."""
+        """Return the block freed last if it has this size, else None.
+
+        It is warm in the cache, and still counted as active.
+        """
         try:
             block = self.dead.pop()
         except IndexError:

@@ -1,7 +1,8 @@
 """The "meta" device: its tensors have shapes, strides and dtypes, but no memory.
 
-A computation there takes the same path as on any device, down to a backend whose buffers have no memory and whose launches do
-nothing; so results have the shape, strides and dtype that they have elsewhere. Reading values raises. Owns that backend.
+A computation there takes the same path as on any device, down to a backend whose buffers have no memory and whose
+launches do nothing; so results have the shape, strides and dtype that they have elsewhere. Reading values raises. Owns
+that backend.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Launches and copies observed one at a time: for CLTENSOR_DEBUG=2 and for the profiler.
 
-While there is an observer, each command is waited for before the next one starts. The device's own clock times it, through a
-second queue that exists only then; where the driver has no such clock, the host's is used. Owns the record of a command and its
-timing. Must not know what observers do with it.
+While there is an observer, each command is waited for before the next one starts. The device's own clock times it,
+through a second queue that exists only then; where the driver has no such clock, the host's is used. Owns the record of
+a command and its timing. Must not know what observers do with it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class Observed(NamedTuple):
 
 
 def rate(backend: Backend, ns: float, nbytes: int, flops: int) -> tuple[str, str]:
-    """Return the rate of the limiting resource, memory traffic or arithmetic, and its share of the device's peak where that is known."""
+    """Return the rate of the limiting resource, memory traffic or arithmetic, and its share of the device's peak where
+    that is known.
+    """
     if not ns or not (nbytes or flops):
         return "", ""
     peaks = backend.tuned.peaks
@@ -114,7 +116,7 @@ def _on_timed_queue(
     local_size: tuple[int, ...] | None,
     args: Sequence[Any],
 ) -> tuple[int, Any]:
-    """Launch and wait; return the start by the host's clock in ns, and the event that has the device's times (None if it failed)."""
+    """Launch and wait; return the start by the host's clock in ns, and the event with the device's times (or None)."""
     backend.seq = seq = backend.seq + 1
     event = None
     begin = time.perf_counter_ns()

@@ -1,21 +1,23 @@
-"""Moving the body of each kernel into a function of its own: pip's PoCL then compiles it in little more than half the time.
+"""Moving each kernel's body into a function, which pip's PoCL then compiles in little more than half the time.
 
-PoCL 3 keeps the kernel as written and copies its body into two more functions, of which cltensor calls one. All three are optimised
-and compiled to machine code, which took seven tenths of a build. After outlining, a kernel has one statement, a call of the function
-with its body, and that function is compiled once. What PoCL resolves only inside kernels stays there and is passed as arguments:
-work-item and work-group ids and counts, and local arrays. A kernel that needs more (several work-items per group, barriers) stays as
-it is. So does a program that defines CLT_WHOLE because its loops need every register: a function has one register less, and LLVM
-also allocated registers worse in register tiles of matrix products (up to 1.7 times the time), and in masks and rows that are
-rebuilt (1.1 to 1.3 times). All other kernels are as fast as before. Must not know PoCL's files.
+PoCL 3 keeps the kernel as written and copies its body into two more functions, of which cltensor calls one. All three
+are optimised and compiled to machine code, which took seven tenths of a build. After outlining, a kernel has one
+statement, a call of the function with its body, and that function is compiled once. What PoCL resolves only inside
+kernels stays there and is passed as arguments: work-item and work-group ids and counts, and local arrays. A kernel that
+needs more (several work-items per group, barriers) stays as it is. So does a program that defines CLT_WHOLE because its
+loops need every register: a function has one register less, and LLVM also allocated registers worse in register tiles
+of matrix products (up to 1.7 times the time), and in masks and rows that are rebuilt (1.1 to 1.3 times). All other
+kernels are as fast as before. Must not know PoCL's files.
 """
 
 from __future__ import annotations
 
 import re
 
-# The function is not static: else clang would propagate the local arrays' addresses, which are constants to it, into this function, whereas
-# PoCL, which turns local arrays into arguments, looks for them in kernels only. PoCL makes the function static later, by itself.
-# min_vector_width: in a kernel PoCL keeps 64-byte vectors whole; in a function LLVM would halve them on processors that prefer 256 bits.
+# The function is not static: else clang would propagate the local arrays' addresses, which are constants to it, into
+# this function, whereas PoCL, which turns local arrays into arguments, looks for them in kernels only. PoCL makes the
+# function static later, by itself. min_vector_width: in a kernel PoCL keeps 64-byte vectors whole; in a function LLVM
+# would halve them on processors that prefer 256 bits.
 PRELUDE = """#ifdef __AVX512F__
 #define CLT_BODY __attribute__((noinline, min_vector_width(512)))
 #else
@@ -39,7 +41,10 @@ _BRACE = re.compile(rf"{_COMMENT.pattern}|[{{}}]", re.DOTALL)
 
 
 def outlined(source: str) -> str:
-    """Return a program's text with the bodies of its kernels moved into functions; line numbers are unchanged. Needs PRELUDE before it."""
+    """Return a program's text with the bodies of its kernels moved into functions; line numbers are unchanged.
+
+    Needs PRELUDE before it.
+    """
     if _WHOLE.search(source):
         return source
     around: list[str] = []  # the text between the outlined kernels
@@ -55,14 +60,18 @@ def outlined(source: str) -> str:
             apart.append(text)
             end = close + 1
     around.append(source[end:])
-    # A macro or function outside the kernels calls get_global_id() or a barrier: PoCL allows that only if it ends up in a kernel.
+    # A macro or function outside the kernels calls get_global_id() or a barrier: PoCL allows that only if it ends up in
+    # a kernel.
     if any(_OTHER_PLACE.search(_COMMENT.sub("", text)) for text in around):
         return source
     return "".join(a + b for a, b in zip(around, [*apart, ""], strict=True))
 
 
 def _apart(kernel: re.Match[str], body: str) -> str | None:
-    """Return a kernel as a function and a kernel that calls the function; None where the body must stay in the kernel."""
+    """Return a kernel as a function and a kernel that calls the function.
+
+    None where the body must stay in the kernel.
+    """
     parameters = _COMMENT.sub("", kernel["parameters"])
     line = kernel.string[kernel.string.rfind("\n", 0, kernel.start()) + 1 : kernel.end()]
     unclear = "#" in line or "//" in line.partition("__kernel")[0] or "\\\n" in kernel[0] + body[:2]

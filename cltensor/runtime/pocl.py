@@ -1,16 +1,18 @@
 """Preparation of PoCL, the OpenCL driver for the CPU that pip installs, before it is loaded.
 
-Owns PoCL's environment variables, its folder of compiled files, the linker it runs where the system has none, and the folder of links
-through which PoCL finds its own files, two of them replaced (Note [Links]). Must not import pyopencl.
+Owns PoCL's environment variables, its folder of compiled files, the linker it runs where the system has none, and the
+folder of links through which PoCL finds its own files, two of them replaced (Note [Links]). Must not import pyopencl.
 
-Note [Links]. PoCL 3.0 looks for its files beside the path it was loaded from. Loading it first through a symbolic link, in a folder
-of links to its files, makes it possible to replace some of them; pyopencl's loader then gets the same handle. Two are replaced:
+Note [Links]. PoCL 3.0 looks for its files beside the path it was loaded from. Loading it first through a symbolic link,
+in a folder of links to its files, makes it possible to replace some of them; pyopencl's loader then gets the same
+handle. Two are replaced:
 
-- The builtin library for AVX-512, on processors with only a part of AVX-512: PoCL sees AVX-512 and links those builtins, but its LLVM
-  generates AVX2 code, and `exp(float16)` then crashes the compiler. PoCL gets the AVX2 builtins instead.
-- The header of builtins: clang parses 14,000 declarations for every kernel, in 0.1 s, of which the kernel uses a dozen. Programs
-  built with `BUILTINS` contain those they use (builtin_header.py); other programs in the process, and any that fail to build this
-  way, read the whole header.
+- The builtin library for AVX-512, on processors with only a part of AVX-512: PoCL sees AVX-512 and links those
+  builtins, but its LLVM generates AVX2 code, and `exp(float16)` then crashes the compiler. PoCL gets the AVX2 builtins
+  instead.
+- The header of builtins: clang parses 14,000 declarations for every kernel, in 0.1 s, of which the kernel uses a dozen.
+  Programs built with `BUILTINS` contain those they use (builtin_header.py); other programs in the process, and any that
+  fail to build this way, read the whole header.
 """
 
 from __future__ import annotations
@@ -69,9 +71,9 @@ def prepare() -> None:
 def _a_thread_per_processor() -> bool:
     """Return whether PoCL's threads may each be bound to a processor, from 0 up, as POCL_AFFINITY does.
 
-    Unbound threads that wake together often land on the same processor, where one of them then does all the work of a kernel that
-    takes less than a millisecond. PoCL aborts if it may not use one of the processors; and with fewer threads than processors, the
-    threads of several processes would all be bound to the first ones.
+    Unbound threads that wake together often land on the same processor, where one of them then does all the work of a
+    kernel that takes less than a millisecond. PoCL aborts if it may not use one of the processors; and with fewer
+    threads than processors, the threads of several processes would all be bound to the first ones.
     """
     if not hasattr(os, "sched_getaffinity"):
         return False
@@ -83,8 +85,9 @@ def _a_thread_per_processor() -> bool:
 def build_options(version: tuple[int, ...]) -> tuple[str, ...]:
     """Return the build options for this version of PoCL.
 
-    `NO_ASSEMBLY` from 4.0 on: PoCL 6 ends the process over inline assembly (an assertion in LLVM 18, reached from one of PoCL's passes).
-    `BUILTINS` for the wheel's PoCL only: any other PoCL reads its own whole header, after which declaring a builtin again is an error.
+    `NO_ASSEMBLY` from 4.0 on: PoCL 6 ends the process over inline assembly (an assertion in LLVM 18, reached from one
+    of PoCL's passes). `BUILTINS` for the wheel's PoCL only: any other PoCL reads its own whole header, after which
+    declaring a builtin again is an error.
     """
     options = (BUILTINS,) if _short_header and version == _WHEELS else ()
     return options if version < (4, 0) else (*options, NO_ASSEMBLY)
@@ -110,8 +113,9 @@ def _ours_links() -> bool:
     return sys.platform == "linux" and platform.machine() == "x86_64"
 
 
-# PoCL makes `ld` link the C library, which takes most of the linker's time. All that a kernel needs of it is in the process already,
-# and the system may lack the library's file. Compilers also search COMPILER_PATH and may find this script: for them it changes nothing.
+# PoCL makes `ld` link the C library, which takes most of the linker's time. All that a kernel needs of it is in the
+# process already, and the system may lack the library's file. Compilers also search COMPILER_PATH and may find this
+# script: for them it changes nothing.
 _SHORT_OF_LIBRARIES = """#!/bin/sh
 case "$*" in
   *"-o $POCL_CACHE_DIR/tempfile_"*)
@@ -122,7 +126,9 @@ exec {system} "$@"
 
 
 def _lend_linker(root: Path = Path("/")) -> None:
-    """Put a script named `ld` on COMPILER_PATH for PoCL: the system's linker without libraries, or linker.py where there is none."""
+    """Put a script named `ld` on COMPILER_PATH for PoCL: the system's linker without libraries, or linker.py where
+    there is none.
+    """
     system = shutil.which("ld")
     if system:
         helpers = any(root.glob("usr/lib*/gcc/*/*/libgcc.a"))  # the compiler's own functions
@@ -153,8 +159,8 @@ def _lend_linker(root: Path = Path("/")) -> None:
 def _make_scratch() -> None:
     """Set POCL_CACHE_DIR to a folder of this process alone, removed at exit.
 
-    PoCL's cache is deliberately not shared between processes: it grows without bound, and an entry that a killed process
-    left half-written makes every later process fail. cltensor's own disk cache keeps the binaries.
+    PoCL's cache is deliberately not shared between processes: it grows without bound, and an entry that a killed
+    process left half-written makes every later process fail. cltensor's own disk cache keeps the binaries.
     """
     parent = cache_dir() / "pocl"
     host = hashlib.sha1(socket.gethostname().encode()).hexdigest()[:8]
@@ -256,7 +262,10 @@ def _link_header(include: Path, links: Path) -> bool:
 
 
 def _apart(whole: Path) -> Path | None:
-    """Return the file of the short header (what every program needs), made at first use; None where it cannot be written."""
+    """Return the file of the short header (what every program needs), made at first use.
+
+    None where it cannot be written.
+    """
     global _declarations
     stat = whole.stat()
     facts = f"{whole.name} {stat.st_size} {stat.st_mtime_ns} {revision()}"
@@ -281,13 +290,17 @@ def _apart(whole: Path) -> Path | None:
 
 @functools.cache
 def revision() -> str:
-    """Return a digest of the code behind `with_builtins`: a part of the disk cache's keys, since that code determines the program."""
+    """Return a digest of the code behind `with_builtins`: a part of the disk cache's keys, since that code determines
+    the program.
+    """
     texts = [Path(str(module.__file__)).read_bytes() for module in (builtin_header, outline)]
     return hashlib.sha256(b"".join(texts)).hexdigest()[:24]
 
 
 def with_builtins(source: str) -> str:
-    """Return a program's text for a build with `BUILTINS`: the builtins it names, then its source with outlined kernel bodies."""
+    """Return a program's text for a build with `BUILTINS`: the builtins it names, then its source with outlined kernel
+    bodies.
+    """
     return outline.PRELUDE + builtin_header.with_builtins(outline.outlined(source), _declared())
 
 

@@ -2,12 +2,13 @@
 
 Owns the names and the instruction sets each of them requires. Must not import pyopencl.
 
-Note [Processors]. PoCL asks its LLVM for the name of the processor and passes that name to clang with every program. For a processor
-not from Intel that is newer than the LLVM, the name is either "generic", which clang rejects, so that no kernel builds (LLVM 14 in
-pip's PoCL 3.0 on AMD Zen 5); or that of an older processor, so that new instructions go unused: Zen 4 becomes "znver3", without
-AVX-512, while PoCL itself sees AVX-512 and links the builtins for it, and `exp(float16)` then crashes the compiler. PoCL has no
-setting for this. In PoCL's device record the pointer to the name follows the pointer to the target triple; where the name is one of
-these two, the pointer is changed to the name of another processor, all of whose instructions this one has.
+Note [Processors]. PoCL asks its LLVM for the name of the processor and passes that name to clang with every program.
+For a processor not from Intel that is newer than the LLVM, the name is either "generic", which clang rejects, so that
+no kernel builds (LLVM 14 in pip's PoCL 3.0 on AMD Zen 5); or that of an older processor, so that new instructions go
+unused: Zen 4 becomes "znver3", without AVX-512, while PoCL itself sees AVX-512 and links the builtins for it, and
+`exp(float16)` then crashes the compiler. PoCL has no setting for this. In PoCL's device record the pointer to the name
+follows the pointer to the target triple; where the name is one of these two, the pointer is changed to the name of
+another processor, all of whose instructions this one has.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import sys
 
 from cltensor.errors import debug_line
 
-# The instruction sets that LLVM makes use of by itself, in Linux' spelling, for the names in `_NEEDS` (best processor first).
+# The instruction sets that LLVM makes use of by itself, in Linux' spelling, for the names in `_NEEDS` (best processor
+# first).
 _BASE = frozenset(["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "popcnt"])
 _SKYLAKE = _BASE | frozenset(["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"])
 _ICELAKE = _SKYLAKE | frozenset(
@@ -50,7 +52,7 @@ _RECORD = 1024  # bytes of PoCL's device record that are searched for the pointe
 
 @functools.cache
 def facts() -> dict[str, frozenset[str]]:
-    """Return /proc/cpuinfo's entries for the first processor: "flags", "vendor_id", "cpu family", ...; empty where there is none."""
+    """Return the first processor's entries in /proc/cpuinfo ("flags", "vendor_id", ...); empty where there are none."""
     found: dict[str, frozenset[str]] = {}
     if platform.machine() != "x86_64" or not sys.platform.startswith("linux"):
         return found
@@ -79,7 +81,8 @@ def best_name(flags: frozenset[str]) -> str:
 
 @functools.cache
 def rename(record: int) -> str:
-    """Replace the processor's name in PoCL's device record at address `record` if it is "generic" or too old; return the new name, else "".
+    """Replace the processor's name in PoCL's device record at address `record` if it is "generic" or too old; return
+    the new name, else "".
 
     Nothing is written unless the pointers to triple and name are both found.
     """
@@ -90,7 +93,8 @@ def rename(record: int) -> str:
     place = _place_of_name(record, [b"generic", *([b"znver3"] if flags >= _SKYLAKE else [])])
     if place is None:
         return ""
-    # PoCL allocates its names by strdup, too. The copy belongs to PoCL, which may use it after Python's modules are gone.
+    # PoCL allocates its names by strdup, too. The copy belongs to PoCL, which may use it after Python's modules are
+    # gone.
     copy = ctypes.CDLL(None).strdup
     copy.argtypes, copy.restype = (ctypes.c_char_p,), ctypes.c_void_p
     ctypes.c_void_p.from_address(place).value = copy(name.encode())
@@ -99,7 +103,10 @@ def rename(record: int) -> str:
 
 
 def _place_of_name(record: int, names: list[bytes]) -> int | None:
-    """Return the address of the pointer to one of `names` that follows a pointer to an x86-64 triple; None if there is none."""
+    """Return the address of the pointer to one of `names` that follows a pointer to an x86-64 triple.
+
+    None if there is none.
+    """
     with _Memory() as memory:
         found = memory.read(record, _RECORD)
         words = struct.unpack(f"{len(found) // 8}Q", found[: len(found) // 8 * 8])
@@ -112,7 +119,9 @@ def _place_of_name(record: int, names: list[bytes]) -> int | None:
 
 
 class _Memory:
-    """Safe reads of this process's memory at possibly invalid addresses: write() to a pipe fails for these instead of crashing."""
+    """Safe reads of this process's memory at possibly invalid addresses: write() to a pipe fails for these instead of
+    crashing.
+    """
 
     def __enter__(self) -> _Memory:
         self._out, self._in = os.pipe()

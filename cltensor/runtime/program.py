@@ -1,4 +1,4 @@
-"""Kernels: built from source once, cached in memory and on disk, launched with all arguments set by one generated function.
+"""Kernels: built from source once, cached in memory and on disk, launched by a generated function per signature.
 
 Owns builds, the disk cache and argument passing. Must not know tensors or templates.
 """
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 _MAGIC = b"cltensor kernel 1\n"
 _FORMAT = 3
-# Environment variables that change what a compiler generates, and so are part of a kernel's key: PoCL's (True), other drivers' (False).
+# Environment variables that change what a compiler generates, and so are part of a kernel's key: PoCL's (True), other
+# drivers' (False).
 _SETTINGS = {
     True: ("POCL_WORK_GROUP_SPECIALIZATION",),
     False: ("CL_CONFIG_USE_VECTORIZER", "CL_CONFIG_CPU_TARGET_ARCH"),
@@ -256,7 +257,10 @@ class ProgramCache:
         return machine_code.load(binary, name, arguments)
 
     def _code_of(self, program: BuiltProgram) -> bytes | None:
-        """Return the binary of a program whose machine code the team runs; None for other programs, or if it is gone from the disk."""
+        """Return the binary of a program whose machine code the team runs.
+
+        None for other programs, or if it is gone from the disk.
+        """
         return program.binary or (disk_read(program.key) if program.coded else None)
 
     def _ask_binary(self, program: BuiltProgram) -> bytes | None:
@@ -303,7 +307,7 @@ class ProgramCache:
         try:
             made = self._module.Kernel(self._on_driver(program), name)
         except self._module.Error as error:
-            # PoCL's own cache may hold an entry that a killed build left half-written; changing the text avoids that entry.
+            # PoCL's cache may hold an entry that a killed build left half-written: another text is another entry.
             if not self._pocl or "INVALID_KERNEL_NAME" not in str(error) or name not in source:
                 raise _build_error(name, source, options, str(error)) from None
             program = self._program(name, f"{source}\n// {os.getpid()}\n", options)

@@ -1,9 +1,10 @@
 """Recording a backend's launches and copies, and playing them again.
 
-While a `Recording` is `Recorder.active`, every launch and copy on its backend is recorded as it happens; reading values on the host
-and using another backend raise RecordingError. Memory allocated meanwhile comes from the recording's own arena: it is reused within
-the recording as buffers die, but by nothing else, so that the addresses stay valid. A play sets the few arguments that differ from
-call to call and enqueues the commands: the kernel objects belong to the recording, and their other arguments stay set.
+While a `Recording` is `Recorder.active`, every launch and copy on its backend is recorded as it happens; reading values
+on the host and using another backend raise RecordingError. Memory allocated meanwhile comes from the recording's own
+arena: it is reused within the recording as buffers die, but by nothing else, so that the addresses stay valid. A play
+sets the few arguments that differ from call to call and enqueues the commands: the kernel objects belong to the
+recording, and their other arguments stay set.
 
 Owns the recorded commands and their playing. Must not know tensors; capture.py says which buffers and numbers change.
 """
@@ -40,7 +41,8 @@ class RecordingError(RuntimeError):
 
 
 class Counter(int):
-    """A random generator's counter as a kernel argument; each play replaces it with the generator's counter at that time.
+    """A random generator's counter as a kernel argument; each play replaces it with the generator's counter at that
+    time.
 
     `read` returns the number for the current play, derived from that play's first counter.
     """
@@ -59,7 +61,9 @@ class Slot(int):
 
 
 class Memory:
-    """An arena buffer as commands refer to it: its memory, which a later buffer may reuse, and a weak reference to the buffer."""
+    """An arena buffer as commands refer to it: its memory, which a later buffer may reuse, and a weak reference to the
+    buffer.
+    """
 
     __slots__ = ("address", "cl", "ref")
 
@@ -120,7 +124,10 @@ class Recorder:
         raise NotImplementedError
 
     def checked(self, check: Any) -> None:
-        """Record that launches checked indices; `check` is codegen/checks.py's context for them, which may be entered again."""
+        """Record that launches checked indices.
+
+        `check` is codegen/checks.py's context for them, which may be entered again.
+        """
         raise NotImplementedError
 
     def refuse(self, what: str) -> None:
@@ -178,7 +185,9 @@ class Recording(Recorder):
         self.steps.append(Step(None, None, None, args, 2 * nbytes))
 
     def _noted(self, buffer: Buffer) -> Buffer | Memory:
-        """Return an operand as a step keeps it: for an arena buffer a Memory, so that the arena can reuse the block when the buffer dies."""
+        """Return an operand as a step keeps it: for an arena buffer a Memory, so that the arena can reuse the block
+        when the buffer dies.
+        """
         if buffer.arena is not self.arena:
             return buffer
         found = self._memories.get(buffer)
@@ -236,7 +245,10 @@ class Recording(Recorder):
         return [m is not None and there[m.address] == (id(m) in touched) for m in mine]
 
     def prepare(self, rebound: Sequence[Buffer]) -> None:
-        """Give each launch a kernel object of its own with the arguments set; the `rebound` buffers differ from play to play."""
+        """Give each launch a kernel object of its own with the arguments set.
+
+        The `rebound` buffers differ from play to play.
+        """
         self._used = [b if b.arena is not self.arena else weakref.ref(b) for b in self.buffers()]
         self._slots = {id(b): [] for b in rebound}
         self._launches = sum(s.kernel is not None for s in self.steps)
@@ -290,7 +302,10 @@ class Recording(Recorder):
                     words[place] = address + offset
 
     def play(self, bound: dict[int, Buffer]) -> None:
-        """Run the commands again; `bound` maps the id of each changing buffer to the buffer that replaces it in this play."""
+        """Run the commands again.
+
+        `bound` maps the id of each changing buffer to the buffer that replaces it in this play.
+        """
         backend = self.backend
         with backend.lock:
             self._set(bound)

@@ -1,22 +1,24 @@
 """A team of threads that runs PoCL's machine code instead of PoCL's queue: a launch is a function call.
 
-Note [Team]. PoCL hands a launch to sleeping threads and wakes the caller when they are done, which takes 40 to 70 us, where the
-kernel itself often takes five. But PoCL compiles a kernel to a plain function of (arguments, context, work-group's index), in a
-shared library inside the program's binary, and on the "cpu" device buffers are memory of the process. So the library is loaded and
-the function called directly. The calling thread and helper threads, which stay awake for a while, divide the work-groups of a
-launch among them as OpenMP's teams do; each takes its own share first, so that it finds in its cache what it wrote in the previous
-launch. If the caller runs on the processor to which a helper is bound, that helper is bound to the free processor. A launch of one
-group costs a microsecond, since no helper needs to be told. One call plays all launches of a recording.
+Note [Team]. PoCL hands a launch to sleeping threads and wakes the caller when they are done, which takes 40 to 70 us,
+where the kernel itself often takes five. But PoCL compiles a kernel to a plain function of (arguments, context,
+work-group's index), in a shared library inside the program's binary, and on the "cpu" device buffers are memory of the
+process. So the library is loaded and the function called directly. The calling thread and helper threads, which stay
+awake for a while, divide the work-groups of a launch among them as OpenMP's teams do; each takes its own share first,
+so that it finds in its cache what it wrote in the previous launch. If the caller runs on the processor to which a
+helper is bound, that helper is bound to the free processor. A launch of one group costs a microsecond, since no helper
+needs to be told. One call plays all launches of a recording.
 
-A short launch is done when the call returns. A long one, or one behind unfinished ones, may be posted (`post`): it becomes an order,
-which the first helper starts while the caller goes on with its Python. Orders are done one after the other. A thread that waits for
-an order works on it, and starts it if no helper has: waking a helper may take longer. The only host memory that an order reads is its
-own memory of arguments, which is kept, and not set again, until the order is done. Buffers record which order used them last, as
-with a queue (backend.py).
+A short launch is done when the call returns. A long one, or one behind unfinished ones, may be posted (`post`): it
+becomes an order, which the first helper starts while the caller goes on with its Python. Orders are done one after the
+other. A thread that waits for an order works on it, and starts it if no helper has: waking a helper may take longer.
+The only host memory that an order reads is its own memory of arguments, which is kept, and not set again, until the
+order is done. Buffers record which order used them last, as with a queue (backend.py).
 
-The team's loop and the calls themselves are kernels, too (cl_kernels/team.cl). All this works with PoCL 3 on Linux and x86-64 only,
-where the layout of binaries and contexts is known; a probe verifies it. Everywhere else, and with CLTENSOR_TEAM=0, launches go
-to the queue; sums may then be divided differently, because other drivers favour one work-group for larger amounts of work.
+The team's loop and the calls themselves are kernels, too (cl_kernels/team.cl). All this works with PoCL 3 on Linux and
+x86-64 only, where the layout of binaries and contexts is known; a probe verifies it. Everywhere else, and with
+CLTENSOR_TEAM=0, launches go to the queue; sums may then be divided differently, because other drivers favour one
+work-group for larger amounts of work.
 
 Owns the threads, the loaded functions and how arguments are laid out for them. Must not know when a launch is made.
 """
@@ -52,7 +54,8 @@ if TYPE_CHECKING:
     from .backend import Backend
 
 PATIENCE = 1 << 14  # turns of spinning before a helper sleeps: 0.2 to 0.8 ms
-# LATER: bytes of memory traffic above which a launch is posted, some 40 us. PER_BYTE: arithmetic operations that count as one byte.
+# LATER: bytes of memory traffic above which a launch is posted, some 40 us. PER_BYTE: arithmetic operations that count
+# as one byte.
 LATER, PER_BYTE = 3 << 18, 6
 # The kernels of team.cl and their numbers of arguments.
 CODE = {"team_run": 4, "team_post": 4, "team_wait": 3, "team_help": 3, "team_probe": 3}
@@ -68,13 +71,15 @@ _PLACING, _HERE, _SPARE, _FLUSH, _DONE, _BUSY, _TEAM_WORDS = 31, 33, 34, 51, 64,
 _ORDERS = 64  # ORDERS in team.cl
 _THREAD, _PLACE, _SEMAPHORE, _NEXT, _MEMBER_WORDS = 1, 2, 8, 16, 120
 _FUNCTION, _A, _B, _GROUPS, _LOCAL_PLACES, _JOB_WORDS = 0, 1, 2, 4, 5, 6
-# Offsets in PoCL's context, by which a kernel learns its launch's number of groups, global offset and local size along each
-# dimension; the rest of the context is for printf.
+# Offsets in PoCL's context, by which a kernel learns its launch's number of groups, global offset and local size along
+# each dimension; the rest of the context is for printf.
 _GROUPS_THERE, _LOCAL_THERE, _CONTEXT_WORDS = 0, 6, 16
 
 
 def possible(backend: Backend) -> bool:
-    """Return whether a team is worth trying for the backend's device: whether this module knows the format of its machine code."""
+    """Return whether a team is worth trying for the backend's device: whether this module knows the format of its
+    machine code.
+    """
     info = backend.info
     return (
         info.is_pocl
@@ -90,7 +95,10 @@ class Team:
     """The threads of one backend, the calling thread included. The backend's lock guards it."""
 
     def __init__(self, machine_code: Callable[[str], Function], compute_units: int) -> None:
-        """Load the team's own kernels by `machine_code`; RuntimeError where the probe fails or their format is unexpected."""
+        """Load the team's own kernels by `machine_code`.
+
+        RuntimeError where the probe fails or their format is unexpected.
+        """
         self.size = max(1, min(compute_units, processors()))
         self._memory = _words(_TEAM_WORDS)
         self._members = _words(_MEMBER_WORDS * self.size)
@@ -103,7 +111,8 @@ class Team:
         self._memory[_MEMBERS] = self.size
         self._memmove = self._address("memmove")
         self._local_memory = _words(0)
-        # A kernel's function also takes its group's index along x, y, z; team.cl's kernels are single groups and do not read it.
+        # A kernel's function also takes its group's index along x, y, z; team.cl's kernels are single groups and do not
+        # read it.
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
         self.call = prototype(machine_code("team_run").address)
         self._post = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(
@@ -127,7 +136,9 @@ class Team:
         self.threads = wanted(self.size)
 
     def forget_helpers(self) -> None:
-        """Reset the team so that new helpers start when needed: at first, and in a forked child, where the old threads do not exist."""
+        """Reset the team so that new helpers start when needed: at first, and in a forked child, where the old threads
+        do not exist.
+        """
         self._memory[:_CALLS] = self._memory[_BUSY] = 0  # all orders are done before a fork
         self._memory[_HERE] = self._memory[_SPARE] = _NOWHERE
         self._members[:] = 0
@@ -160,9 +171,9 @@ class Team:
             return
         self.idle = False
         places = sorted(os.sched_getaffinity(0))
-        # With a thread for every processor, each helper is bound to its own, because woken threads often land on the caller's
-        # processor. The first processor is left to the caller; if the caller runs on another one, that one's helper is bound to
-        # the free processor at the next launch.
+        # With a thread for every processor, each helper is bound to its own, because woken threads often land on the
+        # caller's processor. The first processor is left to the caller; if the caller runs on another one, that one's
+        # helper is bound to the free processor at the next launch.
         bound = len(places) == self.size and places[-1] < _PROCESSORS
         if bound:
             self._memory[_SPARE] = places[0]
@@ -200,7 +211,9 @@ class Team:
         return {int(m[_THREAD]): int(m[_PLACE]) for m in members if m[_THREAD]}
 
     def local_places(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return the offsets of local arrays of these sizes (bytes) in a member's local memory, after growing it if needed."""
+        """Return the offsets of local arrays of these sizes (bytes) in a member's local memory, after growing it if
+        needed.
+        """
         steps = [-(-size // _ALIGN) * _ALIGN for size in sizes]
         *places, total = itertools.accumulate(steps, initial=0)
         if total > self._memory[_LOCAL_BYTES]:
@@ -213,7 +226,9 @@ class Team:
     def launcher(
         self, name: str, function: Function, types: tuple[str | None, ...]
     ) -> Callable[..., None]:
-        """Return `run(args, global_size, local_size, later=False)`, which launches the kernel, and posts the launch if `later`."""
+        """Return `run(args, global_size, local_size, later=False)`, which launches the kernel, and posts the launch if
+        `later`.
+        """
         if function.local_sizes and len(types) + len(function.local_sizes) > _MOST_ARGS:
             raise RuntimeError(f"more than {_MOST_ARGS} arguments beside local arrays")
         return _bound(types)(name, Launch(self, function, types), self)
@@ -270,7 +285,10 @@ class Team:
         self._memory[_FLUSH] = wanted
 
     def probe(self) -> None:
-        """Launch a kernel over all three dimensions; RuntimeError if its arguments, ids or sizes do not arrive as intended."""
+        """Launch a kernel over all three dimensions.
+
+        RuntimeError if its arguments, ids or sizes do not arrive as intended.
+        """
         groups, local = (3, 2, 2), (1, 1, 1)
         out = np.zeros((2, 2, 3, 4), np.int64)
         run = self.launcher("team_probe", self._probed, (None, "<i8", "<f4"))
@@ -291,8 +309,9 @@ class _Memory(NamedTuple):
 class Launch:
     """Memory for the launches of one kernel: the arguments of team_run, the job, its context, its arguments.
 
-    Layout in 8-byte words: team_run's four arguments, the count of jobs (the fourth points at it), three unused; the job; the context; a
-    pointer for each argument; the numbers to which pointers of number arguments point; the offsets of local arrays.
+    Layout in 8-byte words: team_run's four arguments, the count of jobs (the fourth points at it), three unused; the
+    job; the context; a pointer for each argument; the numbers to which pointers of number arguments point; the offsets
+    of local arrays.
     """
 
     JOB = 8
@@ -330,7 +349,10 @@ class Launch:
     def set_sizes(
         self, name: str, global_size: tuple[int, ...], local_size: tuple[int, ...] | None
     ) -> int:
-        """Set numbers of groups and local sizes; return the total of groups. RuntimeError if the global size is not a multiple."""
+        """Set numbers of groups and local sizes; return the total of groups.
+
+        RuntimeError if the global size is not a multiple.
+        """
         groups, local, left = _grid(global_size, local_size or (1,) * len(global_size))
         if left:
             raise RuntimeError(
@@ -351,10 +373,11 @@ CODES = {
 
 @functools.cache
 def _bound(types: tuple[str | None, ...]) -> Callable[..., Callable[..., None]]:
-    """Return `bind(name, launch, team)`, which returns `run(args, global_size, local_size, later)` for a kernel with such arguments.
+    """Return `bind(name, launch, team)`, which returns `run(args, global_size, local_size, later)` for a kernel with
+    such arguments.
 
-    The source is generated, because `run` is most of a small launch's time: a loop over the arguments would cost more than the call.
-    Sizes stay set from launch to launch, and so do the pointers to numbers.
+    The source is generated, because `run` is most of a small launch's time: a loop over the arguments would cost more
+    than the call. Sizes stay set from launch to launch, and so do the pointers to numbers.
     """
     numbers = [i for i, kind in enumerate(types) if kind is not None]
     places = "; ".join(
@@ -434,7 +457,10 @@ class Command(NamedTuple):
 
 
 class Playlist:
-    """Commands run by one call, with their own memory for all arguments. `symbols`: Symbols among the arguments, which `tell` replaces."""
+    """Commands run by one call, with their own memory for all arguments.
+
+    `symbols`: Symbols among the arguments, which `tell` replaces.
+    """
 
     def __init__(self, team: Team, memmove: int, commands: Sequence[Command]) -> None:
         self._team = team
@@ -508,7 +534,9 @@ class Playlist:
             put(number)
 
     def slot(self, command: int, index: int) -> tuple[Any, int, int]:
-        """Return where the address of a command's buffer argument is kept: memory, the word in it, and the offset to add to the address."""
+        """Return where the address of a command's buffer argument is kept: memory, the word in it, and the offset to
+        add to the address.
+        """
         launch = self._launches[command]
         if launch is not None:
             return launch.view, Launch.ARGS + index, 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def processors() -> int:
-    """Return how many processors this process may keep busy: those it is bound to, or its control group's quota if that is lower."""
+    """Return how many processors this process may keep busy: those it is bound to, or its control group's lower quota."""
     bound = len(os.sched_getaffinity(0))
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
@@ -20,7 +20,9 @@ def processors() -> int:
 
 
 def wanted(size: int) -> int:
-    """Return how many of `size` threads should work: at most OMP_NUM_THREADS, by which several processes share a machine."""
+    """Return how many of `size` threads should work: at most OMP_NUM_THREADS, by which several processes share a
+    machine.
+    """
     text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return min(size, int(text)) if text.isdigit() and int(text) else size
 

@@ -1,12 +1,12 @@
 """Tracing the launches of one call, so that they can be repeated with other memory and other sizes.
 
-While the call runs, a `Trace` is the active recorder. It stores each launch and copy with its arguments, and which buffers among these
-were given to the call and which the call took from the pool. A play takes new buffers instead, one for several whose lifetimes do
-not overlap, and repeats the commands: where there is a team, by one call in which everything except the buffers' addresses is set
-already; otherwise, and while there are observers or a recorder, through the backend. If the call was given Symbols for sizes (Note
-[Symbols] in symbols.py), `numbers` recomputes for other sizes everything that was derived from them, and a play sets these numbers
-if they differ from the last play's. Work that depends on values (host reads and writes, random numbers, more than one check of
-indices) cannot be traced.
+While the call runs, a `Trace` is the active recorder. It stores each launch and copy with its arguments, and which
+buffers among these were given to the call and which the call took from the pool. A play takes new buffers instead, one
+for several whose lifetimes do not overlap, and repeats the commands: where there is a team, by one call in which
+everything except the buffers' addresses is set already; otherwise, and while there are observers or a recorder, through
+the backend. If the call was given Symbols for sizes (Note [Symbols] in symbols.py), `numbers` recomputes for other
+sizes everything that was derived from them, and a play sets these numbers if they differ from the last play's. Work
+that depends on values (host reads and writes, random numbers, more than one check of indices) cannot be traced.
 
 Owns the stored commands and their playing. Must not know tensors; ops/replay.py says which calls are alike.
 """
@@ -42,7 +42,7 @@ class Numbers(NamedTuple):
 
 
 class Trace(Recorder):
-    """The commands of one call on one backend; the call's operands are the buffers `given`, its sizes may be Symbols of `work`."""
+    """The commands of one call on one backend; its operands are the buffers `given`, sizes may be Symbols of `work`."""
 
     checks = None
 
@@ -179,7 +179,10 @@ class Trace(Recorder):
         return places
 
     def numbers(self, sizes: tuple[int, ...]) -> Numbers | None:
-        """Return the numbers for other sizes in the places of the Symbols; None where the call would launch something else."""
+        """Return the numbers for other sizes in the places of the Symbols.
+
+        None where the call would launch something else.
+        """
         assert self._numbers is not None
         found = self._numbers(*sizes)
         if found is None:
@@ -188,7 +191,10 @@ class Trace(Recorder):
         return Numbers(tuple([max(group) for group in taken]), told, results, sizes)
 
     def play(self, given: Sequence[Buffer], numbers: Numbers) -> list[Buffer]:
-        """Repeat the commands with other memory; return the buffers, the given ones first. Raises the error for a bad index."""
+        """Repeat the commands with other memory; return the buffers, the given ones first.
+
+        Raises the error for a bad index.
+        """
         backend = self.backend
         with backend.lock:
             take = backend.pool.take

@@ -1,9 +1,10 @@
 """Measured facts about a device: sizes in its schedules that beat the defaults, and its peak rates.
 
-A table is a JSON file that `python -m cltensor.tune` writes, one per device and driver, in CLTENSOR_TUNING or the user's data folder;
-tables for known devices come with the package. A table has only sizes that leave every result bit-identical: how work is divided and in
-what order independent elements are visited, never the order of a sum. Code reads `backend.tuned.get("family.name", default)` and puts
-the value into its kernel's source or into the launch, so that a kernel built for another value is not mistaken for it in a cache.
+A table is a JSON file that `python -m cltensor.tune` writes, one per device and driver, in CLTENSOR_TUNING or the
+user's data folder; tables for known devices come with the package. A table has only sizes that leave every result
+bit-identical: how work is divided and in what order independent elements are visited, never the order of a sum. Code
+reads `backend.tuned.get("family.name", default)` and puts the value into its kernel's source or into the launch, so
+that a kernel built for another value is not mistaken for it in a cache.
 
 Owns the names, the files and their checks. Must not know what a size does, nor how it is measured.
 """
@@ -43,7 +44,7 @@ PEAKS = ("copy", "flops")
 
 
 class Table(dict[str, int]):
-    """Sizes measured to be better than the defaults, and the device's `peaks` (copy in bytes/s, flops in 1/s; 0: unknown)."""
+    """Sizes measured to beat the defaults, and the device's `peaks` (copy in bytes/s, flops in 1/s; 0: unknown)."""
 
     def __init__(
         self, values: dict[str, int] | None = None, peaks: dict[str, float] | None = None

@@ -123,7 +123,10 @@ class Tuner:
         return judge(result["times"])
 
     def ask(self, task: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
-        """Let a child process do a task; return its answer, or None and what went wrong if it fails or takes too long."""
+        """Let a child process do a task.
+
+        Return its answer, or None and what went wrong if it fails or takes too long.
+        """
         command = [
             sys.executable,
             "-m",

@@ -1,8 +1,8 @@
 """The sizes that may be tuned: their candidates, and the cases by which candidates are measured.
 
-A size belongs here only if no value of it can change a result: it divides independent work, or orders copies. A size that determines
-the order of a sum (blocks of K, parts of a reduction, panels on which these depend) does not belong here. Owns the cases;
-runtime/tuning.py owns the limits.
+A size belongs here only if no value of it can change a result: it divides independent work, or orders copies. A size
+that determines the order of a sum (blocks of K, parts of a reduction, panels on which these depend) does not belong
+here. Owns the cases; runtime/tuning.py owns the limits.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Case = Callable[[], Any]
 class Parameter(NamedTuple):
     """One tunable size: its candidates, the cases to run, and the caches that must be cleared after a change.
 
-    `cases(torch, small)` returns named functions without arguments; their results are compared, and they are timed. `small` asks
-    for few cases.
+    `cases(torch, small)` returns named functions without arguments; their results are compared, and they are timed.
+    `small` asks for few cases.
     """
 
     name: str
@@ -160,7 +160,10 @@ PARAMETERS = (
 
 
 def chosen(kind: str, families: Sequence[str]) -> list[Parameter]:
-    """Return the parameters for a kind of device, limited to `families` if any are named; ValueError for an unknown family."""
+    """Return the parameters for a kind of device, limited to `families` if any are named.
+
+    ValueError for an unknown family.
+    """
     known = sorted({p.family for p in PARAMETERS})
     for family in families:
         if family not in known:

@@ -1,8 +1,9 @@
-"""The peak rates of a device, measured by kernels of a few lines: memory bandwidths and the multiply-add rate. Knows no tensors.
+"""The peak rates of a device, measured by kernels of a few lines: memory bandwidths and the multiply-add rate. Knows no
+tensors.
 
-Memory has four bandwidths: copying, updating in place, reading alone, writing alone. With plain stores a CPU's cache first reads the
-lines that a copy writes; non-temporal stores avoid that. Reads and writes use separate paths, so neither alone reaches the full
-bandwidth.
+Memory has four bandwidths: copying, updating in place, reading alone, writing alone. With plain stores a CPU's cache
+first reads the lines that a copy writes; non-temporal stores avoid that. Reads and writes use separate paths, so
+neither alone reaches the full bandwidth.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-# The loop's statement, on elements a[i] and b[i]; of several the fastest counts. `read` adds to the sum s so that its loads are not
-# optimised away. `write` writes ones, because Zen 5 writes zeros to memory twice as fast as other numbers.
+# The loop's statement, on elements a[i] and b[i]; of several the fastest counts. `read` adds to the sum s so that its
+# loads are not optimised away. `write` writes ones, because Zen 5 writes zeros to memory twice as fast as other
+# numbers.
 MOVES = {
     "copy": ("b[i] = a[i];", "PAST_CACHE(a[i], b + i);"),
     "update": ("b[i] = b[i] + 1.0f;",),
@@ -55,7 +57,8 @@ __kernel void bench_multiply(__global float *out, long rounds, float m, float c)
   out[get_global_id(0)] = FIRST;
 }
 """
-# (SIMD lanes, independent chains): enough chains to hide the latency, few enough to fit into registers, for AVX2 and AVX-512.
+# (SIMD lanes, independent chains): enough chains to hide the latency, few enough to fit into registers, for AVX2 and
+# AVX-512.
 SHAPES = {"cpu": ((8, 12), (16, 6), (16, 12)), "gpu": ((1, 10),)}
 
 
@@ -80,10 +83,11 @@ class Probe(NamedTuple):
 
 
 def _best(probes: Sequence[Probe], wait: Callable[[], None], queued: int) -> list[float]:
-    """Return bytes or operations per second for each probe; the probes take turns, so that none finds its own data in the cache.
+    """Return bytes or operations per second for each probe; the probes take turns, so that none finds its own data in
+    the cache.
 
-    `queued` launches are waited for together: on a GPU, where waiting takes a large part of a single launch's time and the data do not
-    fit into the cache.
+    `queued` launches are waited for together: on a GPU, where waiting takes a large part of a single launch's time and
+    the data do not fit into the cache.
     """
     times: list[list[float]] = [[] for _ in probes]
     for _ in range(12):
@@ -148,7 +152,7 @@ def probes(device: str) -> dict[str, Probe]:
 
 
 def peaks(device: str) -> dict[str, float]:
-    """Return the peak rates: bytes per second for "copy", "update", "read", "write"; float32 operations per second for "flops"."""
+    """Return the peak rates per second: bytes for "copy", "update", "read", "write", float32 operations for "flops"."""
     return {name: speed for name, (_, speed) in _measured(device).items()}
 
 
