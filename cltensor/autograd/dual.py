@@ -279,7 +279,9 @@ def _laid_out(like: Any, t: Any, zeros: bool = False) -> Any:
 
 
 def overwrite(t: Any, level: Level, new: Any) -> None:
-    """Give a tensor that was written in place its new tangent (None: zeros), copied into its old tangent if it has one."""
+    """Give a tensor that was written in place its new tangent (None: zeros), copied into its old tangent if
+    it has one.
+    """
     old = tangent(t, level)
     if old is None:
         if new is not None:

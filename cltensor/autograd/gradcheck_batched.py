@@ -66,7 +66,9 @@ def check_backward(out: Any, tested: list[Any], index: int) -> None:
 
 
 def check_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
-    """Compare batched with single output tangents for several tangents of each input, while the other inputs have none."""
+    """Compare batched with single output tangents for several tangents of each input, while the other inputs
+    have none.
+    """
     rng = np.random.default_rng(1)
     for i, t in enumerate(inputs):
         if not (isinstance(t, TensorBase) and requires(t)):

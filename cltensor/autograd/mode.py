@@ -256,7 +256,9 @@ def is_view_replay_enabled() -> bool:
 
 
 class set_multithreading_enabled(Mode):
-    """Has no effect, accepted for compatibility with torch: a backward pass always runs in the thread that called it."""
+    """Has no effect, accepted for compatibility with torch: a backward pass always runs in the thread that
+    called it.
+    """
 
     __slots__ = ("mode",)
 

@@ -23,7 +23,9 @@ Formula = Callable[..., Any]
 
 
 def refuse_gradient(function: str, **given: Any) -> None:
-    """Raise torch's RuntimeError if one of the `given` inputs requires grad, because `function` has no gradient for it."""
+    """Raise torch's RuntimeError if one of the `given` inputs requires grad, because `function` has no
+    gradient for it.
+    """
     for name, t in given.items():
         if GRAD.enabled and needs_grad(t) and requires_grad(t):
             raise RuntimeError(

@@ -1,4 +1,6 @@
-"""Launching a collected fusion: its arguments, its program's kernel, and operands worth transposing into a copy first."""
+"""Launching a collected fusion: its arguments, its program's kernel, and operands worth transposing into a
+copy first.
+"""
 
 from __future__ import annotations
 

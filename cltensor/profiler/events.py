@@ -344,7 +344,9 @@ class EventList(list[Any]):
         return [f"self_{d}_time_total" for d in ("cpu", "cuda", "xpu", "privateuse1")]
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Write a line for each event that has a stack, for flame graphs: its frames, outermost first, then the metric."""
+        """Write a line for each event that has a stack, for flame graphs: its frames, outermost first, then
+        the metric.
+        """
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
         blanks = str.maketrans(" ;\t\n", "____")
@@ -357,7 +359,9 @@ class EventList(list[Any]):
 
 
 def device_attribute(name: str) -> str:
-    """Return the attribute for a sort key or metric that contains a device's name: "cuda", "xpu", ... become "device"."""
+    """Return the attribute for a sort key or metric that contains a device's name: "cuda", "xpu", ... become
+    "device".
+    """
     for old in ("cuda", "xpu", "privateuse1", "opencl"):
         name = name.replace(old, "device")
     return name

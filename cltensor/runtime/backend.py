@@ -226,7 +226,10 @@ class Backend:
             self.queued = True
 
     def note_use(self, buffers: Iterable[Buffer]) -> bool:
-        """Mark buffers as used by the team's next order; return whether the host can see one, so that it must be waited for."""
+        """Mark buffers as used by the team's next order.
+
+        Return whether the host can see one, so that it must be waited for.
+        """
         self.seq = seq = self.seq + 1
         seen = False
         for buffer in buffers:

@@ -141,9 +141,7 @@ def _defined(declaration: re.Match[str]) -> str:
 
 
 def _by_halves(declaration: str, name: str, kind: str, parameters: str, pointer: list[str]) -> str:
-    """Return text that defines a conversion of one or two float16s by F16C instructions, with an `#else` branch that
-    declares it.
-    """
+    """Return text that defines a conversion of one or two float16s by F16C instructions, and else declares it."""
     space = next((word for word in pointer if word.startswith("__")), "")
     two = "half2" in declaration
     each = [

@@ -196,7 +196,9 @@ class Recording(Recorder):
         return found
 
     def write(self, buffer: Buffer, offset: int, data: np.ndarray) -> None:
-        """Record host data as a constant: the data are kept in a buffer of their own, from which each play copies them."""
+        """Record host data as a constant: the data are kept in a buffer of their own, from which each play
+        copies them.
+        """
         if not self._mine:
             return
         self._check(buffer.backend)

@@ -10,7 +10,9 @@ from pathlib import Path
 
 
 def processors() -> int:
-    """Return how many processors this process may keep busy: those it is bound to, or its control group's lower quota."""
+    """Return how many processors this process may keep busy: those it is bound to, or its control group's
+    lower quota.
+    """
     bound = len(os.sched_getaffinity(0))
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()

@@ -152,7 +152,9 @@ class Tuner:
 
 
 def judge(times: dict[str, list[float]]) -> tuple[float | None, str]:
-    """Return the geometric mean of a candidate's speed-ups if it is to be kept, else None, and a sentence about them."""
+    """Return the geometric mean of a candidate's speed-ups if it is to be kept, else None, and a sentence
+    about them.
+    """
     gains = {name: default / own for name, (default, own) in times.items()}
     mean = math.exp(sum(map(math.log, gains.values())) / len(gains))
     worst = min(gains, key=lambda name: gains[name])
