@@ -30,8 +30,8 @@ class Stats:
         self.builds = 0  # programs compiled from source
         self.build_seconds = 0.0
         self.disk_hits = 0  # programs loaded from the disk cache
-        self.bytes_moved = 0  # between host memory and a device's own memory
-        self.copies = 0  # number of such transfers, and of copies on a device
+        self.bytes_moved = 0  # by transfers between host and device, and copies on a device
+        self.copies = 0  # number of these transfers and copies
         self.host_ops = 0  # ops that computed on the host
         self.splits: dict[str, int] = {}  # reason why a fusion ended -> count
 
