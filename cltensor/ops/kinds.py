@@ -1,6 +1,6 @@
-"""What a call to replay is told, apart from the sizes in it: its kind.
+"""The kind of a call to replay: all that identifies the call except its sizes.
 
-Note [Kinds]. A call that is like an earlier one but for sizes is of its kind: the same ranks, dtypes, settings, and sizes of 0 and 1
+Note [Kinds]. Calls that differ in sizes only are of one kind: the same ranks, dtypes, settings, and sizes of 0 and 1
 in the same places. Kinds are noted with Symbols in the places of all other sizes, strides and offsets (Note [Symbols] in
 symbols.py), so what was noted serves each call for which the long way would ask and answer the same: its numbers are
 computed by a few lines instead. What differs for other sizes (another schedule) is noted as another variant of the kind. Numbers
@@ -25,7 +25,7 @@ from . import core
 
 
 class Sizes(tuple):
-    """Numbers among the settings that do not make a kind (see Note [Kinds]); there may be tuples of them in it."""
+    """Settings that are numbers derived from sizes, and so no part of the kind (Note [Kinds]); may hold tuples of them."""
 
     __slots__ = ()
 
@@ -38,7 +38,7 @@ _opened_classes: set[Any] = {Sizes}
 
 
 def of_sizes(cls: type) -> type:
-    """Have numbers in settings of a class of named tuples not make a kind."""
+    """Class decorator: leave the numbers in settings of this class of named tuples out of the kind."""
     _opened_classes.add(cls)
     return cls
 
@@ -63,7 +63,7 @@ class OfMemory(NamedTuple):
         return arguments(self.operands, self.settings)
 
     def kind(self, sizes: list[int]) -> list[Any]:
-        """Return what makes the kind, and add the numbers that do not to `sizes`."""
+        """Return the parts of the kind's key, and append the numbers that are not part of it to `sizes`."""
         key: list[Any] = []
         for t in self.operands:
             if t.__class__ is not Buffer:

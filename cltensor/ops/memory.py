@@ -1,4 +1,4 @@
-"""Which memory a tensor is on, and how much of it: resize_, resize_as_, set_ and record_stream; whether what nobody wrote is filled."""
+"""Changing a tensor's storage or size: resize_, resize_as_, set_, record_stream; filling uninitialised memory."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .shape import sizes
 
 
 class Uninitialised:
-    """Whether memory that nobody wrote is filled with nan, or a dtype's largest number, so that reading it shows."""
+    """Whether uninitialised memory is filled with NaN, or the dtype's largest number, so that reading it is noticed."""
 
     wanted = True  # torch.utils.deterministic.fill_uninitialized_memory
-    filled = False  # wanted, and deterministic algorithms are asked for
+    filled = False  # `wanted`, and deterministic algorithms are switched on
 
 
 @public(function=False)
 def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
-    """Change the shape in place; grows the storage when it is too small, keeping what it held."""
+    """Change the shape in place; a storage that is too small grows and keeps its contents."""
     shape = Size(layouts.check_shape(sizes("resize_", size, "size")))
     if graph.needs_grad(self):
         raise RuntimeError("cannot resize variables that require grad")
@@ -52,7 +52,7 @@ def _grow(storage: Storage, needed: int) -> None:
 
 
 def _fill(t: Tensor, held: int) -> None:
-    """Fill what a tensor's storage grew by, which held so many bytes before."""
+    """Fill the bytes of a tensor's storage behind its first `held` bytes (its size before it grew)."""
     start = -(-held // t.itemsize)
     count = t._storage.nbytes // t.itemsize - start
     if count > 0:
@@ -67,7 +67,7 @@ def _hold(
     offset: int,
     grows: bool,
 ) -> None:
-    """Let a storage hold a layout, growing it if it may; RuntimeError for a layout out of it."""
+    """Check that a storage can hold a layout, growing it if `grows`; else RuntimeError for a layout beyond its end."""
     layouts.check_shape(shape)
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
@@ -97,7 +97,7 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
 
 @public(function=False)
 def record_stream(self: Tensor, s: Any) -> None:
-    """Do nothing: a device works in one order, so memory is not given away while a stream reads it. Not for cpu, as in torch."""
+    """Do nothing: a device executes in order, so memory is not reused while a stream reads it. Not for cpu, as in torch."""
     if self.device.type == "cpu":
         raise NotImplementedError(
             "Could not run 'aten::record_stream' with arguments from the 'CPU' backend."
@@ -129,7 +129,9 @@ def set_(
     storage = Storage.empty(get_backend(self.device), 0) if source is None else source._storage
     if size is not None:
         shape, steps = tuple(size), None if stride is None else tuple(stride)
-        grows = steps is not None or shape != self.shape  # torch looks again where sizes change
+        grows = (
+            steps is not None or shape != self.shape
+        )  # as in torch, only new sizes or given strides may grow the storage
         _hold(storage, self.dtype, shape, steps, storage_offset, grows)
         layout = (shape, steps or layouts.contiguous_strides(shape), storage_offset)
     elif is_tensor(source):

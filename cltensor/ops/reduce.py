@@ -32,7 +32,7 @@ _REAL_ONLY = "mean(): could not infer output dtype. {} dtype must be either a fl
 
 
 def summed(input: Tensor) -> dtype:
-    """The dtype of sums and products: integers and bool make int64."""
+    """Return the dtype of sums and products of `input`: int64 for integers and bool, else its own."""
     return dtypes.int64 if input.dtype.category < 2 else input.dtype
 
 
@@ -194,7 +194,7 @@ def hash_tensor(
     mode: int = 0,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Combine the elements' words of 64 bits (as float64 or int64) over `dim` by exclusive or, as uint64."""
+    """XOR the elements, converted to float64 or int64 and read as 64-bit words, over `dim`; the result is uint64."""
     refuse(input, "hash_tensor")
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
@@ -220,7 +220,7 @@ def hash_tensor(
 
 def _prod_back(ctx: Any, g: Tensor) -> Tensor:
     x, dims, keepdim = ctx.self.to(g.dtype), ctx.dim, ctx.keepdim
-    ctx.result  # noqa: B018  # torch's formula divides it: one that was written to is refused
+    ctx.result  # noqa: B018  # torch's formula reads the result: this raises if the result was modified in place
     shape = x.shape
     if not len(shape):
         return g
@@ -240,7 +240,10 @@ def _prod_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def _product_of_others(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """What is before each element times what is behind it: two scans, whose own gradient holds where elements are zero, too."""
+    """Return, for each element, the product of all others: of those before it times those after it, from two scans.
+
+    Unlike dividing the product by the element, this has the right gradient where elements are zero, too.
+    """
     flat, d = (x, dims[0]) if len(dims) == 1 else (x.reshape(-1), 0)
     count = flat.shape[d] - 1
     one = x.new_ones(flat.narrow(d, 0, 1).shape)

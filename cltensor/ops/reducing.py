@@ -1,4 +1,4 @@
-"""How a reduction reaches the device: the operand's pending expression becomes the kernel's prologue.
+"""Launching reductions, with the operand's pending expression as the prologue of the reducing kernel.
 
 Owns the choice between fusing a pending operand and running it first, and the helpers that functions in `reduce.py`,
 `norms.py` and the losses share. Knows no public function.
@@ -29,7 +29,10 @@ Dims = int | Sequence[int] | None
 
 
 def source(*xs: Tensor) -> Source:
-    """Describe tensors to a reducing kernel, pending expressions and all; the others broadcast to the first one's shape."""
+    """Return the Source that describes tensors, with their pending expressions, to a reducing kernel.
+
+    All tensors broadcast to the shape of the first one.
+    """
     shape = tuple(xs[0].shape)
     fusion = Fusion(shape, keep_live=False)
     backend = xs[0]._storage.backend
@@ -80,7 +83,7 @@ def _value(fusion: Fusion, x: Tensor, shape: tuple[int, ...]) -> tuple[str, int]
 
 
 def accumulator(dt: dtype) -> dtype:
-    """The dtype sums are taken in."""
+    """Return the dtype in which sums and products of `dt` are accumulated."""
     if dt.category < 2:
         return dt if dt is dtypes.uint64 else dtypes.int64
     return (
@@ -89,12 +92,12 @@ def accumulator(dt: dtype) -> dtype:
 
 
 def comparable(dt: dtype) -> dtype:
-    """The dtype extremes are found in."""
+    """Return the dtype in which elements of `dt` are compared for extremes."""
     return dtypes.float32 if dt.category == 2 and dt.itemsize == 2 else dt
 
 
 def positioned(dt: dtype) -> dtype:
-    """The dtype in which extremes are found together with their position."""
+    """Return the dtype in which elements of `dt` are compared for extremes whose positions are wanted, too."""
     if dt.category == 2:
         return comparable(dt)
     if dt.itemsize >= 8:
@@ -112,8 +115,10 @@ def run(
     keepdim: bool = False,
     scale: float | None = None,
 ) -> list[Tensor]:
-    """Reduce a tensor over wrapped dims, without gradient: one tensor per output."""
-    if compute.is_complex and not x.dtype.is_complex:  # kernels combine what they read
+    """Reduce a tensor over wrapped (non-negative) dims, without gradient; return one tensor per output."""
+    if (
+        compute.is_complex and not x.dtype.is_complex
+    ):  # kernels combine elements in the dtype they read
         x = core.compute(IDENTITY, compute, compute, (x,), x.shape, x.device)
     return _run((x,), kind, tuple(dims), compute, tuple(outputs), keepdim, Sizes((scale,)))
 
@@ -145,13 +150,13 @@ def _run(
 
 
 def _alike(backend: Backend, read: Source) -> Source:
-    """Turn what runs across memory where something else does not: no order suits both."""
+    """Copy operands to row-major order if some, but not all, run across memory: no loop order suits both."""
     across = [lazy.runs_across(leaf[2], read.shape) for leaf in read.leaves if any(leaf[2])]
     return row_major(backend, read) if any(across) and not all(across) else read
 
 
 def row_major(backend: Backend, read: Source) -> Source:
-    """Lay operands out row-major where they are large and run across memory."""
+    """Return the Source with those operands copied to row-major order that are large and run across memory."""
     if layouts.numel(read.shape) < lazy.TURN:
         return read
     leaves = [lazy.Leaf(*leaf) for leaf in read.leaves]
@@ -165,8 +170,8 @@ def row_major(backend: Backend, read: Source) -> Source:
 
 
 def spread(g: Tensor, shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> Tensor:
-    """Give a reduced value the shape it was reduced from."""
-    if not graph.needs_grad(g):  # no history: one view instead of several
+    """Expand a reduced value to `shape`, the shape before the reduction over `dims`."""
+    if not graph.needs_grad(g):  # without history, one view does instead of several recorded ones
         steps = list(g._strides)
         for d in sorted(dims):
             steps[d : d + keepdim] = [0]
@@ -180,7 +185,7 @@ def spread(g: Tensor, shape: Sequence[int], dims: Sequence[int], keepdim: bool) 
 
 
 def positions(size: int, dim: int, ndim: int, dev: Any) -> Tensor:
-    """The index along one dim, int64, ready to broadcast over `ndim` dims."""
+    """Return 0, 1, … `size` - 1 (int64, pending) along `dim`, of size 1 in all other of `ndim` dims."""
     flat = core.pending(core.index_expression((size,)), dev)
     return (
         flat.reshape([size if d == dim else 1 for d in range(max(ndim, 1))])
@@ -190,7 +195,7 @@ def positions(size: int, dim: int, ndim: int, dev: Any) -> Tensor:
 
 
 def pick_back(g: Tensor, index: Tensor, shape: Sequence[int], dim: int, keepdim: bool) -> Tensor:
-    """Send a gradient to the one element along `dim` it came from."""
+    """Return the gradient of picking one element along `dim`: `g` at the positions `index`, zeros elsewhere."""
     if not len(shape):
         return g
     if not keepdim:
@@ -200,7 +205,7 @@ def pick_back(g: Tensor, index: Tensor, shape: Sequence[int], dim: int, keepdim:
 
 
 def count(shape: Sequence[int], dims: Sequence[int]) -> int:
-    """How many elements go into one output."""
+    """Return how many elements are reduced into one output element."""
     n = 1
     for d in dims:
         n *= shape[d]

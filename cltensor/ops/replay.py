@@ -1,14 +1,17 @@
-"""Calls alike are launched alike: what an immediate kernel's call comes to is worked out once.
+"""Replay: a repeated call of an immediate function repeats the launches of an earlier call instead of planning them
+again.
 
-Note [Replay]. From operands to launch a call passes several floors: pending expressions, layouts, a schedule, the kernel's text
-and its arguments. All of it follows from shapes, strides, dtypes and a few settings; of small operations it is most of the time.
-So a `Replayed` function keeps, from its second call of a kind on, what that call launched (runtime/trace.py) and how its results
-are laid out; later ones take memory, launch, and wrap. It must be a pure function of its tensors' memory: its results are fresh,
-or it writes to an operand that its caller made ready, and nothing but layouts and settings decides what it launches. Of a kernel
-that reads pending expressions these, with their numbers, are part of what tells calls apart. What cannot be traced goes the
-long way each time.
+Note [Replay]. From operands to launch, a call passes several floors: pending expressions, layouts, a schedule, the
+kernel's text and its arguments. All of that follows from shapes, strides, dtypes and a few settings, and is most of
+the time of a small operation. So a `Replayed` function records, in the second call of a kind, what the call launches
+(runtime/trace.py) and the layouts of its results; later calls only allocate memory, launch, and wrap the results. The
+function must be a pure function of its tensors' memory: its results are new, or it writes to an operand that its
+caller has prepared, and only layouts and settings decide what it launches. For a kernel that reads pending
+expressions, the key of a call includes those expressions and their numbers. A call that cannot be traced runs the
+function itself ("the long way") each time.
 
-What is kept serves other sizes, too (Note [Kinds] in ops/kinds.py). Owns what is kept, and when it serves. Knows no op.
+A trace serves other sizes, too (Note [Kinds] in ops/kinds.py). This module owns the traces and decides when one is
+valid. It knows no op.
 """
 
 from __future__ import annotations
@@ -28,11 +31,13 @@ from ..symbols import WORKING, Work, plain
 from . import core
 from .kinds import WATCHING, OfMemory, OfSource, measured, same
 
-MOST = 1024  # calls that a function remembers; none with 0, nor with CLTENSOR_EAGER=1
-# Bytes of pending operands that are run first: a launch costs less of Python's time than collecting them.
+MOST = 1024  # calls that a function remembers; 0 turns replay off, as CLTENSOR_EAGER=1 does
+# Pending operands of up to this many bytes are run first: a launch takes less Python time than collecting a Source.
 SMALL = 1 << 16
-MANY = 8  # operands worth looking at by columns
-VARIANTS = 8  # of a kind that are noted; what is noted afterwards serves the very same sizes
+MANY = (
+    8  # from this many operands on, their attributes are compared column by column (`_by_columns`)
+)
+VARIANTS = 8  # variants noted per kind; traces noted after that serve exactly equal sizes only
 
 _all: weakref.WeakSet[Replayed] = weakref.WeakSet()
 
@@ -49,13 +54,13 @@ class _Result(NamedTuple):
 
 
 class _Variant(NamedTuple):
-    """What calls of a kind launched, and what they returned: places and dtypes, the layouts being among the trace's numbers."""
+    """What calls of a kind launch, and their results' places and dtypes; the layouts are among the trace's numbers."""
 
     trace: Trace
     results: tuple[tuple[int, Any] | None, ...]
 
     def call(self, sizes: tuple[int, ...]) -> _Call | None:
-        """Return the call with these sizes, None if it would be another one."""
+        """Return the call for these sizes; None if planning for them could take another path than was noted."""
         numbers = self.trace.numbers(sizes)
         if numbers is None:
             return None
@@ -69,7 +74,7 @@ class _Variant(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """What a call launched, and what it returned."""
+    """What a call with given sizes launches, and its results' places and layouts."""
 
     trace: Trace
     numbers: Numbers
@@ -87,22 +92,25 @@ class _Call(NamedTuple):
 
 
 class _Kind:
-    """Calls alike but for sizes."""
+    """What is known of calls that differ in sizes only."""
 
     __slots__ = ("long", "noted", "variants")
 
     def __init__(self) -> None:
         self.variants: list[_Variant] = []
-        self.long: list[Callable[..., Any]] = []  # for which sizes calls go the long way: not None
+        self.long: list[
+            Callable[..., Any]
+        ] = []  # checks of sizes: not None where the call cannot be traced
         self.noted = 0
 
 
 class Replayed:
     """A function that returns a list of new tensors and Nones (see Note [Replay]), called as `f(operands, *settings)`.
 
-    Operands are tensors, and buffers after them; settings are hashable, and equal ones mean the same. The function gets just
-    that; with `memory` what is pending has been run, and with `exact` numbers differ as they are written (0.0 equals -0.0).
-    With `read`, which makes a Source of tensors, it is a kernel that reads expressions: `fn(source, buffers, device, *settings)`.
+    Operands are tensors, followed by buffers; settings are hashable, and equal settings must mean the same. The
+    function is called with just these. `memory`: pending operands are run before. `exact`: settings are compared by
+    `repr`, because 0.0 == -0.0. `read`: a function that makes a Source of tensors; then `fn` reads expressions:
+    `fn(source, buffers, device, *settings)`.
     """
 
     def __init__(
@@ -114,23 +122,23 @@ class Replayed:
         read: Callable[..., Source] | None = None,
     ) -> None:
         self._fn, self._memory, self._exact, self._read = fn, memory, exact, read
-        self._calls: dict[tuple, _Call | None] = {}  # None: not to be traced
+        self._calls: dict[tuple, _Call | None] = {}  # None: cannot be traced
         self._kinds: dict[tuple, _Kind] = {}
         self._seen: set[tuple] = set()
         _all.add(self)
 
     @staticmethod
     def of_memory(fn: Callable[..., list[Any]]) -> Replayed:
-        """Make one of a function whose kernels read memory: what is pending is run first."""
+        """Decorator: a Replayed function whose kernels read memory; pending operands are run first."""
         return Replayed(fn, memory=True)
 
     @staticmethod
     def reading(read: Callable[..., Source]) -> Callable[[Callable[..., list[Any]]], Replayed]:
-        """Make one of a function whose kernels read expressions."""
+        """Return a decorator: a Replayed function whose kernels read the expressions that `read` makes a Source of."""
         return functools.partial(Replayed, read=read)
 
     def __call__(self, operands: Sequence[Any], *settings: Any) -> list[Any]:
-        """Do as the function does."""
+        """Return what the function would return, replaying an earlier call's launches where one matches."""
         if WORKING:
             return self._fn(*self._arguments(operands, settings))
         first = operands[0]
@@ -170,7 +178,9 @@ class Replayed:
         call = self._calls.get(found)
         if call is not None:
             for storage in pending:
-                if storage.value.__class__ is not Buffer:  # or a later operand's kernel has made it
+                if (
+                    storage.value.__class__ is not Buffer
+                ):  # running a later operand may have computed it
                     lazy.note_read(storage)
             return call.play(given, first.device)
         return self._work_out(found, given, OfSource(*self._arguments(operands, settings)))
@@ -178,7 +188,7 @@ class Replayed:
     def _in_memory(
         self, key: tuple, given: list[Buffer], operands: Sequence[Any], settings: tuple[Any, ...]
     ) -> list[Any]:
-        """Do a call of which nothing is pending."""
+        """Do a call that has no pending operands."""
         call = self._calls.get(key)
         if call is not None:
             return call.play(given, operands[0].device)
@@ -187,7 +197,7 @@ class Replayed:
     def _tell(
         self, t: Any, first: Any, key: list[Any], given: list[Buffer], places: dict[Buffer, int]
     ) -> bool:
-        """Add what the kernel is told of a pending operand that it computes for itself; False where it takes a Source to say."""
+        """Add to `key` and `given` what identifies a pending operand that the kernel computes; False if a Source must."""
         storage = t._storage
         expr = storage.value
         if self._read is None or not (t._contig and t.shape == expr.shape == first.shape):
@@ -235,11 +245,16 @@ class Replayed:
         return self._work_out(found, given, OfSource(*arguments))
 
     def _work_out(self, key: tuple, given: list[Buffer], what: OfMemory | OfSource) -> list[Any]:
-        """Do as a call of the kind did; else go the long way, and note what it launches if this is the second call of a kind."""
+        """Replay a variant of the call's kind if one fits; else call the function, and note its launches.
+
+        The first call of a kind is not noted.
+        """
         if key in self._calls or Recorder.active is not None or config.CONFIG.eager or not MOST:
             return self._fn(*what.arguments(self._arguments))
         leaves = what.leaves()
-        if not {*given}.issuperset(leaves):  # something was run first, into memory of this call
+        if not {*given}.issuperset(
+            leaves
+        ):  # an operand was run first, into memory that only this call knows
             return self._fn(*what.arguments(self._arguments))
         holders: list[Buffer | Storage] = [*given, *what.storages()]
         sizes: list[int] = [x.nbytes for x in holders]
@@ -285,7 +300,7 @@ class Replayed:
         holders: Sequence[Buffer | Storage],
         what: OfMemory | OfSource,
     ) -> list[Any]:
-        """Go the long way with Symbols, or without for no kind; keep what it launches."""
+        """Call the function and keep what it launches. If `kind` is None, sizes are no Symbols and the trace is for them only."""
         work = Work()
         trace = Trace(key[0], given, work)
         self._calls[key] = None
@@ -297,7 +312,7 @@ class Replayed:
         except Exception:
             if trace.begun:
                 raise
-            return self._fn(*what.arguments(self._arguments))  # which says what is wrong
+            return self._fn(*what.arguments(self._arguments))  # raises the error with plain numbers
         if described is not None and not trace.refused:
             variant = _Variant(trace, described)
             if kind is not None:
@@ -305,12 +320,14 @@ class Replayed:
             self._calls[key] = variant.call(tuple(work.values))
         elif kind is not None:
             kind.long.append(work.function(()))
-        if described is None and not trace.refused:  # something pending, which would be of Symbols
+        if (
+            described is None and not trace.refused
+        ):  # a pending result's expression would contain Symbols
             return self._fn(*what.arguments(self._arguments))
         return _plainly(results)
 
     def forget(self) -> None:
-        """Have everything worked out anew."""
+        """Drop all traces of this function."""
         self._calls.clear()
         self._kinds.clear()
         self._seen.clear()
@@ -320,7 +337,7 @@ _LOOK = attrgetter("_storage", "shape", "dtype", "_contig", "_offset")
 
 
 def _by_columns(operands: Sequence[Any], key: list[Any], given: list[Buffer]) -> bool:
-    """Find what tells calls apart, and the memory, of tensors that are dense and not pending; False for any other operands."""
+    """Add to `key` and `given` what identifies the operands if all are dense and none is pending; else return False."""
     backend, n = key[0], len(operands)
     if operands[-1].__class__ is Buffer:
         return False
@@ -342,14 +359,14 @@ def _by_columns(operands: Sequence[Any], key: list[Any], given: list[Buffer]) ->
 
 
 def forget() -> None:
-    """Have what every function launches worked out anew: after a change of what decides that."""
+    """Drop the traces of all functions. Called when a setting changes that decides what functions launch."""
     lazy.forget()
     for replayed in _all:
         replayed.forget()
 
 
 def _plainly(results: Sequence[Any]) -> list[Any]:
-    """The results with plain numbers for Symbols."""
+    """Return the results with plain numbers in place of Symbols."""
     found = []
     for t in results:
         if t is not None:
@@ -366,7 +383,10 @@ def _plainly(results: Sequence[Any]) -> list[Any]:
 def _describe(
     trace: Trace, results: Sequence[Any], count: int
 ) -> tuple[tuple[int, Any] | None, ...] | None:
-    """Say how results lie in a trace's buffers; None where one is pending, an operand's memory, or shares another's."""
+    """Return each result's place among the trace's buffers and its dtype, and store the layouts in the trace.
+
+    None if a result is pending, lies in an operand's memory, shares memory with another result, or has history.
+    """
     found: list[tuple[int, Any] | None] = []
     numbers: list[Any] = []
     taken: set[int] = set()

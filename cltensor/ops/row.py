@@ -26,7 +26,7 @@ from .refusals import refusal
 
 SAME, FLOAT, BOOL, REAL = "same", "int to float", "bool", "complex to real"
 OPERANDS = "xyzw"
-# Numpy's names, which torch takes beside its own.
+# NumPy's argument names, which torch accepts besides its own.
 NUMPYS = {"input": ("x", "a", "x1"), "other": ("x2",)}
 _LETTERS = "bifc"
 _KINDS = ("bool", "integer", "floating", "complex")
@@ -51,17 +51,17 @@ class Row:
     promote: SAME, FLOAT (integers compute in the default dtype), BOOL (compares, result is bool) or REAL.
     args: torch's names of the operands. node: torch's name of the gradient node, in `number_nodes` that of a call with a number
     as the operand of the key. numbers: the operands of the public function that may be numbers, "xy" say; none by default.
-    graph_from, graph_inputs: the first and the end of the operands that are edges of the graph.
-    weak: operands, numbers, whose type does not take part in promotion.
+    graph_from, graph_inputs: operands[graph_from:graph_inputs] are the node's inputs in the autograd graph.
+    weak: letters of operands (numbers) whose type takes no part in dtype promotion.
     step: the gradient is a step function of the operands, whose derivative torch takes to be zero.
-    inplace_nodes: torch's name of the in-place form's node where it differs, and another with a number as the last operand.
-        The gradient of a row that has none is zero there: what was compared is overwritten.
+    inplace_nodes: torch's name of the in-place form's node where it differs, then optionally the name with a number as the last
+        operand. For a row without `grad` (a comparison), the in-place form's gradient is zero: the old value is overwritten.
     wraps: a number is saved as the tensor that torch wraps it in, and let go as one.
-    final: from the numbers of an in-place call, why torch cannot differentiate it; "" where it can.
+    final: a function from the other operands of an in-place call to torch's reason for refusing its gradient, "" if none.
     exact: numbers beside 16-bit tensors are used as they are; other rows round them to the tensors' dtype, as torch does.
     underivable: the name under which backward refuses to differentiate, where torch has no derivative but records a node.
-    doc: what a public row computes, in a sentence; which dtypes it takes is added.
-    reference, domain: numpy's function and the interval its samples come from, for the tests.
+    doc: one sentence that says what a public row computes; a description of the accepted dtypes is appended.
+    reference, domain: for the tests, NumPy's function and the interval from which its arguments are sampled.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Row:
         return core.compute(op, compute, result, xs, shape, dev)
 
     def _typed(self, dt: dtypes.dtype) -> core.Types:
-        """What the row does with operands that promote to `dt`."""
+        """Return the formula, compute dtype and result dtype for operands that promote to `dt`."""
         given, category, promote = dt, dt.category, self.promote
         if category < 2 and promote is FLOAT:
             dt = dtypes.get_default_dtype()
@@ -169,12 +169,14 @@ class Row:
             else dt
         )
         types = core.Types(op, dt, result)
-        if types.compute is given:  # else the answer may change
+        if (
+            types.compute is given
+        ):  # otherwise the types depend on the default dtype, which may change
             self._types[given] = types
         return types
 
     def _unify(self, xs: Sequence[Any]) -> tuple:
-        """Return the shape, dtype and device that operands have in common; written for speed, as all that broadcasts comes by here."""
+        """Return the operands' common shape, dtype and device; written for speed, as all broadcasting calls run it."""
         unpromoted, tensors = self.unpromoted, []
         dt: Any = None
         same, highest = True, 0
@@ -232,7 +234,7 @@ class Row:
         return saved
 
     def backward(self, ctx: Any, g: Tensor) -> tuple:
-        """Apply the row's gradient formulas to what was saved."""
+        """Apply the row's gradient formulas to the saved tensors; return one gradient (or None) per graph input."""
         first, count = self.graph_from, self.graph_inputs - self.graph_from
         needs = ctx.needs if count > 1 else (True,)
         grads: list[Any] = [None] * count
@@ -247,7 +249,10 @@ class Row:
         return tuple(grads)
 
     def push(self, ctx: Any, out: Tensor, *tangents: Any) -> Any:
-        """Return the result's tangent: the gradient formulas of real numbers, given the operands' tangents."""
+        """Return the result's tangent (JVP), by applying the gradient formulas to the operands' tangents.
+
+        This holds for real pointwise ops only, whose Jacobian is diagonal; NotImplemented for complex numbers.
+        """
         if out.dtype.category == 3:
             return NotImplemented
         total = None
@@ -265,7 +270,9 @@ class Row:
             value = fn(t, *[read_saved(ctx, name) for name in names])
             if value is None:
                 continue
-            if value.shape != out.shape:  # a sum, of a number's gradient
+            if (
+                value.shape != out.shape
+            ):  # the gradient formula reduced it (an operand that is a number)
                 return NotImplemented
             total = value if total is None else total + value
         return out.new_zeros(out.shape) if total is None else total
@@ -321,7 +328,7 @@ class Row:
         return t
 
     def _replaces(self, t: Tensor, others: tuple) -> bool:
-        """Whether a result written into `t` is all that its storage holds, and none but `t` reads what it held."""
+        """Return whether `t` covers its whole storage and nothing else reads it, so that the result can replace it."""
         storage = t._storage
         if self.masks or not t._contig or t._offset or storage.pinned:
             return False
@@ -341,7 +348,7 @@ class Row:
 
         def function(*xs: Any, **kwargs: Any) -> Tensor:
             if arity == len(xs) == 1 and xs[0].__class__ is core.Registry.tensor and not kwargs:
-                return self(*xs)  # most calls
+                return self(*xs)  # fast path: most calls are such
             if kwargs or len(xs) != arity or not _plain(xs, numbers):
                 try:
                     xs, out = self.bind(given := xs, {**kwargs})
@@ -377,8 +384,10 @@ class Row:
                 METHODS[alias + "_"] = method_
 
     def _told(self) -> str:
-        """Say which dtypes and shapes the row takes and gives."""
-        made = self.promote is FLOAT  # integers and bool are taken without a formula of theirs
+        """Return the docstring's sentence on the dtypes that the row accepts and returns, and on broadcasting."""
+        made = (
+            self.promote is FLOAT
+        )  # integers and bool are accepted although they have no formula of their own
         kinds = [
             k for k, op in zip(_KINDS, self.ops, strict=True) if op or (made and k in _KINDS[:2])
         ]
@@ -394,7 +403,7 @@ class Row:
         return f"{names} broadcast and promote to one dtype, {taken}{given or ', which the result has'}."
 
     def bind(self, xs: tuple, kwargs: dict[str, Any], name: str = "") -> tuple[tuple, Any]:
-        """Match arguments to operands by torch's names; TypeError in torch's words."""
+        """Match arguments to operands by torch's names; return the operands and `out`. Raises torch's TypeError."""
         name = name or self.name
         out = kwargs.pop("out", None)
         values = list(xs)
@@ -416,7 +425,7 @@ class Row:
 def _ops_by_category(
     name: str, formula: str | dict[str, str], masks: str, *, rounds: bool
 ) -> list[PointOp | None]:
-    """The op of each dtype category, None where there is no formula; categories of one formula share theirs."""
+    """Return the PointOp of each dtype category, None without a formula; equal formulas share one PointOp."""
     if isinstance(formula, str):
         formula = dict.fromkeys(_LETTERS, formula)
     made = {text: PointOp(name, text, masks, rounds) for text in dict.fromkeys(formula.values())}
@@ -428,7 +437,7 @@ def _ops_by_category(
 
 
 def _gradients(grad: dict[str, Callable]) -> list[tuple[int, Callable, tuple[str, ...]]]:
-    """For each operand with a gradient: its number, the function, and the names of what that reads beside g."""
+    """Return, per operand with a gradient: its position, the gradient function, and its argument names after `g`."""
     return [
         (OPERANDS.index(operand), fn, tuple(inspect.signature(fn).parameters)[1:])
         for operand, fn in grad.items()
@@ -443,7 +452,7 @@ def _refusal(function: str) -> Callable:
 
 
 def refused(what: str) -> Callable:
-    """The gradient by an operand for which torch has none, in its words."""
+    """Return a gradient function that raises torch's error, for an operand by which torch cannot differentiate."""
 
     def refuse(g: Tensor) -> Any:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
@@ -456,7 +465,7 @@ def _zeros_back(ctx: Any, g: Tensor) -> tuple:
 
 
 def raising(text: str) -> Callable:
-    """The backward of a node that torch records and does not differentiate."""
+    """Return a backward function that raises RuntimeError(text), for a node torch records but cannot differentiate."""
 
     def backward(ctx: Any, g: Tensor) -> Any:
         raise RuntimeError(text)
@@ -465,9 +474,9 @@ def raising(text: str) -> Callable:
 
 
 def _plain(xs: Sequence[Any], numbers: Sequence[bool], some: bool = False) -> bool:
-    """Whether every operand is a tensor, or a number where one is allowed beside a tensor: nothing to convert or refuse.
+    """Return whether every operand is a tensor, or a plain number where allowed: nothing to convert or refuse.
 
-    `some`: whether there is a tensor beside these operands.
+    At least one tensor is required; `some` says that there is one besides `xs` (the `self` of an in-place form).
     """
     tensor = core.Registry.tensor
     for x, number in zip(xs, numbers, strict=True):
@@ -481,7 +490,7 @@ def _plain(xs: Sequence[Any], numbers: Sequence[bool], some: bool = False) -> bo
 def refuse_numbers(
     function: str, names: Sequence[str], values: Sequence[Any], allowed: Sequence[bool]
 ) -> None:
-    """Raise torch's TypeError for a number where only a tensor is taken."""
+    """Raise torch's TypeError for a number where only a tensor is accepted."""
     for position, (name, value, number) in enumerate(zip(names, values, allowed, strict=True)):
         if not number and not core.is_tensor(value):
             if any(allowed):
@@ -490,7 +499,7 @@ def refuse_numbers(
 
 
 def _no_tensor(function: str, name: str, position: int, value: Any) -> TypeError:
-    # In-place forms are methods: self has no position.
+    # In-place forms are methods, and torch does not count `self` among the positions.
     counted = position if function.endswith("_") else position + 1
     return TypeError(
         f"{function}(): argument '{name}' (position {counted}) must be Tensor, not {class_name(value)}"
@@ -498,7 +507,7 @@ def _no_tensor(function: str, name: str, position: int, value: Any) -> TypeError
 
 
 def invalid_combination(function: str, values: Sequence[Any]) -> TypeError:
-    """The error for arguments that fit none of a function's forms."""
+    """Return torch's TypeError for arguments that match none of a function's overloads."""
     got = ", ".join("Tensor" if core.is_tensor(v) else type(v).__name__ for v in values)
     return TypeError(f"{function}() received an invalid combination of arguments - got ({got})")
 
@@ -517,7 +526,7 @@ _OF_NUMBERS = {
 
 
 def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
-    """Accept tensors and numbers (numpy's too) as operands; anything else is torch's TypeError."""
+    """Return the operands, numbers (NumPy's, too) as plain Python ones; torch's TypeError for anything else."""
     out, some = [], False
     for position, (arg, v) in enumerate(zip(names, values, strict=True)):
         if isinstance(v, core.Registry.tensor):
@@ -543,7 +552,7 @@ def _plain_number(v: Any) -> Any:
 
 
 def _signature(names: Sequence[str], numbers: Sequence[bool], *, out: bool) -> inspect.Signature:
-    """What a public form of a row takes; operands are told apart for the stub's sake."""
+    """Return the signature of a row's public form; its annotations tell stubs which operands may be numbers."""
     p = inspect.Parameter
     parameters = [
         p(name, p.POSITIONAL_OR_KEYWORD, annotation="Tensor | complex" if number else "Tensor")
@@ -557,7 +566,7 @@ def _signature(names: Sequence[str], numbers: Sequence[bool], *, out: bool) -> i
 def public(
     name: str = "", *, function: bool = True, method: bool = True, aliases: Sequence[str] = ()
 ) -> Callable:
-    """Export a function under torch's name as function and method."""
+    """Decorator: export a function under torch's name as a function and as a method."""
 
     def register(fn: Callable) -> Callable:
         for n in (name or fn.__name__, *aliases):
@@ -571,7 +580,7 @@ def public(
 
 
 def operator(name: str = "") -> Callable:
-    """Export a function as an operator that only `torch.ops.aten` names."""
+    """Decorator: export a function as an operator that is reachable through `torch.ops.aten` only."""
 
     def register(fn: Callable) -> Callable:
         OPERATORS[name or fn.__name__] = fn
@@ -581,7 +590,7 @@ def operator(name: str = "") -> Callable:
 
 
 def titled(fn: Any, name: str, doc: str) -> Any:
-    """Give a function made for a name that name and a docstring."""
+    """Set the name and docstring of a generated function, and return the function."""
     fn.__name__ = fn.__qualname__ = name
     fn.__doc__ = doc
     return fn

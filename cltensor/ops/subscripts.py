@@ -1,6 +1,6 @@
-"""What the items of a subscript are: integers, sequences that become index tensors, tuples in a list's clothes.
+"""Classifying the items of a subscript: integers, sequences that become index tensors, lists that stand for tuples.
 
-Only tells and converts; what a subscript does is index.py's.
+Only classifies and converts; index.py applies the subscript.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def from_host(x: Tensor, array: np.ndarray) -> Tensor:
 
 
 def from_sequence(x: Tensor, data: Any) -> Tensor:
-    """Make an index tensor of a list, range or array: bool and uint8 stay masks, the rest becomes int64."""
+    """Return an index tensor for a list, range or array: bool and uint8 stay masks, all else becomes int64."""
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'")
     if not isinstance(data, np.ndarray):
@@ -55,14 +55,14 @@ def from_sequence(x: Tensor, data: Any) -> Tensor:
 
 
 def is_sequence(item: Any) -> bool:
-    """Tell whether an item is a sequence or an array, not a tensor."""
+    """Return whether an item is a sequence or an array, but not a tensor."""
     if is_tensor(item):
         return False
     return isinstance(item, list | tuple | range | str | np.ndarray | Sequence)
 
 
 def as_tuple(index: Any) -> tuple | None:
-    """Tell whether a list stands for a tuple of indices, as torch (still) decides it; warns if so."""
+    """Return the list as a tuple, with a warning, if torch (still) reads it as a tuple of indices; else None."""
     if isinstance(index, np.ndarray) or not is_sequence(index) or len(index) >= 32:
         return None
     if any(
@@ -75,7 +75,7 @@ def as_tuple(index: Any) -> tuple | None:
 
 
 def type_name(item: Any) -> str:
-    """Name a type as torch's messages do."""
+    """Return the name of an item's type as torch's messages spell it."""
     kind = type(item)
     return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
@@ -94,7 +94,7 @@ def as_integer(item: Any) -> int | None:
 
 
 def count_dims(items: Sequence[Any]) -> int:
-    """How many dimensions of the tensor a subscript names."""
+    """Return how many dimensions of the tensor a subscript consumes."""
     n = 0
     for item in items:
         if is_tensor(item):

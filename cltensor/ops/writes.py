@@ -1,7 +1,7 @@
-"""How values get into tensors that exist: memory written, in-place forms, and `out=`.
+"""Writing values into existing tensors: into memory, in place, and through `out=`.
 
-`write` puts an expression into a tensor's memory, `assign` is the in-place form of any differentiable function, `deliver` the
-`out=` form of any. Owns torch's refusals of what cannot be written to. Must not know how the values were computed.
+`write` puts an expression into a tensor's memory, `assign` makes in-place forms and `deliver` `out=` forms of functions.
+Owns torch's errors for tensors that cannot be written to. Must not know how the values were computed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ from .refusals import out_refusal
 
 
 def write(t: Tensor, expr: Any, own: Storage | None = None) -> None:
-    """Put an expression over the tensor's shape into its memory (see Note [In place]); `own` is a storage that waits for it in vain."""
+    """Write an expression of the tensor's shape into the tensor's memory (see Note [In place] in storage.py).
+
+    `own` is the storage of a temporary tensor that holds `expr` as its pending value, which nobody will read.
+    """
     storage = t._storage
     backend = storage.backend
     if expr.dtype is not t.dtype:
@@ -51,7 +54,7 @@ def write(t: Tensor, expr: Any, own: Storage | None = None) -> None:
 
 
 def _must_copy(expr: Expr, t: Tensor, buffer: Any) -> bool:
-    """Whether the expression reads the buffer elsewhere than where it will write."""
+    """Return whether the expression reads the written buffer at other positions than it writes: then it needs a copy."""
     todo, seen = [(expr, False)], set()
     while todo:
         e, moved = todo.pop()
@@ -88,16 +91,19 @@ def _same_walk(a: tuple[int, ...], b: tuple[int, ...], shape: tuple[int, ...]) -
 
 
 def nothing(g: Tensor) -> Tensor:
-    """Zeros that depend on a gradient, whatever it holds: infinity times zero would be nan."""
+    """Return zeros that depend on a gradient, by `where`: multiplying by zero would make NaN of infinities."""
     return g.where(g.new_zeros((), dtype=dtypes.bool), 0.0)
 
 
 def overwrite(t: Tensor, value: Tensor, *, fresh: bool = False, own: bool = False) -> None:
-    """Write a computed tensor of the same shape into `t` and count the version; `fresh` says no graph holds it, `own` nobody but the caller, who asks no more."""
+    """Write a computed tensor of the same shape into `t` and increment the version.
+
+    `fresh`: no graph holds `value`. `own`: only the caller holds `value`, and will not read it any more.
+    """
     t._vc.value += 1
     if (
         not t._contig and not value._contig
-    ):  # both turned, perhaps: then the value is an expression over the dims as they lie
+    ):  # if both are permuted alike, iterating in memory order makes the value a dense expression
         order = memory_order(t.shape, t._strides)
         shape = Size([t.shape[d] for d in order])
         t, value = in_order(t, t.shape, order, shape), in_order(value, t.shape, order, shape)
@@ -112,9 +118,9 @@ def overwrite(t: Tensor, value: Tensor, *, fresh: bool = False, own: bool = Fals
 
 
 def assign(t: Tensor, fn: Callable[[Tensor], Tensor], *, resize: bool = False) -> Tensor:
-    """In-place form of any differentiable function: `t` takes the value and history of `fn(t's old value)`.
+    """Do the in-place form of any differentiable function: `t` takes the value and history of `fn(old value of t)`.
 
-    `resize` lets it take the value's shape, too, as a few of torch's in-place forms do.
+    `resize` lets `t` take the value's shape, too, as a few of torch's in-place forms do.
     """
     views.check_inplace(t)
     if not graph.needs_grad(t):
@@ -148,12 +154,12 @@ def assign(t: Tensor, fn: Callable[[Tensor], Tensor], *, resize: bool = False) -
 
 
 def before(t: Tensor) -> Tensor:
-    """The tensor's present value with its history and tangents, safe from the write that is to come."""
+    """Return a snapshot of the tensor's value, with its history and tangents, that the coming write does not change."""
     return with_history(snapshot(t), t)
 
 
 def with_history(value: Tensor, t: Tensor) -> Tensor:
-    """Give a snapshot the history and tangents of the tensor it was taken of."""
+    """Give a snapshot the history and tangents of the tensor it was taken from, and return the snapshot."""
     if graph.requires_grad(t):
         value._node, value._nr, value._requires = t.grad_fn, t._nr, t._requires
     if FORWARD.open:
@@ -164,7 +170,7 @@ def with_history(value: Tensor, t: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------- out=
 
 
-# What torch lets write over a part of what it reads: its checks are those of elementwise loops.
+# Functions whose `out=` torch lets overlap a part of their input: only its elementwise loops check for that.
 _OVER_INPUTS = {
     *(
         "sum",
@@ -186,7 +192,7 @@ _OVER_INPUTS = {
 
 
 def check_own_overlap(t: Tensor) -> None:
-    """Raise torch's error for writing to memory that elements share."""
+    """Raise torch's error for writing to a tensor in which several elements share one memory location."""
     if layouts.internal_overlap(t.shape, t._strides) == layouts.FULL_OVERLAP:
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
@@ -195,9 +201,9 @@ def check_own_overlap(t: Tensor) -> None:
 
 
 def check_overlap(t: Tensor, others: Sequence[Any], *, apart: bool = False) -> None:
-    """Raise torch's errors for writing to memory that elements share or that an operand partly covers.
+    """Raise torch's errors if elements of `t` share memory, or if an operand partially overlaps `t`.
 
-    `apart` forbids operands that cover it exactly, too: ops that do not read an element where they write it.
+    `apart` forbids full overlap, too: for ops that do not read each element just where they write it.
     """
     check_own_overlap(t)
     for o in others:
@@ -219,7 +225,7 @@ def check_overlap(t: Tensor, others: Sequence[Any], *, apart: bool = False) -> N
 
 
 def resize_output(out: Tensor, shape: tuple[int, ...]) -> None:
-    """Give an `out=` tensor its shape; warns as torch does when it had another."""
+    """Resize an `out=` tensor to the result's shape; warns, as torch does, if it was not empty."""
     if out.shape == shape:
         return
     if out.numel():
@@ -233,7 +239,7 @@ def resize_output(out: Tensor, shape: tuple[int, ...]) -> None:
         )
     version = out._vc.value
     out.resize_(shape)
-    out._vc.value = version  # the write to come counts, the new size does not
+    out._vc.value = version  # only the write that follows shall increment the version
 
 
 def check_out(
@@ -244,7 +250,10 @@ def check_out(
     inputs: Sequence[Any],
     shape: tuple[int, ...] | None = None,
 ) -> None:
-    """Raise torch's errors for an `out=` tensor that cannot take the result; of the shape, if given, no element may share memory."""
+    """Raise torch's errors for an `out=` tensor that cannot take a result of dtype `dt` on device `dev`.
+
+    If `out` has the result's `shape` already (and is not going to be resized), its elements must not share memory.
+    """
     if not is_tensor(out):
         raise TypeError(f"{function}(): argument 'out' must be Tensor, not {type(out).__name__}")
     given = [x for x in (*inputs, out) if is_tensor(x)]
@@ -297,7 +306,7 @@ def deliver(
 def dtype_into(
     out: Tensor, dt: dtype | None, layout: Any = None, dev: device | None = None
 ) -> dtype:
-    """Return the dtype of a maker's `out=` tensor; RuntimeError when `dtype=`, `layout=` or `device=` asks for another."""
+    """Return the dtype of a factory function's `out=`; RuntimeError if `dtype=`, `layout=` or `device=` contradict it."""
     if dt is not None and dt is not out.dtype:
         raise RuntimeError(
             f"dtype {dt.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})"
