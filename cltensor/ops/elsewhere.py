@@ -1,7 +1,8 @@
-"""Where a call goes that finds an operand without a storage: a sparse tensor's ways, or what no tensor answers for itself.
+"""Dispatch of calls with an operand without a strided storage: a sparse tensor, or an object that overrides functions.
 
-Others fill that in. Dense operands never pay for it: an operand that has no storage raises `Strideless` where its storage is asked for,
-what is no tensor raises something, and only then somebody looks here. Knows no layout but the strided one.
+Other modules register the handlers. Dense operands never pay for this: an operand without a storage raises `Strideless`
+where its storage is read, an operand that is no tensor raises some error, and only then is this module asked. Knows no
+layout but the strided one.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ HANDLERS: dict[
     str, Callable[..., Any]
 ] = {}  # by the name of the function; they may return NotImplemented
 
-# Told of a function that failed, of its arguments, and of the module that called it: whether an argument answers for itself, and the
-# function asks it now.
+# Called with a function that failed, its arguments, and the name of the module that called it. Each returns whether an
+# argument overrides the function, which then dispatches to that argument when it is called again.
 ANSWERING: list[Callable[[Any, Any, Any, str], bool]] = []
 
 
@@ -24,12 +25,12 @@ class Strideless(NotImplementedError, AttributeError):
 
 
 def refuse(name: str, kind: type[NotImplementedError] = NotImplementedError) -> NotImplementedError:
-    """The error for a function that takes no sparse tensors, in the first words of torch's."""
+    """Return the error for a function that takes no sparse tensors; it begins as torch's does."""
     return kind(f"Could not run 'aten::{name}' with arguments from the 'SparseCPU' backend.")
 
 
 def refuse_caller(names: Any) -> NotImplementedError:
-    """The error for the outermost op of this package, among `names`, that is being called."""
+    """Return the error that names the outermost function among `names` that this package is running."""
     frame, found = sys._getframe(1), "as_strided"
     package = __name__.rpartition(".")[0].rpartition(".")[0]
     while frame is not None and frame.f_globals.get("__name__", "").startswith(package):
@@ -40,7 +41,7 @@ def refuse_caller(names: Any) -> NotImplementedError:
 
 
 def elsewhere(name: str, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
-    """Do a call that found a `Strideless` operand; raises the refusal by name where nobody knows how."""
+    """Do a call that found a `Strideless` operand, by the handler of that name; NotImplementedError if none can."""
     handler = HANDLERS.get(name)
     made = NotImplemented if handler is None else handler(*args, **(kwargs or {}))
     if made is NotImplemented:
@@ -49,7 +50,10 @@ def elsewhere(name: str, args: tuple[Any, ...], kwargs: dict[str, Any] | None = 
 
 
 def foreign(function: Any, args: Any, kwargs: Any) -> bool:
-    """Tell a function that failed, which calls this itself, whether one of its arguments is to answer for it: called again, it asks."""
+    """Return whether an argument overrides the failed function.
+
+    The function calls this itself, and if so calls itself again.
+    """
     frame = sys._getframe(1).f_back
     caller = frame.f_globals.get("__name__", "") if frame else ""
     return any(answers(function, args, kwargs, caller) for answers in ANSWERING)

@@ -51,7 +51,10 @@ def _lines(
     half: bool = False,
     real: bool = False,
 ) -> Tensor:
-    """Transform along one dim, without history. half: keep n // 2 + 1 results; real: x is such a half, the result is real."""
+    """Transform along one dim, without history.
+
+    half: return the first n // 2 + 1 results only. real: `x` is such a half spectrum, and the result is real.
+    """
     dt = x.dtype.to_complex()
     backend = get_backend(x.device)
     if not family.is_smooth(n) or (half and n > family.reach(backend, dt)):
@@ -82,7 +85,10 @@ def _transformed(
 
 
 def windowed(frames: Tensor, window: Tensor, scale: float) -> Tensor | None:
-    """Half of the spectrum of (..., n) real numbers times (n,) others, without history; None where the product has to be made first."""
+    """Return the half spectrum of real `frames` (..., n) times `window` (n,), without history.
+
+    None where no kernel multiplies while it transforms, so that the product must be computed first.
+    """
     if frames.dtype.is_complex or frames.dtype is not window.dtype:
         return None
     backend, n = get_backend(frames.device), window.shape[0]
@@ -98,7 +104,7 @@ def windowed(frames: Tensor, window: Tensor, scale: float) -> Tensor | None:
 def _whole(
     x: Tensor, dim: int, n: int, forward: bool, scale: float, half: bool, real: bool
 ) -> Tensor:
-    """What `_lines` does, by way of a complex transform of full length."""
+    """Do what `_lines` does, by a complex transform of full length."""
     if real:
         head = slice_dim(x, dim, 0, n // 2 + 1)
         x = cat([head, flip(slice_dim(head, dim, 1, (n + 1) // 2), dim).conj()], dim)
@@ -111,7 +117,7 @@ def _whole(
 
 @functools.lru_cache(maxsize=8)
 def _chirp(backend: Backend, dt: dtype, n: int, forward: bool) -> tuple[Operand, Operand]:
-    """The numbers exp(-pi i k^2 / n) for 0 <= k < n, and the transform of their conjugates laid around 0."""
+    """Return the chirp exp(-pi i k^2 / n) for 0 <= k < n, and the transform of its conjugate, mirrored around 0."""
     k = np.arange(n, dtype=np.int64)
     chirp = family.unit_roots(k * k % (2 * n), 2 * n)
     chirp = chirp if forward else chirp.conj()
@@ -139,7 +145,7 @@ def _bluestein(x: Tensor, dim: int, n: int, forward: bool, scale: float) -> Tens
 
 
 def _resize(x: Tensor, dim: int, n: int) -> Tensor:
-    """Cut a dim off, or fill it up with zeros."""
+    """Truncate a dim to n elements, or pad it with zeros at its end."""
     have = x.shape[dim]
     if have > n:
         return slice_dim(x, dim, 0, n)
@@ -189,7 +195,7 @@ def r2c(x: Tensor, dims: Dims, scale: float, onesided: bool) -> Tensor:
 
 
 def _weighted(half: Tensor, dim: int, n: int, inner: float) -> Tensor:
-    """Multiply by `inner` all numbers of a half spectrum that stand for two of the whole one."""
+    """Multiply by `inner` the elements of a half spectrum that stand for a conjugate pair of the full one."""
     k = positions(half.shape[dim], dim, half.ndim, half.device)
     return half * where((k == 0) | (k * 2 == n), 1.0, inner)
 
@@ -203,7 +209,7 @@ def _r2c_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def c2r(x: Tensor, dims: Dims, scale: float, n: int) -> Tensor:
-    """Transform back the first half of a spectrum over `dims`, the last of which becomes n long: real numbers."""
+    """Transform a half spectrum back over `dims` into real numbers; the last of `dims` becomes n long."""
     with unrecorded():
         y = supported(x).detach()
         if len(dims) > 1:
@@ -251,7 +257,7 @@ def _points(n: int) -> int:
 
 
 def _factor(norm: Any, forward: bool, count: int) -> float:
-    """What a transform of `count` numbers is multiplied by."""
+    """Return the factor by which `norm` scales a transform of `count` numbers."""
     if norm not in (None, "forward", "backward", "ortho"):
         raise RuntimeError(f'Invalid normalization mode: "{norm}"')
     if norm == "ortho":
@@ -506,7 +512,7 @@ def _frequencies(
     dtype: Any,
     options: dict[str, Any],
 ) -> Tensor:
-    """k / (n d) for k below `count`; from `wrap` on they stand for k - n."""
+    """Return k / (n d) for 0 <= k < `count`; from k = `wrap` on, (k - n) / (n d), the negative frequencies."""
     dt = dtype or (dtypes.get_default_dtype() if out is None else out.dtype)
     if dt.category < 2:
         raise RuntimeError(f"{name} requires a floating point or complex dtype")

@@ -36,7 +36,7 @@ class _NextAfter(Row):
 
 
 def _in_order(bits: str) -> str:
-    """Sign and magnitude as a number that grows with the float, and back."""
+    """Return the formula that maps a float's bits to an integer ordered as the floats are; it is its own inverse."""
     return f"where({bits} < 0, -32768 - {bits}, {bits})"
 
 

@@ -15,7 +15,7 @@ return_types.histogramdd = return_types._class("histogramdd", ("hist", "bin_edge
 
 
 def _edges(x: Tensor, bins: Any, limits: Any) -> list[Tensor]:
-    """The edges of the boxes along every dim of points x (count, dims)."""
+    """Return the bins' edges along every dim of the points `x` (count, dims)."""
     dims = x.shape[1]
     per_dim = list(bins) if isinstance(bins, list | tuple) else [bins] * dims
     if len(per_dim) != dims:

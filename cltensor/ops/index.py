@@ -218,7 +218,7 @@ def _taken(operands: Sequence[Tensor], dims: tuple[int, ...]) -> list[Tensor]:
 
 
 def _whole_mask(x: Tensor, found: Indices) -> Tensor | None:
-    """The one mask that says for every element of `x` whether it is taken, if the subscript is that."""
+    """Return the mask if the subscript is a single mask over all dimensions of `x`, else None."""
     if len(found) == 1 and found[0][1].dtype in MASKS and found[0][1].ndim == x.ndim:
         return found[0][1]
     return None
@@ -381,7 +381,7 @@ def _value(x: Tensor, value: Any) -> Any:
 
 
 def _stripped(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Sizes without leading ones."""
+    """Return the sizes without leading 1s."""
     d = 0
     while d < len(sizes) and sizes[d] == 1:
         d += 1
@@ -410,7 +410,7 @@ def _fill(t: Tensor, value: Any) -> None:
 
 
 def _fill_mask(t: Tensor, dim: int, mask: Tensor, value: Any, *, inplace: bool) -> Tensor:
-    """Set what a mask over the dimensions from `dim` on selects to one value, lazily."""
+    """Set the elements selected by a mask (over the dimensions from `dim` on) to one value, lazily."""
     tail = t.ndim - dim - mask.ndim
     at = (
         (mask if mask.dtype is dtypes.bool else mask != 0).reshape((*mask.shape, *[1] * tail))

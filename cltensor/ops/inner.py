@@ -1,6 +1,6 @@
-"""The functions beneath public ones that torch's Python calls, and other libraries with it: the same results, other forms of arguments.
+"""torch's underscored functions, which torch's own Python code and other libraries call, with arguments in other forms.
 
-What they compute is the public functions'; those that return what backward keeps are native.py's.
+The public functions compute the results; functions that also return what backward saves are in native.py.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _embedding_bag(
     weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
     per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int = -1,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return `embedding_bag`; a padding_idx of -1 means none here."""
+    """Return `embedding_bag`; here a padding_idx of -1 means no padding index."""
     padding = None if padding_idx == -1 else padding_idx
     return reduce_bags(
         weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding
@@ -71,7 +71,7 @@ def _embedding_bag(
 
 @public(method=False)
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
-    """Scale the rows that are asked for down to a norm, in place."""
+    """Scale the rows named by `indices` down to a norm of at most `max_norm`, in place."""
     renormalize(input, indices, max_norm, norm_type)
     return input
 
@@ -91,7 +91,7 @@ def _fused_sdp_choice(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False, *,
     scale: float | None = None, enable_gqa: bool = False,
 ) -> int:  # fmt: skip
-    """Return 1 where no matrix of scores is kept, else 0: numbers of `nn.attention.SDPBackend`."""
+    """Return the `nn.attention.SDPBackend` number: 1 (flash) where no matrix of scores is kept, else 0 (math)."""
     plain = attn_mask is None or not attn_mask.requires_grad
     return int(plain and not dropout_p and query.ndim == 4 and query.shape[-1] == value.shape[-1])
 
@@ -143,7 +143,7 @@ def _scaled_dot_product_flash_attention_for_cpu(
 
 
 def _ahead(scores: Tensor) -> Tensor:
-    """Where keys come after their query."""
+    """Return a mask of the scores whose key comes after the query (for causal attention)."""
     return scores.new_ones(scores.shape[-2:], dtype=dtypes.bool).triu(1)
 
 
@@ -152,7 +152,7 @@ def _convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any,
     groups: int, benchmark: bool, deterministic: bool, cudnn_enabled: bool, allow_tf32: bool = True,
 ) -> Tensor:  # fmt: skip
-    """Return `convolution`; how other devices compute it is all the same here."""
+    """Return `convolution`; the options for other devices (cuDNN, TF32) have no effect."""
     return FUNCTIONS["convolution"](
         input, weight, bias, stride, padding, dilation, transposed, output_padding, groups
     )
@@ -188,7 +188,7 @@ def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, in
 def _masked_softmax(
     input: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None
 ) -> Tensor:
-    """Return softmax of what a mask does not hide; zeros where it hides all.
+    """Return softmax over the elements that the mask does not hide; zeros where it hides all.
 
     `mask_type` 0: the mask is one of (L, L) for all scores (B, heads, L, L), 1: of keys (B, L), 2: of the input's own shape.
     """

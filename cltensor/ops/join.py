@@ -58,13 +58,16 @@ def _fresh(dims: Sequence[int], dt: dtypes.dtype, dev: Any) -> Tensor:
 
 
 def _place(x: Tensor, part: Tensor) -> None:
-    """Compute or copy `x` into a part of fresh memory, converting its dtype."""
+    """Compute or copy `x` into a part of newly allocated memory, converting its dtype."""
     expr = core.operand(x, part.shape)
     writes.write(part, Expr(IDENTITY, x.dtype, x.dtype, part.shape, (expr,)))
 
 
 def _interleaved(xs: Sequence[Tensor], dim: int, out: Tensor) -> bool:
-    """Make `out` in one launch where what it has of each tensor, from a dim on, is a short run; say whether it was."""
+    """Fill `out` in one launch if the tensors' runs of elements, from `dim` on, are equal and short.
+
+    Return whether it did.
+    """
     first = xs[0]
     length = layouts.numel(tuple(first.shape[dim:]))
     if not kernels.interleaves(out.numel(), length, len(xs), out.dtype.itemsize):
@@ -80,7 +83,10 @@ def _interleaved(xs: Sequence[Tensor], dim: int, out: Tensor) -> bool:
 
 
 def _beside(xs: Sequence[Tensor], dim: int, out: Tensor) -> bool:
-    """Make `out` in one launch where its rows, from a dim on, are rows of tensors in memory; say whether it was."""
+    """Fill `out` in one launch if all tensors are dense, in memory, and their rows (from `dim` on) suit.
+
+    Return whether it did.
+    """
     backend = out._storage.backend
     widths = [layouts.numel(tuple(x.shape[dim:])) for x in xs]
     rows = layouts.numel(tuple(out.shape[:dim]))
@@ -187,7 +193,7 @@ def _common_dtype(xs: Sequence[Tensor]) -> dtypes.dtype:
 
 
 def _filled(ctx: Any, out: Tensor, parts: Sequence[Tensor | None]) -> list[Tensor]:
-    """The parts' tangents, zeros where one has none."""
+    """Return the parts' tangents, with zeros for a part that has none."""
     return [
         out.new_zeros(shape) if p is None else p.to(out.device, out.dtype)
         for p, shape in zip(parts, ctx.shapes, strict=True)

@@ -32,7 +32,7 @@ class Sizes(tuple):
 
 WATCHING: list[
     Callable[[], Any]
-] = []  # each tells whether a program sees the calls that a function is made of now, sizes and all
+] = []  # each returns whether user code (a mode) now intercepts the calls within a function
 
 _opened_classes: set[Any] = {Sizes}
 

@@ -129,9 +129,8 @@ def set_(
     storage = Storage.empty(get_backend(self.device), 0) if source is None else source._storage
     if size is not None:
         shape, steps = tuple(size), None if stride is None else tuple(stride)
-        grows = (
-            steps is not None or shape != self.shape
-        )  # as in torch, only new sizes or given strides may grow the storage
+        # As in torch, the storage may grow only for given strides or new sizes.
+        grows = steps is not None or shape != self.shape
         _hold(storage, self.dtype, shape, steps, storage_offset, grows)
         layout = (shape, steps or layouts.contiguous_strides(shape), storage_offset)
     elif is_tensor(source):

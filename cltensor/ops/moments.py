@@ -29,7 +29,7 @@ def _var_grad(
     correction: float,
     average: Tensor | None = None,
 ) -> Tensor:
-    """`average`: the mean, for a gradient that will not itself be differentiated."""
+    """Return a variance's gradient. `average`: the saved mean, for a gradient that will not itself be differentiated."""
     n = count(x.shape, dims)
     factor = 2.0 / (n - correction) if n != correction else math.inf
     if not dims:
@@ -98,7 +98,7 @@ def _overload(
 def _values(
     what: str, paired: bool, input: Tensor, dims: tuple[int, ...], keepdim: bool, dof: Any
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the var or std and the mean, if `paired` or a gradient will want it; of complex numbers the parts' variances add up."""
+    """Return the var or std, and the mean if `paired` or a gradient needs it; complex variances sum those of the parts."""
     dt = input.dtype.to_real()
     if dt is input.dtype:
         outputs = [(what, dt)]

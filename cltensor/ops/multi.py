@@ -33,8 +33,8 @@ from .row import FUNCTIONS, OPERANDS
 
 __all__ = ["Chain", "apply", "apply_op", "apply_rows", "chain", "slices"]
 
-_MANY = 4  # tensors worth looking at by columns
-_LARGE = 1 << 17  # elements of a tensor whose chains of operations had better wait and fuse
+_MANY = 4  # from this many tensors on, their attributes are compared column by column
+_LARGE = 1 << 17  # larger tensors stay pending: fusing their operations saves more
 
 
 def apply(
@@ -46,7 +46,7 @@ def apply(
     *,
     differentiable: bool = False,
 ) -> None:
-    """Apply a chain to tensors in place, a list of them for every operand of the chain, in its order.
+    """Apply a chain in place; `lists` has a list of tensors for each of the chain's operands, in their order.
 
     numbers: the chain's numbers (tensors of one element too, where `differentiable`). shared: its one-element operands.
     flag: a float32 tensor of one element that becomes 1 where the chain's condition holds for any element.
@@ -80,7 +80,7 @@ def apply(
             if not parts:
                 most = multi.slot_limit(key[0], chain)
             parts.append(part)
-            if len(parts) >= most:  # these run while the next are made ready
+            if len(parts) >= most:  # the device runs these while the next are prepared
                 _launch(chain, groups, numbers, shared, flag)
     _launch(chain, groups, numbers, shared, flag)
     for t in changed:
@@ -94,7 +94,7 @@ def apply_rows(
     keys: Tensor,
     numbers: Mapping[str, Any],
 ) -> None:
-    """Apply a chain to the rows of `writes`, dense, that `keys` name, each at most once; `reads` have a row for each key.
+    """Apply a chain to the rows `keys` (no duplicates) of the dense tensors `writes`; `reads` have one row per key.
 
     All are of one real floating dtype and one device. RuntimeError for a key that is no row.
     """
@@ -116,7 +116,7 @@ def apply_rows(
 
 
 def apply_op(op: PointOp | None, operands: Sequence[Any], *, inplace: bool) -> list[Tensor | None]:
-    """Apply a row's formula to each tensor of a list, in few launches; None for each that had better be computed by itself.
+    """Apply a row's formula to each tensor of a list, in few launches; None for tensors better computed singly.
 
     operands: first the tensors, then for each further operand tensors or numbers of the same count, or one number or 0-dim tensor
     for all. inplace: results are written into the tensors. Only real floating dtypes come here, and none of what gradients are
@@ -175,7 +175,7 @@ def apply_op(op: PointOp | None, operands: Sequence[Any], *, inplace: bool) -> l
 
 
 class _Laid(NamedTuple):
-    """What a list's tensors are, attribute by attribute."""
+    """The attributes of a list's tensors, a sequence per attribute."""
 
     storages: Sequence[Any]
     offsets: Sequence[int]
@@ -185,7 +185,7 @@ class _Laid(NamedTuple):
     dense: Sequence[bool | None]
 
     def of(self, some: Sequence[int]) -> _Laid:
-        """What some of them are."""
+        """Return the attributes of the tensors at the positions `some`."""
         return _Laid._make([[part[i] for i in some] for part in self])
 
 
@@ -194,7 +194,7 @@ _LAID = attrgetter("_storage", "_offset", "shape", "dtype", "device", "_contig")
 
 @cache
 def _has_memory(kind: type) -> bool:
-    """Whether the tensors of a class lie in memory of their own: sparse and batched ones do not."""
+    """Return whether tensors of a class have a storage of their own; sparse and batched (vmap) ones do not."""
     return issubclass(kind, core.Registry.tensor) and not hasattr(kind, "_storage")
 
 
@@ -212,7 +212,7 @@ def _same(
 ) -> bool:
     """Whether n tensors in each list are dense, neither empty nor large, of one real floating dtype and device, alike in shape.
 
-    And whether the 0-dim tensors beside them leave them their dtype.
+    Also checked: that the 0-dim tensors `ones` are on the device and do not promote the result to another dtype.
     """
     if dt.category != 2:
         return False
@@ -234,7 +234,7 @@ def _same(
 
 
 def _apart(laid: Sequence[_Laid], ones: Sequence[Tensor]) -> bool:
-    """Whether each of the first list's tensors can be written without another operation of the list reading or writing there."""
+    """Return whether no operation of the list touches memory that another one writes (the first list's tensors)."""
     targets = laid[0]
     written = set(map(id, targets.storages))
     if len(written) < len(targets.storages) or any(id(t._storage) in written for t in ones):
@@ -245,7 +245,7 @@ def _apart(laid: Sequence[_Laid], ones: Sequence[Tensor]) -> bool:
         for of, at, s, offset in zip(targets.storages, targets.offsets, column.storages, column.offsets):  # fmt: skip
             if id(s) in written and (s is not of or at != offset):
                 return False
-    # What numpy sees may be the memory of another one, too.
+    # Memory shared with NumPy may be that of another tensor, too.
     values = [s.value for s in targets.storages]
     return not any(v.__class__ is Buffer and v.exported for v in values)
 
@@ -300,7 +300,7 @@ def _apply_group(
 
 
 def _ready(storages: Sequence[Storage]) -> list[Buffer]:
-    """The memory of storages, to be written."""
+    """Return the buffers of storages, prepared for writing (pending readers have run)."""
     return [
         s.value if s.value.__class__ is Buffer and not s.reads else s.for_write() for s in storages
     ]
@@ -320,9 +320,10 @@ def _apply_alike(
     shared: Sequence[Tensor],
     flag: Tensor | None,
 ) -> bool:
-    """The same for many dense tensors of one dtype and device, none of them listed twice; false if they are not that.
+    """Do as `apply` for many dense tensors of one dtype and device, none listed twice; return False for others.
 
-    Looked at by columns: the numbers of a hundred parameters took as long as a tenth of their update does.
+    Attributes are compared column by column: reading those of a hundred parameters one by one took a tenth of the time
+    of their update.
     """
     first = lists[0][0] if lists[0] else None
     if first is None or len(lists[0]) < _MANY or first.dtype.category != 2:
@@ -358,7 +359,7 @@ def _apply_alike(
 
 
 def _column(column: Sequence[Tensor], first: Tensor) -> list[Any] | None:
-    """The storages of dense tensors of the first one's dtype and device; None if they are not that."""
+    """Return the storages of tensors that are all dense and of the first one's dtype and device; None for others."""
     n, dt, dev = len(column), first.dtype, first.device
     if (
         [t.dtype for t in column].count(dt) == n
@@ -376,7 +377,7 @@ def _launch(
     shared: Sequence[Tensor],
     flag: Tensor | None,
 ) -> None:
-    """Run what is collected, and forget it."""
+    """Launch the collected parts and clear `groups`."""
     for (backend, *types), parts in groups.items():
         ones = []
         for x in shared:
@@ -389,7 +390,10 @@ def _launch(
 
 
 def _part(row: Sequence[Tensor], writes: int) -> tuple[tuple, Part] | None:
-    """The memory of one tensor's operands, made ready, after what decides which launch it joins; None if no kernel can do it."""
+    """Return the key of the launch that one tensor's operands join, and their memory prepared.
+
+    None if no kernel can take them.
+    """
     first = row[0]
     shape, dev, dt = first.shape, first.device, first.dtype
     if dt.category < 2 or dt is dtypes.complex32:
@@ -414,7 +418,10 @@ def _part(row: Sequence[Tensor], writes: int) -> tuple[tuple, Part] | None:
 
 
 def _laid_alike(row: Sequence[Tensor], writes: int) -> Sequence[Tensor] | None:
-    """The tensors in the first one's dense order: what is only read is copied into it; None if that is not enough."""
+    """Return the tensors in the first one's dense memory order.
+
+    None if that takes more than copying tensors that are only read.
+    """
     first = row[0]
     shape, dev, strides = first.shape, first.device, first._strides
     if not layouts.is_non_overlapping_and_dense(tuple(shape), strides):
@@ -432,7 +439,7 @@ def _laid_alike(row: Sequence[Tensor], writes: int) -> Sequence[Tensor] | None:
 
 
 def _laid(t: Tensor, like: Tensor) -> Tensor:
-    """A copy of a tensor in another's memory order."""
+    """Return a copy of a tensor in the memory order of `like`."""
     order = sorted(range(t.ndim), key=lambda d: -like._strides[d])
     back = sorted(range(t.ndim), key=lambda d: order[d])
     return t.permute(order).contiguous().permute(back)
@@ -451,7 +458,7 @@ def _compute(
     targets = [complex_numbers.view_as_real(t) if t.dtype.is_complex else t for t in row]
     values: dict[str, Any] = {**numbers, **dict(zip(chain.shared, shared, strict=True))}
     for k, (name, t) in enumerate(zip(chain.operands, targets, strict=True)):
-        # A gradient must not find its operands overwritten.
+        # The gradient reads the operands, so the write below must go to a copy.
         values[name] = t.clone() if differentiating() and k < len(chain.writes) else t
     for target, formula in chain.steps:
         value = evaluate(formula, values)

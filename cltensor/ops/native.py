@@ -1,4 +1,4 @@
-"""The functions beneath `layer_norm`, `dropout` and their kin that return what torch keeps for backward, too: libraries call them.
+"""The native functions of `layer_norm`, `dropout` and similar ones, which also return what torch saves for backward.
 
 Owns their forms of arguments and results. What is computed is the plain functions'.
 """
@@ -82,7 +82,7 @@ def _native_batch_norm_legit(
 def _batch_norm_with_update(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor, momentum: float, eps: float
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return `native_batch_norm` in training, and what other devices reserve for backward, which is empty here."""
+    """Return `native_batch_norm` in training, and an empty tensor for what other devices reserve for backward."""
     found = native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
     return (*found, input.new_empty(0, dtype=dtypes.uint8))
 
@@ -93,7 +93,7 @@ def _dropout_back(ctx: Any, g: Tensor) -> Tensor:
 
 @public(method=False)
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """Return the elements that are kept, scaled, with zeros for others, and which they are."""
+    """Return the input with dropped elements zeroed and the others scaled, and the mask of kept elements."""
     if train is False or not input.numel():
         return input.clone(), FUNCTIONS["ones_like"](input, dtype=dtypes.bool)
     with unrecorded():

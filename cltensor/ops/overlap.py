@@ -28,8 +28,8 @@ def _added(windows: Tensor, n: int, step: int) -> Tensor:
     *batch, count, size = windows.shape
     if not windows.numel():
         return windows.new_zeros((*batch, n))
-    # In pieces of one step, piece t of the result is the sum over r of piece r of window t - r. With `parts` - 1 windows of
-    # zeros at both ends these lie at equal distances.
+    # Cut windows and result into pieces of `step` elements: piece t of the result is the sum over r of piece r of
+    # window t - r. With `parts` - 1 windows of zeros at both ends, the pieces to sum lie at equal distances in memory.
     parts = -(-size // step)
     row = parts * step
     pad = FUNCTIONS["constant_pad_nd"]

@@ -145,7 +145,7 @@ def as_strided(
 
 
 def _as_strided_back(ctx: Any, g: Tensor) -> Tensor:
-    """Add the gradient up over storage positions, then read it with the input's own layout."""
+    """Sum the gradient per storage position, then read the sums with the input's own layout."""
     strides, offset = ctx.base
     shape = ctx.shapes[0]
     extent = max(

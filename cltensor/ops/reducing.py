@@ -116,9 +116,8 @@ def run(
     scale: float | None = None,
 ) -> list[Tensor]:
     """Reduce a tensor over wrapped (non-negative) dims, without gradient; return one tensor per output."""
-    if (
-        compute.is_complex and not x.dtype.is_complex
-    ):  # kernels combine elements in the dtype they read
+    # Kernels combine elements in the dtype they read.
+    if compute.is_complex and not x.dtype.is_complex:
         x = core.compute(IDENTITY, compute, compute, (x,), x.shape, x.device)
     return _run((x,), kind, tuple(dims), compute, tuple(outputs), keepdim, Sizes((scale,)))
 

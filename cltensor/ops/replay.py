@@ -1,5 +1,4 @@
-"""Replay: a repeated call of an immediate function repeats the launches of an earlier call instead of planning them
-again.
+"""Replay: a repeated call of an immediate function repeats an earlier call's launches instead of planning them anew.
 
 Note [Replay]. From operands to launch, a call passes several floors: pending expressions, layouts, a schedule, the
 kernel's text and its arguments. All of that follows from shapes, strides, dtypes and a few settings, and is most of
@@ -34,9 +33,7 @@ from .kinds import WATCHING, OfMemory, OfSource, measured, same
 MOST = 1024  # calls that a function remembers; 0 turns replay off, as CLTENSOR_EAGER=1 does
 # Pending operands of up to this many bytes are run first: a launch takes less Python time than collecting a Source.
 SMALL = 1 << 16
-MANY = (
-    8  # from this many operands on, their attributes are compared column by column (`_by_columns`)
-)
+MANY = 8  # from this many operands on, `_by_columns` compares their attributes
 VARIANTS = 8  # variants noted per kind; traces noted after that serve exactly equal sizes only
 
 _all: weakref.WeakSet[Replayed] = weakref.WeakSet()
@@ -178,9 +175,8 @@ class Replayed:
         call = self._calls.get(found)
         if call is not None:
             for storage in pending:
-                if (
-                    storage.value.__class__ is not Buffer
-                ):  # running a later operand may have computed it
+                # Running a later operand may have computed this one.
+                if storage.value.__class__ is not Buffer:
                     lazy.note_read(storage)
             return call.play(given, first.device)
         return self._work_out(found, given, OfSource(*self._arguments(operands, settings)))
@@ -252,9 +248,8 @@ class Replayed:
         if key in self._calls or Recorder.active is not None or config.CONFIG.eager or not MOST:
             return self._fn(*what.arguments(self._arguments))
         leaves = what.leaves()
-        if not {*given}.issuperset(
-            leaves
-        ):  # an operand was run first, into memory that only this call knows
+        # Operands that were run first lie in memory that only this call knows.
+        if not {*given}.issuperset(leaves):
             return self._fn(*what.arguments(self._arguments))
         holders: list[Buffer | Storage] = [*given, *what.storages()]
         sizes: list[int] = [x.nbytes for x in holders]
@@ -300,7 +295,7 @@ class Replayed:
         holders: Sequence[Buffer | Storage],
         what: OfMemory | OfSource,
     ) -> list[Any]:
-        """Call the function and keep what it launches. If `kind` is None, sizes are no Symbols and the trace is for them only."""
+        """Call the function and keep what it launches; if `kind` is None, without Symbols, for these sizes only."""
         work = Work()
         trace = Trace(key[0], given, work)
         self._calls[key] = None
@@ -320,9 +315,8 @@ class Replayed:
             self._calls[key] = variant.call(tuple(work.values))
         elif kind is not None:
             kind.long.append(work.function(()))
-        if (
-            described is None and not trace.refused
-        ):  # a pending result's expression would contain Symbols
+        # A pending result's expression would contain Symbols.
+        if described is None and not trace.refused:
             return self._fn(*what.arguments(self._arguments))
         return _plainly(results)
 

@@ -169,9 +169,7 @@ class Row:
             else dt
         )
         types = core.Types(op, dt, result)
-        if (
-            types.compute is given
-        ):  # otherwise the types depend on the default dtype, which may change
+        if types.compute is given:  # else the default dtype decides, and may change
             self._types[given] = types
         return types
 
@@ -249,10 +247,7 @@ class Row:
         return tuple(grads)
 
     def push(self, ctx: Any, out: Tensor, *tangents: Any) -> Any:
-        """Return the result's tangent (JVP), by applying the gradient formulas to the operands' tangents.
-
-        This holds for real pointwise ops only, whose Jacobian is diagonal; NotImplemented for complex numbers.
-        """
+        """Return the tangent (JVP): of real pointwise ops, the gradient formulas applied to the operands' tangents."""
         if out.dtype.category == 3:
             return NotImplemented
         total = None
@@ -270,9 +265,7 @@ class Row:
             value = fn(t, *[read_saved(ctx, name) for name in names])
             if value is None:
                 continue
-            if (
-                value.shape != out.shape
-            ):  # the gradient formula reduced it (an operand that is a number)
+            if value.shape != out.shape:  # a sum: the gradient of a number
                 return NotImplemented
             total = value if total is None else total + value
         return out.new_zeros(out.shape) if total is None else total
@@ -385,9 +378,7 @@ class Row:
 
     def _told(self) -> str:
         """Return the docstring's sentence on the dtypes that the row accepts and returns, and on broadcasting."""
-        made = (
-            self.promote is FLOAT
-        )  # integers and bool are accepted although they have no formula of their own
+        made = self.promote is FLOAT  # integers and bool need no formula of their own
         kinds = [
             k for k, op in zip(_KINDS, self.ops, strict=True) if op or (made and k in _KINDS[:2])
         ]

@@ -39,7 +39,7 @@ def _scanned(
 
 
 def _backwards(x: Tensor, dim: int) -> Tensor:
-    """Running sums from the end, in one scan; the gradient's name is that of a flip, which they would end with."""
+    """Return running sums from the end, in one scan. As a flip would be its last step, its node is named after flip."""
     if not x.ndim:
         return x
     if x._storage.__class__ is not Storage:
@@ -81,7 +81,7 @@ def _cumprod_back(ctx: Any, g: Tensor) -> Tensor:
         return _cumprod_back_over_zeros(x, g, dim)
     seen = zero.cumsum(dim)
     first = zero & (seen == 1)
-    # Before the first zero of a row divide; at it, leave it out of the products; behind it nothing depends on x.
+    # Before a row's first zero, divide the products by x; at it, use products without it; after it the gradient is 0.
     without = where(first, 1.0, x).cumprod(dim)
     if x.dtype.is_complex:
         before = _backwards(g * ctx.result.conj(), dim)
@@ -92,7 +92,10 @@ def _cumprod_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def _cumprod_back_over_zeros(x: Tensor, g: Tensor, dim: int) -> Tensor:
-    """The gradient without a division, to be differentiated again: a matrix of the products between two positions."""
+    """Return `cumprod`'s gradient without a division, so that it can be differentiated again at zeros.
+
+    It builds the matrix of the products between any two positions.
+    """
     x, g = x.movedim(dim, -1), g.movedim(dim, -1)
     n = x.shape[-1]
     later = x.new_ones((n, n)).triu(1) != 0
@@ -184,16 +187,18 @@ def _logcumsumexp_back(ctx: Any, g: Tensor) -> Tensor:
     x, result, dim = ctx.self, ctx.result, ctx.dim
     if not x.ndim or not x.numel():
         return g
-    # Only differences of the two matter; far from zero, logarithms of shares would lose their digits beside them.
+    # Only x - result matters, so shift both by x's maximum: beside values far from zero, the shares' logarithms would
+    # lose digits.
     top = x.detach().real.amax(dim, keepdim=True)
-    top = where(top.isfinite() & (top.abs() > 64), top, 0.0)  # near zero it would only round
+    # Near zero, the shift would only add rounding errors.
+    top = where(top.isfinite() & (top.abs() > 64), top, 0.0)
     x, result = x - top, result - top
     if x.dtype.is_complex:
         shares = _complex_pairs if graph.needs_grad(g, x) else _complex_part
         return shares(g.conj(), x, result, dim).conj()
 
     def part(share: Tensor) -> Tensor:
-        """Sums of positive shares, taken in logarithms."""
+        """Return the gradient for non-negative `share`s of g, summed as logarithms."""
         return (_logs_backwards(share.log() - result, dim) + x).exp()
 
     positive, negative = where(g > 0, g, 0.0), where(g < 0, -g, 0.0)
@@ -202,7 +207,10 @@ def _logcumsumexp_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def _logcumsumexp_push(ctx: Any, out: Tensor, t: Tensor) -> Tensor:
-    """Running means of the tangent, weighted by exp(x): taken in logarithms, of what a constant makes positive."""
+    """Return running means of the tangent, weighted by exp(x).
+
+    They are computed with logarithms, of the tangent plus a constant that makes it positive.
+    """
     x, dim = ctx.self, ctx.dim
     if not x.ndim or not x.numel():
         return t
@@ -218,14 +226,20 @@ def _logcumsumexp_push(ctx: Any, out: Tensor, t: Tensor) -> Tensor:
 
 
 def _complex_part(g: Tensor, x: Tensor, result: Tensor, dim: int) -> Tensor:
-    """As for real numbers, but zeros get a finite logarithm: differences of infinite complex numbers are not numbers."""
+    """Return the gradient as `part` does for real numbers, but give zeros a finite logarithm.
+
+    A difference of infinite complex numbers would be NaN.
+    """
     zero = g == 0
     logs = where(zero, -1e30, where(zero, 1.0, g).log()) - result
     return (_logs_backwards(logs, dim) + x).exp()
 
 
 def _complex_pairs(g: Tensor, x: Tensor, result: Tensor, dim: int) -> Tensor:
-    """The gradient without logarithms, to be differentiated again: shares that cancel have no finite one."""
+    """Return the gradient without logarithms, so that it can be differentiated again.
+
+    Shares that cancel sum to 0, whose log is infinite.
+    """
     x, result, g = x.movedim(dim, -1), result.movedim(dim, -1), g.movedim(dim, -1)
     n = x.shape[-1]
     before = x.new_ones((n, n)).triu() != 0

@@ -151,7 +151,10 @@ def _scattered(
 
 
 def _anew(t: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = None) -> Tensor | None:
-    """What `_scatter_into` makes of a copy of `t`, in one pass over it; None where its rows are not whole, dense and short."""
+    """Return what `_scatter_into` would make of a copy of `t`, built anew in one pass.
+
+    None unless rows are whole, dense and short.
+    """
     if dim != t.ndim - 1 or not index.numel() or index.shape[:-1] != t.shape[:-1]:
         return None
     count = index.shape[-1] if index.ndim else 1
@@ -167,7 +170,7 @@ def _anew(t: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = Non
         return None
     start = t._storage.value
     if not is_zero(start):
-        if start.__class__ is Expr:  # its kernel writes the copy
+        if start.__class__ is Expr:  # the pending expression's own kernel writes the copy
             return None
         operands.append(t)
     if not (index.is_contiguous() and t.is_contiguous()):
@@ -323,7 +326,7 @@ def with_result(
     reduce: str,
     inplace: bool,
 ) -> Tensor:
-    """As `change`, for reductions whose gradient needs the result."""
+    """Do what `change` does, for reductions whose gradient needs the result."""
     if reduce not in ("prod", "amax", "amin") or not graph.needs_grad(input, src):
         return change(node, input, (src,), run, backward, saved, inplace=inplace)
     if inplace:
@@ -353,7 +356,10 @@ def _scatter_reduce_back(ctx: Any, g: Tensor) -> tuple:
 
 
 def _underivable(part: Tensor, function: str, source: str) -> Tensor:
-    """A gradient that is right where its own would not be: where one product has several zeros."""
+    """Return the gradient `part` so that differentiating it raises.
+
+    The value is correct, but its derivative would not be where several zeros are multiplied into one position.
+    """
 
     def back(ctx: Any, g: Tensor) -> Any:
         raise RuntimeError(
@@ -370,7 +376,7 @@ def reduction_grads(
 ) -> tuple:  # fmt: skip
     """Gradients of a reduction into positions: `pick` reads them, `put` adds to them, `again` repeats the reduction.
 
-    names: of the function and its source, for an error.
+    names: the function's and its source's name, for an error's text.
     """
     reduce, first, second = ctx.reduce, ctx.needs[0], ctx.needs[1]
     if reduce == "sum":

@@ -81,7 +81,7 @@ class _Segments(NamedTuple):
     n: int
 
     def sizes(self, ndim: int) -> Tensor:
-        """How many elements each run has, to go with reduced tensors of so many dims."""
+        """Return the runs' lengths, shaped to broadcast with reduced tensors of `ndim` dims."""
         size = self.bounds[..., 1:] - self.bounds[..., :-1]
         return size.reshape(*size.shape, *[1] * (ndim - self.axis - 1))
 
@@ -95,7 +95,10 @@ class _Segments(NamedTuple):
         return value.maximum(start) if way == "max" else value.minimum(start)
 
     def spread(self, v: Tensor) -> Tensor:
-        """Give every element its segment's value, 0 outside all segments; the gradient is their sum."""
+        """Give every element its segment's value, 0 outside all segments; differentiable.
+
+        The gradient sums each segment.
+        """
         if not self.bounds.shape[-1] - 1:
             shape = (*v.shape[: self.axis], self.n, *v.shape[self.axis + 1 :])
             return v.new_zeros(shape)

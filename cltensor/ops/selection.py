@@ -58,7 +58,7 @@ fmin = Row(
 
 
 _CLAMP = "where(x != x, x, where({0} > z, z, {0}))".format("where(x < y, y, x)")
-# Tensors may hold NaN where a bound should be, and that is the result.
+# A bound that is a tensor may hold NaN, and then the result is NaN.
 _LOW, _HIGH = "where(x < y or y != y, y, x)", "where(x > y or y != y, y, x)"
 _BOTH = f"where(x != x, x, where({_LOW} > z or z != z, z, {_LOW}))"
 
@@ -87,7 +87,7 @@ def _above(name: str, node: str, number_node: str) -> Row:
     )  # fmt: skip
 
 
-# `clamp` with one bound and `clamp_min` compute the same, and torch names their nodes apart.
+# `clamp` with one bound and `clamp_min` compute the same, but torch gives their nodes different names.
 clamp_min_row = _below("clamp_min", "ClampMinBackward1", "ClampMinBackward0")
 clamp_max_row = _above("clamp_max", "ClampMaxBackward1", "ClampMaxBackward0")
 clamp_low = _below("clamp_tensor_low", "ClampBackward0", "ClampBackward1")

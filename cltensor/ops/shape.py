@@ -399,7 +399,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 @public(function=False)
 @variadic("size")
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
-    """Sum over the dimensions along which a tensor of that size would be repeated to give this one. RuntimeError if it would not."""
+    """Sum over the dimensions along which `size` broadcasts to this tensor's shape; RuntimeError if it does not."""
     shape = sizes("sum_to_size", size, "size")
     lead = self.ndim - len(shape)
     if lead < 0 or any(n not in (1, m) for n, m in zip(shape, self.shape[lead:], strict=True)):

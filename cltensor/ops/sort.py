@@ -34,7 +34,7 @@ def _sorted(xs: Sequence[Tensor], fn: Callable, *args: Any) -> list[Tensor]:
 
 
 def _of_equals(x: Tensor, dim: int) -> list[Tensor]:
-    """The order of what is expanded along `dim`: that in which it is."""
+    """Return values and positions of a sort along an expanded `dim`: all elements are equal, so they stay in place."""
     n = x.shape[dim]
     places = FUNCTIONS["arange"](n, device=x.device).view(n, *(1,) * (x.ndim - 1 - dim))
     every = (x.detach(), places.expand(x.shape))

@@ -232,7 +232,10 @@ _NEGATIVE = "bincount only supports 1-d non-negative integral inputs."
 
 
 def _least_and_most(places: Tensor) -> tuple[int, int]:
-    """The range of what bincount is given, empty below 0 where there is nothing; RuntimeError where it begins below 0."""
+    """Return the least and largest of the integers given to bincount, (0, -1) if there are none.
+
+    RuntimeError if one is negative.
+    """
     if not places.numel():
         return 0, -1
     low, high = FUNCTIONS["aminmax"](places)
@@ -243,7 +246,7 @@ def _least_and_most(places: Tensor) -> tuple[int, int]:
 
 @Replayed.of_memory
 def _count(given: Sequence[Tensor], bins: int) -> list[Tensor]:
-    """How often 0, 1, … bins - 1 occur among integers, and how many are none of them (int64)."""
+    """Return how often each of 0, 1, … bins - 1 occurs among integers, and how many lie outside of these (int64)."""
     places = given[0]
     backend = get_backend(places.device)
     with backend.lock:
@@ -252,7 +255,10 @@ def _count(given: Sequence[Tensor], bins: int) -> list[Tensor]:
 
 
 def counted(places: Tensor, inside: Tensor, bins: int, what: Tensor | None = None) -> Tensor:
-    """Sum `what` by place, or count; what is not inside goes into a bin beyond the end, which is dropped."""
+    """Sum `what` per bin (or count elements).
+
+    Elements not `inside` go into an additional last bin, which is dropped.
+    """
     flat = where(inside, places, bins).reshape(-1)
     if what is None:
         return _count((flat,), bins)[0]

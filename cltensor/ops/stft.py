@@ -29,13 +29,13 @@ def _said(value: Any) -> str:
 
 
 def _call(function: str, x: Tensor, **arguments: Any) -> str:
-    """The call as torch's errors quote it."""
+    """Return the text of the call as torch's errors quote it."""
     parts = [f"{name}={_said(value)}" for name, value in arguments.items()]
     return f"{function}({_kind(x)}{list(x.shape)}, {', '.join(parts)})"
 
 
 def _full_window(window: Tensor | None, win_length: int, n_fft: int, like: Tensor) -> Tensor | None:
-    """The window in the middle of n_fft points; None where all of them count alike."""
+    """Return the window centred in n_fft points; None where it is one everywhere."""
     if win_length == n_fft:
         return window
     if window is None:
@@ -98,7 +98,10 @@ def stft(
 
 
 def _spectra(frames: Tensor, scale: float, half: bool, asked: bool) -> Tensor:
-    """The transforms of frames (B, T, N); half: of real ones the first half, `asked` for by name."""
+    """Return the spectra of frames (B, T, N).
+
+    half: of real frames, the first half only. asked: `onesided` was passed explicitly, an error for complex frames.
+    """
     if not frames.dtype.is_complex:
         return fft.r2c(fft.supported(frames), (2,), scale, half)
     if asked:
@@ -211,7 +214,7 @@ def istft(
 def _joined(
     frames: Tensor, window: Tensor, hop: int, center: bool, length: int | None, call: str
 ) -> Tensor:
-    """Add up frames (B, T, n_fft) under the window, divided by what its squares add up to."""
+    """Overlap-add the windowed frames (B, T, n_fft), divided by the overlap-added squares of the window."""
     count, n_fft = frames.shape[1:]
     n = n_fft + hop * (count - 1)
     start = n_fft // 2 if center else 0

@@ -13,7 +13,7 @@ from . import core, writes
 from .core import NUMBERS, Tensor, is_tensor
 from .row import FUNCTIONS, invalid_combination, public
 
-_FEW = 4  # columns after which the rows of a matrix may be told apart already
+_FEW = 4  # columns compared first: often enough to tell all rows of a matrix apart
 
 
 def _run(
@@ -121,12 +121,15 @@ def _slices(x: Tensor, dim: int) -> Tensor:
 
 
 def _taken(x: Tensor, dim: int, which: Tensor) -> Tensor:
-    """Some slices along `dim`, laid out with that dimension outermost, as torch's."""
+    """Return some slices along `dim`, with that dimension outermost in memory, as in torch."""
     return x.detach().movedim(dim, 0).index_select(0, which).movedim(0, dim)
 
 
 def _slice_ranks(rows: Tensor) -> Tensor:
-    """A number per row, ordered as the rows are lexicographically; columns that come after all rows differ are not looked at."""
+    """Return a number per row, ordered as the rows are lexicographically.
+
+    Stops at the columns that tell all rows apart.
+    """
     n, m = rows.shape
     if n == 0 or m == 0:
         return rows.new_zeros(n, dtype=dtypes.int64)
@@ -141,7 +144,7 @@ def _slice_ranks(rows: Tensor) -> Tensor:
 
 
 def _column_ranks(rows: Tensor) -> tuple[Tensor, int]:
-    """The rows' ranks, below their number, and how many there are: neighbouring columns are merged into their ranks, pair by pair."""
+    """Return the rows' ranks and the number of distinct ones; merges neighbouring columns into ranks, pair by pair."""
     n, m = rows.shape
     values, ranks, _ = _run(family.unique, rows)
     while m > 1:

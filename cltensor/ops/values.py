@@ -58,7 +58,7 @@ C_NAMES = dtypes.C_NAMES | {
 
 
 def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> Any:
-    """Return the number as the dtype can take it, a complex one without its zero imaginary part; RuntimeError in torch's words.
+    """Return the number for the dtype, a complex one without its zero imaginary part; torch's RuntimeError if too large.
 
     `name` replaces the C name of the type.
     """
