@@ -37,7 +37,7 @@ from .values import check_out_dtype, into
 
 
 def even_back(ctx: Any, g: Tensor) -> Tensor:
-    """Share the gradient between equal extremes."""
+    """Return the gradient, divided evenly among equal extremes."""
     x, result, dims, keepdim = ctx.self, ctx.result, ctx.dim, ctx.keepdim
     found = spread(result, x.shape, dims, keepdim)
     hit = x == found if x.dtype.category < 2 else (x == found) | (x.isnan() & found.isnan())
@@ -49,7 +49,7 @@ def index_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
 
 
 def deliver_pair(name: str, found: tuple[Tensor, Tensor], out: Any, input: Tensor) -> Any:
-    """Return two results, or write them into a pair of `out=` tensors of their very dtypes."""
+    """Return two results, or write them into a pair of `out=` tensors of exactly their dtypes."""
     if out is None:
         return found
     if core.is_tensor(out):
@@ -177,7 +177,7 @@ def _amax(name: str, input: Tensor, dim: Dims, keepdim: bool, out: Tensor | None
 
 
 def _shared(ctx: Any, g: Tensor, result: Tensor) -> Tensor:
-    """Share the gradient of an extreme between its equals; a NaN extreme makes it NaN."""
+    """Divide the gradient of an extreme among the elements equal to it; it is NaN for a NaN extreme."""
     x, dims, keepdim = ctx.self, ctx.dim, ctx.keepdim
     best, g = [spread(v, x.shape, dims, keepdim) for v in (result, g)]
     if dims and x.dtype.category == 2 and not graph.needs_grad(x, g) and rowwise.worth(x, dims):

@@ -33,17 +33,17 @@ def _faked(
     """Round to the nearest step; `scale` and `zero_point` are numbers, or tensors that broadcast."""
     with unrecorded():
         x = input.detach()
-        wide = x if x.dtype.itemsize > 2 else x.float()  # torch computes no step in 16 bits
+        wide = x if x.dtype.itemsize > 2 else x.float()  # torch does no step in 16-bit floats
         steps = wide * inverse
         if is_tensor(zero_point) and zero_point.dtype.is_floating_point:
             q = (steps + zero_point).round()
         else:
             q = steps.round() + zero_point
         kept = (q >= low) & (q <= high)
-        # What is no number counts as below: it has no integer.
+        # NaN has no integer, and counts as below the range.
         clipped = where(q >= low, q.clamp_max(high), low)
         level = clipped - zero_point
-        if not is_tensor(scale):  # torch's last step is in float32 there, of float64, too
+        if not is_tensor(scale):  # torch's last step is in float32 here, for float64, too
             level = level.float()
         value = (level * scale).to(x.dtype)
     graph.record(name, (input,), value, _passed, {"mask": kept})
@@ -67,7 +67,7 @@ def _single(argument: str, value: Any) -> Any:
 def fake_quantize_per_tensor_affine(
     input: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int
 ) -> Tensor:
-    """Round to multiples of `scale`, of which there are those from quant_min - zero_point to quant_max - zero_point.
+    """Round to multiples of `scale`, clipped to factors from quant_min - zero_point to quant_max - zero_point.
 
     The gradient is that of the identity where nothing was clipped. scale, zero_point: numbers, or tensors of one element.
     """

@@ -39,7 +39,7 @@ def strides(function: str, wanted: Any, shape: tuple[int, ...]) -> tuple[int, ..
 
 
 def strides_like(function: str, x: Tensor, wanted: Any) -> tuple[int, ...] | None:
-    """Return the strides of a new tensor after `x`: in its order of dims unless a format is asked for; None is row-major."""
+    """Return the strides of a new tensor like `x`: in its order of dims unless a format is given; None is row-major."""
     if wanted is None or wanted is preserve_format:
         shape = tuple(x.shape)
         plain = layouts.contiguous_strides(shape)
@@ -51,7 +51,7 @@ def strides_like(function: str, x: Tensor, wanted: Any) -> tuple[int, ...] | Non
 
 
 def suggested(x: Tensor) -> MemoryFormat:
-    """Return the format whose order a tensor's strides have, gaps allowed; row-major where they leave it open."""
+    """Return the format whose order a tensor's strides have, gaps allowed; row-major where several orders fit."""
     if x.ndim in _RANK.values() and layouts.like_channels_last(tuple(x.shape), x._strides):
         return channels_last if x.ndim == 4 else channels_last_3d
     return contiguous_format
@@ -74,14 +74,14 @@ def batch_strides(x: Tensor) -> tuple[int, ...] | None:
 
 
 def is_in(x: Tensor, wanted: MemoryFormat) -> bool:
-    """Tell whether a tensor is dense in the order of the format."""
+    """Return whether a tensor is dense in the format's order."""
     if wanted not in _RANK:
         return x.is_contiguous()
     return x.ndim == _RANK[wanted] and layouts.is_channels_last(tuple(x.shape), x._strides)
 
 
 def settled(x: Tensor, to: tuple[int, ...] | None) -> Tensor:
-    """Bring a tensor without history into dense strides, None being row-major: itself where it lies so, else a lazy copy."""
+    """Return a tensor without history in dense strides `to` (None: row-major): itself, or a lazy copy."""
     if to is None:
         if x._contig:
             return x
@@ -94,7 +94,7 @@ def settled(x: Tensor, to: tuple[int, ...] | None) -> Tensor:
 
 
 def like_images(x: Tensor, found: Tensor) -> Tensor:
-    """Bring a result without history into channels last where `x` suggests it."""
+    """Return a result without history, in channels last where `x` suggests it."""
     return settled(found, images(x, found.shape))
 
 

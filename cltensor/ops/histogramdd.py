@@ -86,9 +86,10 @@ def histogramdd(
     density: bool = False,
     out: Any = None,
 ) -> Any:
-    """Sum weights (1 by default) of points (…, D) in boxes: so many equal ones in every dim, or between given edges.
+    """Sum the weights (1 by default) of points (…, D) in boxes: equal ones within `range`, or between given edges.
 
-    bins: a number, D numbers, or D tensors of edges. range: low and high of every dim in turn. Returns `hist` and `bin_edges`.
+    bins: boxes per dim (one or D numbers), or D tensors of edges. range: low and high of every dim in turn.
+    Returns `hist` and `bin_edges`.
     """
     if input.ndim < 2:
         if not input.ndim:

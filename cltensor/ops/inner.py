@@ -261,7 +261,7 @@ def _upsample_bilinear2d_aa(
 def _unique2(
     input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return `unique`'s three results, those that nobody asked for empty."""
+    """Return `unique`'s three results; those not asked for are empty tensors."""
     values, *more = unique(input, sorted, True, True)
     none = more[0].new_empty(0)
     return (
@@ -275,19 +275,19 @@ def _unique2(
 def _unique(
     input: Tensor, sorted: bool = True, return_inverse: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the distinct values, and where each element is among them; empty if nobody asked."""
+    """Return the distinct values, and each element's position among them (empty unless asked for)."""
     return _unique2(input, sorted, return_inverse)[:2]
 
 
 @public(method=False)
 def _shape_as_tensor(input: Tensor) -> Tensor:
-    """Return the sizes in a tensor."""
+    """Return the tensor's shape as a tensor."""
     return FUNCTIONS["tensor"](list(input.shape), dtype=dtypes.int64)
 
 
 @public(method=False)
 def _dim_arange(like: Tensor, dim: int) -> Tensor:
-    """Return the places along a dimension."""
+    """Return 0, 1, 2, … along a dimension of `like`."""
     return FUNCTIONS["arange"](like.shape[dim], device=like.device)
 
 
@@ -299,7 +299,7 @@ def _aminmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> An
 
 @public(method=False)
 def _euclidean_dist(x1: Tensor, x2: Tensor) -> Tensor:
-    """Return the distances between all rows, by one product."""
+    """Return the distances between all pairs of rows, from one matrix product."""
     return FUNCTIONS["cdist"](x1, x2, 2.0, "use_mm_for_euclid_dist")
 
 

@@ -59,7 +59,7 @@ class OfMemory(NamedTuple):
         return self.operands[0].device
 
     def arguments(self, arguments: Callable[..., tuple]) -> tuple:
-        """What the function gets."""
+        """Return the arguments with which the replayed function is called."""
         return arguments(self.operands, self.settings)
 
     def kind(self, sizes: list[int]) -> list[Any]:
@@ -74,7 +74,7 @@ class OfMemory(NamedTuple):
         return key + [pattern(x, sizes) if type(x) in _opened_classes else x for x in self.settings]
 
     def opened(self, number: Callable[[int], Any]) -> OfMemory:
-        """The same with what `number` makes of those numbers."""
+        """Return the call with each number that is not part of the kind replaced by `number` of it (a Symbol)."""
         operands = []
         for t in self.operands:
             if t.__class__ is not Buffer:
@@ -87,7 +87,7 @@ class OfMemory(NamedTuple):
 
 
 class OfSource:
-    """A call whose operands were made a Source."""
+    """A call whose operands are described by a Source, because its kernel reads expressions."""
 
     def __init__(self, source: Source, buffers: Sequence[Buffer], dev: Any, *settings: Any) -> None:
         self.source, self.buffers, self.dev, self.settings = source, buffers, dev, settings
@@ -102,11 +102,11 @@ class OfSource:
         return self.dev
 
     def arguments(self, arguments: Callable[..., tuple]) -> tuple:
-        """What the function gets."""
+        """Return the arguments with which the replayed function is called."""
         return self.source, self.buffers, self.dev, *self.settings
 
     def kind(self, sizes: list[int]) -> list[Any]:
-        """Return what makes the kind, and add the numbers that do not to `sizes`."""
+        """Return the parts of the kind's key, and append the numbers that are not part of it to `sizes`."""
         shape, leaves, scalars, *expression = self.source
         key: list[Any] = [pattern(shape, sizes), repr(scalars), *expression]
         dense = layouts.contiguous_strides(shape)
@@ -115,7 +115,7 @@ class OfSource:
         return key + [pattern(x, sizes) if type(x) in _opened_classes else x for x in self.settings]
 
     def opened(self, number: Callable[[int], Any]) -> OfSource:
-        """The same with what `number` makes of those numbers."""
+        """Return the call with each number that is not part of the kind replaced by `number` of it (a Symbol)."""
         source = self.source
         dense = layouts.contiguous_strides(source.shape)
         shape = opened(source.shape, number)
@@ -132,13 +132,13 @@ def _opened_settings(settings: tuple[Any, ...], number: Callable[[int], Any]) ->
 
 
 def same(n: int, least: int = 2) -> int:
-    """Be the `number` of a call that is noted for its own sizes alone."""
+    """Return n itself: the `number` function for a call that is noted for its own sizes only."""
     return n
 
 
 @contextmanager
 def measured(holders: Sequence[Buffer | Storage], number: Callable[..., Any]) -> Iterator[None]:
-    """Have the sizes of memory be what `number` makes of them while the block runs."""
+    """While the block runs, replace the holders' sizes in bytes by `number` of them (Symbols)."""
     sizes = [x.nbytes for x in holders]
     for x, nbytes in zip(holders, sizes, strict=True):
         x.nbytes = number(nbytes, 0)

@@ -1,7 +1,7 @@
-"""numpy's names of arguments, which torch takes beside its own: `axis`, `keepdims`, and `a`, `x` or `x1` for the first operand.
+"""NumPy's argument names, which torch accepts, too: `axis`, `keepdims`, and `a`, `x` or `x1` for the first operand.
 
-What stands around the functions for that also asks, where one fails, whether an argument that is no tensor answers for it. So it stands
-around linear algebra and functions of lists of tensors, too, whose own time is long beside it.
+The wrapper for that also checks, when a function fails, whether an argument that is no tensor overrides the function. So it
+wraps linear algebra and functions of lists of tensors, too, which take long compared with the wrapper.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 from .elsewhere import foreign
 from .row import FUNCTIONS, METHODS, NUMPYS
 
-# torch's functions that are written in Python take their own names only.
+# torch functions that are written in Python, which accept torch's names only.
 _PLAIN = {"norm", "split", "stft", "unique", "unique_consecutive"}
-# Views take hardly longer than looking at the names would.
+# Views, which take hardly longer than checking the names would.
 _QUICK = {"clone", "flatten", "permute", "reshape", "t", "transpose", "view_as_complex"}
-# Functions of lists of tensors, and others to whose own time it adds little.
+# Functions of lists of tensors, and others to whose own time the wrapper adds little.
 _OTHERS = {"block_diag", "broadcast_tensors", "cartesian_prod", "column_stack", "dstack", "einsum", "hstack", "meshgrid", "row_stack", "tensordot", "vstack",
     "scatter", "scatter_add", "index_add", "index_copy", "index_fill", "index_put", "masked_scatter"}  # fmt: skip
 
 
 def numpy_names(fn: Callable) -> Callable:
-    """Accept numpy's `axis` and `keepdims` for `dim` and `keepdim`, and its names of the operands."""
+    """Decorator: accept NumPy's `axis` and `keepdims` for `dim` and `keepdim`, and NumPy's names of the operands."""
     parameters = _parameters(fn)
     first = "input" if "input" in parameters else parameters[0]  # "A" in linear algebra
     ours = {"axis": "dim", "keepdims": "keepdim"}
@@ -61,7 +61,7 @@ def _parameters(fn: Callable) -> tuple[str, ...]:
 
 
 def install(*tables: Any) -> None:
-    """Let exported functions take the names, and methods that have a `dim`; `tables` are of other modules' functions."""
+    """Make exported functions, and methods with a `dim`, accept the names; `tables`: other modules' functions."""
     made: dict[int, Callable] = {}
     for table in (FUNCTIONS, METHODS, *tables):
         plain = _PLAIN if table is FUNCTIONS or table is METHODS else ()

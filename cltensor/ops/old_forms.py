@@ -1,6 +1,8 @@
-"""torch's deprecated places of the numbers of fused sums: `add_(alpha, x)`, `addcmul(input, value, a, b)`, `addmm(beta, input, alpha, a, b)`.
+"""torch's deprecated argument orders of fused sums, with numbers between the tensors.
 
-Arguments are put in order here, with torch's warning, and numbers are made Python's; what is computed is the functions' own matter.
+`add_(alpha, x)`, `addcmul(input, value, a, b)`, `addmm(beta, input, alpha, a, b)`.
+
+Reorders arguments, with torch's warning, and converts numbers to Python's; the functions themselves do the computing.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def scaled(name: str, alpha: Any, later: Sequence[Any]) -> tuple[Tensor, Any]:
 
 
 def _accepting(fn: Callable, name: str, numbers: Sequence[str]) -> Callable:
-    """Let a function of three tensors take its numbers between them, and 0-dim tensors for numbers."""
+    """Wrap a function of three tensors so that it accepts its numbers between them, and 0-dim tensors as numbers."""
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -67,7 +69,7 @@ def _accept(names: str, numbers: Sequence[str]) -> None:
 
 
 def install() -> None:
-    """Let the exported functions and methods take the old forms."""
+    """Wrap the exported functions and methods so that they accept the old forms."""
     _accept("addcmul addcdiv addcmul_ addcdiv_", ("value",))
     _accept(
         "addmm addmv addr addbmm baddbmm addmm_ addmv_ addr_ addbmm_ baddbmm_", ("beta", "alpha")

@@ -1,6 +1,6 @@
 """Orthogonal polynomials of `special`: rows over the argument and the degree, either of which may be a number.
 
-As in torch they have no gradient, and the degree is a tensor of the argument's kind whose whole part counts.
+As in torch, they have no gradient, and the degree is a tensor of the argument's kind whose whole part counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`torch.ops.profiler`: a stretch of a profile is begun by one call and ended by another, which a traced program can hold.
+"""`torch.ops.profiler`: begin and end a profiled range by two calls, as a traced program can contain them.
 
 Must not load the profiler before it is called.
 """
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 def _record_function_enter_new(name: str, args: str | None = None) -> record_function:
-    """Begin a stretch and return what ends it."""
+    """Begin a range and return the record with which to end it."""
     from ..profiler import record_function
 
     return record_function(name, args).__enter__()
 
 
 def _record_function_enter(name: str, args: str | None = None) -> record_function:
-    """Begin a stretch and return what ends it."""
+    """Begin a range and return the record with which to end it."""
     return _record_function_enter_new(name, args)
 
 
 def _record_function_exit(record: record_function) -> None:
-    """End a stretch."""
+    """End a range."""
     record.__exit__()

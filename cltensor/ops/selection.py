@@ -291,10 +291,10 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 def masked_fill_(t: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """In-place form of `masked_fill`; a cell that several elements show is filled where the mask holds for any of them."""
+    """In-place form of `masked_fill`; memory shared by several elements is filled if the mask holds for any of them."""
     value = _fill_value(t, mask, value)
     if is_tensor(value) and value._storage is t._storage:
-        value = value.clone()  # it may be an element of what is filled
+        value = value.clone()  # `value` may be a view of an element that is filled
     if not warn_expanded("masked_fill_", t):
         return masked_fill_row.inplace(t, mask, value)
     shared = [d for d, step in enumerate(t._strides) if not step]
@@ -309,7 +309,7 @@ METHODS["masked_fill_"] = masked_fill_
 
 
 def warn_expanded(function: str, t: Tensor, example: str = "tensor[mask] = scalar") -> bool:
-    """Tell whether elements of what `function` is to fill share memory, and warn of it as torch does."""
+    """Return whether elements of the tensor that `function` will fill share memory, and warn of it as torch does."""
     shared = layouts.internal_overlap(t.shape, t._strides) == layouts.FULL_OVERLAP
     if shared:
         warnings.warn(

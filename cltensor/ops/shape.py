@@ -1,4 +1,4 @@
-"""Views of a whole tensor: other shapes, orders and repetitions of its elements, each with the gradient that lays the incoming one back."""
+"""Views of a whole tensor: other shapes, orders and repetitions of its elements, each with its gradient."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .row import METHODS, public, titled
 
 
 def variadic(name: str, other: str = "") -> Callable:
-    """Let a function whose sizes come one by one or as a sequence take them by keyword too, as torch does."""
+    """Decorator: accept sizes, given one by one or as a sequence, by keyword too, as torch does."""
 
     def wrap(fn: Callable) -> Callable:
         @functools.wraps(fn)
@@ -42,7 +42,7 @@ def sizes(function: str, args: tuple, name: str = "shape") -> tuple[int, ...]:
         raise TypeError(f'{function}() missing 1 required positional arguments: "{name}"')
     given = args
     if len(args) == 1 and isinstance(args[0], tuple | list):
-        if args[0].__class__ is core.Size:  # what most calls are given holds ints only
+        if args[0].__class__ is core.Size:  # fast path: a Size holds ints only
             return tuple(args[0])
         args = tuple(args[0])
     out = []

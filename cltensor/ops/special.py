@@ -48,7 +48,7 @@ def _row(
 
 
 def _tiny(x: Tensor) -> Tensor:
-    """Where a division by `x`, differentiated again, would not be finite."""
+    """Return where x is so small that the derivative of a division by `x` would not be finite."""
     return x.abs() <= dtypes.finfo(x.dtype).eps
 
 
@@ -213,7 +213,7 @@ gammaincc = Row(
 
 
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
-    """Log of the multivariate gamma function of dimension p, for inputs above (p - 1) / 2."""
+    """Logarithm of the multivariate gamma function of dimension p, for inputs above (p - 1) / 2."""
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     with unrecorded():
