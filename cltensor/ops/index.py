@@ -513,7 +513,7 @@ def _put(
     number: Any,
     accumulate: bool,
 ) -> list[Tensor]:
-    """Write a number, or with `joint`, the shape that is written, the tensor after the indices."""
+    """Write or add `number` through the indices; with `joint` (the written shape), the last operand expanded to it."""
     into, *indices = operands
     new = number
     if joint is not None:

@@ -36,7 +36,7 @@ def adjoint(x: Tensor) -> Tensor:
 def other_factors(
     a: Tensor, b: Tensor, first: str = "self", second: str = "mat2"
 ) -> dict[str, Any]:
-    """Save the factors that gradients need: each other's."""
+    """Return the factors to save for backward: each operand's gradient needs the other operand."""
     return {first: a if graph.needs_grad(b) else None, second: b if graph.needs_grad(a) else None}
 
 
@@ -188,7 +188,7 @@ def _row(x: Tensor) -> Tensor:
 
 
 def reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A fresh contiguous result in another shape."""
+    """Return a new contiguous result in another shape, without history."""
     return core.make(x._storage, shape, x.dtype, x.device)
 
 

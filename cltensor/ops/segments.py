@@ -31,7 +31,7 @@ _INITIAL = {
 def _offsets(
     data: Tensor, lengths: Tensor | None, offsets: Tensor | None, axis: int, unsafe: bool
 ) -> Tensor:
-    """Return where segments begin and the last ends, checked."""
+    """Return the checked offsets of the segments: where each begins, and where the last ends."""
     given = lengths if lengths is not None else offsets
     if given is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
@@ -74,7 +74,7 @@ def _filled(given: Sequence[Tensor], n: int) -> list[Tensor]:
 
 
 class _Segments(NamedTuple):
-    """Runs along the dim `axis` of tensors whose size there is `n`: bounds (…, runs + 1), one tensor for each place before it."""
+    """Runs along dim `axis`, of size `n`. bounds: offsets (…, runs + 1), a row per index of the dims before."""
 
     bounds: Tensor
     axis: int
