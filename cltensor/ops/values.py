@@ -58,7 +58,7 @@ C_NAMES = dtypes.C_NAMES | {
 
 
 def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> Any:
-    """Return the number for the dtype, a complex one without its zero imaginary part; torch's RuntimeError if too large.
+    """Return the number for the dtype, a complex one without a zero imaginary part; RuntimeError if it does not fit.
 
     `name` replaces the C name of the type.
     """
