@@ -26,8 +26,8 @@ Describe = Callable[[int, int], Exception]
 
 
 class CheckLog:
-    """The status buffer of one backend: slots handed out in turn, those in use with the error
-    they would mean.
+    """The status buffer of one backend. Slots are handed out in turn; `pending` has for each one in use the function
+    that makes its error.
     """
 
     def __init__(self, backend: Backend, slots: int = 0) -> None:
@@ -36,8 +36,8 @@ class CheckLog:
         self.buffer: Buffer = backend.alloc(self.slots * self.entries * WORDS * 8)
         self.pending: list[Describe] = []
         host = self.buffer.host if backend.team is not None else None
-        # What a team's launches note is there at once; what went to the queue beside it has to be waited for.
-        # Compared as memory: numpy's any() takes a quarter as long as a small lookup.
+        # What a team's launches note can be read at once; launches in the driver's queue have to be waited for.
+        # The words are compared as memory: numpy's any() would take a quarter of the time of a small lookup.
         self.noted = None if host is None else host.view(np.int64).data
         self.nothing = np.zeros(self.slots * self.entries * WORDS, np.int64).data
         self.clear(backend)
@@ -71,13 +71,13 @@ class CheckLog:
 
 
 class RecordedLog(CheckLog):
-    """The checks of a recording: every launch keeps its slot, looked at after a play at the next host read."""
+    """The checks of a recording: every launch keeps its slot; slots are examined at the next host read after a play."""
 
     def __init__(self, backend: Backend) -> None:
         super().__init__(backend, _SLOTS)
 
     def played(self, backend: Backend) -> None:
-        """Have the slots examined at the next occasion."""
+        """Have the slots examined by the next `flush_checks`."""
         _played.setdefault(backend, set()).add(self)
         backend.unchecked = True
 
@@ -105,7 +105,7 @@ class checking:
     it.
 
     `describe(value, ordinal)` makes the exception for an index `value` met in the index operand
-    number `ordinal`. It is kept with what is replayed, so it must not hold memory.
+    number `ordinal`. Replayed calls keep it, so it must not hold buffers.
     """
 
     def __init__(self, backend: Backend, describe: Describe) -> None:
@@ -140,7 +140,10 @@ class checking:
             self.backend.lock.release()
 
     def look(self, *, now: bool = True) -> None:
-        """Have a bad index reported: now, if the device shares its memory, else when the host next looks."""
+        """Have a bad index reported: with `now`, on a device that shares the host's memory, raise its error at once.
+
+        Otherwise the next `flush_checks` does.
+        """
         self.log.pending.append(self.describe)
         if now and self.backend.info.host_shared:
             self.log.examine(self.backend)

@@ -1,7 +1,7 @@
 """Random words drawn ahead of the chain that reads them, for the CPU schedule of the pointwise family.
 
-Owns which nodes of a program are draws, what is read of their words, and the text that fills and reads the arrays of
-words (cl_kernels/random/words.cl). Must not know what distribution the words become.
+Owns which nodes of a program are draws, which parts of their words are read, and the text that fills and reads the arrays
+of words (cl_kernels/random/words.cl). Knows nothing of the distributions that are made from the words.
 """
 
 from __future__ import annotations
@@ -13,22 +13,25 @@ from .language import lanes_of
 if TYPE_CHECKING:
     from .pointwise import Program
 
-# Formulas of draws, by the stream they are of; and of what reads a half of a word, as text of that half and its type.
+# Formulas of draws and the stream that each draws from; formulas that read the lower or the upper half of a 64-bit
+# word.
 BITS, MORE, WORD = "philox_bits(x, y, z)", "philox_more(x, y, z)", "philox_word(x, y, z)"
 STREAMS = {BITS: 0, MORE: 1, WORD: 0}
 LOWER, UPPER = "x & 4294967295", "shr(x, 40) & 16777215"
-COUNT = 128  # elements whose words are drawn at once, CLT_DRAWN: as many as blocks go abreast; twice as many of 32 bits
+# Elements whose words are drawn at once (CLT_DRAWN), as many as there are Philox blocks computed side by side; twice as
+# many where words have 32 bits
+COUNT = 128
 
 
 class Draw(NamedTuple):
-    """A draw of a program: its node, stream, arguments and what is read of its words."""
+    """A draw of a program: its node, stream and arguments, and what is read of its words."""
 
     node: int
     stream: int
     seed: str
     offset: str
-    form: str  # "all", "apart" or "short": the function that fills
-    many: int = COUNT  # elements whose words it fills in, alike for all draws of a program
+    form: str  # "all" (64-bit words), "apart" (lower and upper halves) or "short" (32-bit words): names the function that fills the array
+    many: int = COUNT  # elements whose words are drawn at once, the same for all draws of a program
 
     @property
     def array(self) -> str:
@@ -42,7 +45,7 @@ class Draw(NamedTuple):
 
     @property
     def fill(self) -> str:
-        """Draw the words of the elements from `first` on, a multiple of 4."""
+        """Fill the array with the words of the elements from `first`, a multiple of 4, on."""
         share = 2 if self.form == "short" else 1
         return (
             f"clt_drawn_{self.form}((ulong)({self.offset} + (first >> {share})), (ulong){self.seed}, "
@@ -50,11 +53,11 @@ class Draw(NamedTuple):
         )
 
     def read(self) -> str:
-        """Whole words, from `at` on."""
+        """Read a vector of whole words, from `at` on."""
         return f"*(const clt_drawn_words *)(words{self.node} + at)"
 
     def read_half(self, text: str, lanes: int) -> str:
-        """What the formula `text` makes of words."""
+        """Read a vector of what the formula `text`, LOWER or UPPER, takes of the words from `at` on."""
         if text == LOWER:
             return f"*(const clt_drawn_halves *)(words{self.node} + at)"
         upper = f"*(const clt_drawn_halves *)(words{self.node} + {self.many} + at)"
@@ -62,7 +65,7 @@ class Draw(NamedTuple):
 
 
 def draws(program: Program) -> dict[int, Draw]:
-    """Find the draws of a program, by the number of their node."""
+    """Return the draws of a program that can be made ahead of the chain, by the number of their node."""
     found: dict[int, Draw] = {}
     stored = {ref for ref, _, _ in program.outputs}
     for number, node in enumerate(program.nodes):

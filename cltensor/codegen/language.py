@@ -1,4 +1,4 @@
-"""The little language in which rows state their formula, and its translation to OpenCL C.
+"""The small language in which rows state their formulas, and its translation to OpenCL C.
 
 A formula is a Python expression over operands `x y z w`, literals, comparisons, `and or not` and named functions, for
 example `"where(x > 0, x, 0)"`. It is parsed once and emitted for any register type and any number of lanes:
@@ -39,9 +39,10 @@ _MASK_BUILTINS = {"isnan", "isinf", "isfinite", "signbit"}
 
 
 class Library(NamedTuple):
-    """A device function of ours: its header in cl_kernels/, whether it takes vectors, what stands for it in double.
+    """A device function of ours: its header in cl_kernels/, whether it takes vectors, its replacement for double, cost.
 
-    That is nothing where the function exists for double, too, its own name for OpenCL's builtin, or a formula.
+    `double` is empty where the function exists for double, too; its own name where OpenCL's builtin of that name replaces
+    it; else a formula.
     """
 
     header: str
@@ -65,8 +66,8 @@ def library(
 ) -> None:
     """Declare the device functions of `cl_kernels/<header>.cl` to the language.
 
-    Functions that are `single` are of float vectors only, and the builtin, or the formula `double`, takes their place for
-    double. `cost`: about how many additions take as long on a CPU.
+    Functions that are `single` exist for float only, of any number of lanes; for double OpenCL's builtin, or the formula
+    `double`, replaces them. `cost`: about how many additions take as long on a CPU.
     """
     cost = cost or (6 if single else 120 if vector else 500)
     for name in names.split():
@@ -80,7 +81,7 @@ library(
     vector=True,
     cost=100,
 )
-# exp_neg: of what is not positive.
+# exp_neg(x) requires x <= 0.
 library("elementary/exp", "exp exp_neg", vector=True, cost=6)
 library("elementary/exp2", "exp2", single=True)
 library("elementary/expm1", "expm1", vector=True, cost=6)
@@ -106,7 +107,7 @@ library(
 library("elementary/log", "log log2 log10", vector=True, cost=6)
 library("elementary/rounding", "rint floor ceil trunc", single=True, cost=1)
 library("elementary/log1p", "log1p", vector=True, cost=6)
-# log(1 + exp(x)) of what is not positive.
+# log(1 + exp(x)); requires x <= 0.
 library("elementary/log1p_exp", "log1p_exp", single=True, double="log1p(exp(x))", cost=12)
 library("elementary/asinh", "asinh acosh atanh", single=True)
 library("elementary/pow", "pow", vector=True, cost=45)
@@ -141,8 +142,8 @@ library("random/gamma", "binomial_draw binomial_draw_double gamma_slope beta_slo
 
 
 _LIGHT_BUILTINS = {"fabs", "floor", "ceil", "trunc", "rint", "fmax", "fmin", "sqrt", "copysign"}
-BUILTIN_COST = 40  # as `cost` of a library function
-DIVISION_COST = 20  # of integers
+BUILTIN_COST = 40  # of OpenCL's builtins that are not light, in the unit of `Library.cost`
+DIVISION_COST = 20  # of % of integers, in the same unit
 
 
 @dataclass(frozen=True)
@@ -226,12 +227,12 @@ def _negated(value: Any) -> Any:
 
 
 def parts(lanes: int) -> tuple[str, str]:
-    """How the real and the imaginary part of a complex value, or of all lanes, are spelled."""
+    """Return the member names of the real and the imaginary part of a complex value of `lanes` lanes."""
     return ("x", "y") if lanes == 1 else ("lo", "hi")
 
 
 def lanes_of(base: str, lanes: int) -> str:
-    """Name the OpenCL type of `lanes` lanes of `base`; of complex numbers that is ours (cl_kernels/complex.cl)."""
+    """Name the type of `lanes` lanes of `base`; vectors of complex numbers are structs (cl_kernels/complex.cl)."""
     if lanes > 1 and base in ("float2", "double2"):
         return f"clt_{base}_{lanes}"
     return base if lanes == 1 else f"{base}{lanes}"
@@ -267,7 +268,7 @@ class Emitter:
         self.re, self.im = parts(lanes)
 
     def pair(self, x: str, y: str = "0") -> str:
-        """A complex value of its parts."""
+        """Make a complex value from its real and imaginary part."""
         if not self.pairs:
             return f"(({self.base})({x}, {y}))"
         real = lanes_of(self.real, self.lanes)
@@ -298,7 +299,7 @@ class Emitter:
         return text if kind == "num" else self.from_mask(text)
 
     def from_mask(self, text: str) -> str:
-        """0 / 1 of the compute type from a mask."""
+        """Make 0 / 1 of the compute type from a mask."""
         if self.lanes == 1:
             return f"(({self.base})({text}))"
         ones = f"({text}) & ({lanes_of(SIGNED[self.base], self.lanes)})(1)"
@@ -307,7 +308,7 @@ class Emitter:
         return f"convert_{self.type}({ones})"
 
     def mask(self, node: ast.expr, hidden: bool = False) -> str:
-        """A condition; `hidden`: the compiler is not told what its bytes were made of (cl_kernels/truth.cl)."""
+        """A condition as a mask; `hidden`: hide from the compiler how its bytes were made (cl_kernels/truth.cl)."""
         text, kind = self.emit(node)
         if kind == "mask":
             return text
@@ -398,7 +399,7 @@ class Emitter:
             cond, a, b = self.mask(args[0]), self.number(args[1]), self.number(args[2])
             if self.pairs:
                 return f"pick_{self.type}({cond}, {a}, {b})", "num"
-            # select() would be a call into some drivers' libraries.
+            # Some drivers compile select() to a call into a library.
             return f"({cond} ? {a} : {b})", "num"
         if name == "mask":
             return self.mask(args[0]), "mask"
@@ -442,7 +443,7 @@ class Emitter:
         return Emitter(self.dt, self.lanes, operands).emit(parse(instead).tree)
 
     def _absolute(self, text: str) -> str:
-        """|x| of floats; of vectors by the bits, as fabs() is a call into some drivers' libraries."""
+        """|x| of floats; of vectors by clearing sign bits, as some drivers compile fabs() to a library call."""
         if self.lanes == 1:
             return f"fabs({text})"
         whole = lanes_of(SIGNED[self.base], self.lanes)
@@ -486,8 +487,9 @@ def convert(text: str, source: dtype, target: dtype, lanes: int) -> str:
     if source.reg == target.reg:
         return text if target.category != 2 else round_to(text, target, lanes)
     if source.category == 2 and target.category == 1:
-        # By way of a wider integer, so that a value out of range gives on an x86 CPU what torch gives there.
-        # Of a float beyond 32 bits the low 8 are 0, as they are of what vectors make of it in 32; 64 would take a lane at a time.
+        # Convert to a wider integer first, so that a value out of range gives on an x86 CPU what torch gives there. For
+        # vectors of float and an 8-bit target int is wide enough: the low 8 bits of a float beyond its range are 0
+        # either way, and a conversion to 64 bits would go lane by lane.
         narrow = lanes > 1 and target.itemsize == 1 and source.reg == "float"
         wide = "int" if narrow or target.reg in ("int", "short") else "long"
         middle = f"convert_{lanes_of(wide, lanes)}_rtz({text})"
@@ -496,14 +498,14 @@ def convert(text: str, source: dtype, target: dtype, lanes: int) -> str:
 
 
 def truth(mask: str, lanes: int) -> str:
-    """0 / 1 of a bool register from a mask of several lanes (cl_kernels/truth.cl)."""
+    """Make 0 / 1 of a bool register from a mask of several lanes (cl_kernels/truth.cl)."""
     return f"CLT_TRUTH(convert_uchar{lanes}({mask}), uchar{lanes})"
 
 
 def round_to(text: str, dt: dtype, lanes: int) -> str:
-    """Round a float register to what a 16-bit float can hold, so that fusing never changes a result."""
+    """Round a float register to what a 16-bit float can hold, so that fusion never changes a result."""
     if dt.code in ("f16", "bf16"):
         return f"clt_round_{dt.code}_{lanes_of('float', lanes)}({text})"
-    if dt.code == "c32":  # complex numbers are computed one by one
+    if dt.code == "c32":  # complex32 is always computed one number at a time
         return f"(float2)(clt_round_f16_float(({text}).x), clt_round_f16_float(({text}).y))"
     return text

@@ -21,5 +21,5 @@ class Operand(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """What the elements take, each counted once."""
+        """Bytes of all elements, each index counted once, even where strides make elements share memory."""
         return math.prod(self.shape) * self.dtype.itemsize

@@ -7,8 +7,8 @@ collapsed together:
     d  dense: element i of the iteration           v  rows of unit stride, outer strides free
     c  one element for all                         s  one element per row
                                                    g  any inner stride
-    where rows are narrow:
-    D  as v, and one row follows the other         V, G  as v and g, and one row is the other
+    where rows are narrow (see `narrowed`):
+    D  as v, rows adjacent in memory               V, G  as v and g, the same row for all (outer stride 0)
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ from .language import (
 )
 from .source import include, lane_macros, render
 
-# Elements of rows that are taken many at a time, rows that there are then at least, and what the chain's copies may cost.
+# Limits of narrow rows, which are taken many at a time: elements of a row at most, rows at least, cost of all copies of
+# the chain at most.
 NARROW, SEVERAL_ROWS, NARROW_COST = 48, 64, 256
 
 _ids = itertools.count()
 
 
 class PointOp:
-    """One formula with a name; identity is what program keys are made of. The text is parsed at first use."""
+    """A named formula. Keys of programs compare it by identity. The text is parsed at first use."""
 
     __slots__ = ("formula", "heavy", "id", "masks", "name", "rounds", "text")
 
@@ -51,7 +52,9 @@ class PointOp:
         self.name = name
         self.text = text
         self.masks = frozenset(masks)
-        self.rounds = rounds  # numbers to the operands' dtype, where that has 16 bits
+        self.rounds = (
+            rounds  # Python numbers are rounded to the operands' dtype, where that has 16 bits
+        )
         self.id = next(_ids)
 
     def __getattr__(self, name: str) -> Any:  # asked only while the slots are empty
@@ -66,10 +69,12 @@ class PointOp:
 
 
 IDENTITY = PointOp("copy", "x")
-# Bytes that an element reads, up to which so many elements are read at once: where all lie side by side, and of rows.
+# (bytes, many): a GPU's lane reads `many` elements at once where each element reads at most that many bytes; of dense
+# operands, and of rows.
 AT_ONCE, AT_ONCE_OF_ROWS = ((2, 8), (8, 4), (16, 2)), ((16, 4), (32, 2))
-# Elements of random numbers that a GPU's lane makes: as many as it stores at once, so that lanes fill cache lines together; twice as many where
-# computing takes longer than storing, since blocks side by side share what their key gives.
+# A GPU's lane makes random numbers for as many adjacent elements as a store of STORED bytes holds, so that lanes fill
+# cache lines together; for twice as many where the chain costs more than DEAR (computing then takes longer than
+# storing), since adjacent Philox blocks share what follows from the key.
 STORED, DEAR = 16, 200
 AT_ONCE_COST = 24  # in units of an addition: the longest chain of which a GPU's lane computes several elements together
 # The linear index of the element; its value is made by the kernel, not by its formula.
@@ -102,7 +107,7 @@ class Program(NamedTuple):
 
 
 def as_bits(program: Program) -> Program:
-    """A copy of 16-bit floats as one of their bits, which are not widened on the way; any other program as it is."""
+    """Turn a copy of 16-bit floats into one of int16, which needs no widening; return any other program as it is."""
     if len(program.nodes) != 1 or program.nodes[0].op is not IDENTITY or len(program.leaves) != 1:
         return program
     ((dt, kind),), (node,) = program.leaves, program.nodes
@@ -118,13 +123,16 @@ def as_bits(program: Program) -> Program:
 
 
 def foreseen(operands: Sequence[tuple[dtype, str]]) -> bool:
-    """Whether several dense operands are read: memory is busy with what the processor asks for by itself."""
+    """Return whether several dense operands are read: the hardware's own prefetches then keep memory busy."""
     dense = [dt.itemsize for dt, kind in operands if kind == "d"]
     return len(dense) > 1 and sum(dense) > 4
 
 
 def choose_lanes(program: Program, preferred: int, complexes: bool = False) -> int:
-    """Pick the vector width all values of a kernel share; of complex numbers more than one where the kernel has such vectors."""
+    """Pick the vector width all values of a kernel share. Complex values take more than one lane only with `complexes`.
+
+    `complexes`: the kernel has vectors of complex numbers (cl_kernels/complex.cl).
+    """
     if preferred == 1:
         return 1
     wide = drawn = False
@@ -142,7 +150,7 @@ def choose_lanes(program: Program, preferred: int, complexes: bool = False) -> i
         if dt.code == "c32" or (dt.is_complex and not complexes):
             return 1
         wide |= _bytes(dt) > 4
-    # Of a draw's 64-bit words a vector holds the halves: they alone do not make it wide.
+    # Vectors hold the 32-bit halves of a draw's 64-bit words, so these words alone do not halve the width.
     if drawn and wide:
         values = [dt for node in program.nodes for dt in (node.compute, node.result)]
         stored = [dt for _, dt, _ in program.outputs] + [dt for dt, _ in program.leaves]
@@ -152,15 +160,15 @@ def choose_lanes(program: Program, preferred: int, complexes: bool = False) -> i
 
 
 def _bytes(dt: dtype) -> int:
-    """What a lane of a vector takes: a number, or a part of a complex one."""
+    """Return the bytes of one lane: those of a number, or of the real part of a complex one."""
     return dt.itemsize // 2 if dt.is_complex else dt.itemsize
 
 
 class Body:
     """Statements that compute a program's nodes, given register variables for its leaves and scalars.
 
-    With `stored`, what nothing but a store of its own dtype reads is left to be rounded there. `drawn` are the draws whose
-    words are read where they were drawn ahead.
+    With `stored`, a node that is read only by stores of its own dtype is not rounded: the store rounds. `drawn`: draws,
+    by node, whose words are read from arrays that were filled ahead of the chain.
     """
 
     def __init__(
@@ -179,7 +187,7 @@ class Body:
         self._converted: dict[tuple[str, int, dtype], str] = {}
         for number, node in enumerate(program.nodes):
             if number in self._drawn and self._drawn[number].form != "all":
-                continue  # who reads a half reads it itself
+                continue  # the nodes that use a half of the word read it from the array themselves
             self.lines.append(
                 f"const {lanes_of(node.result.reg, lanes)} t{number} = {self._node(number, node, index)};"
             )
@@ -248,14 +256,17 @@ class Body:
 
 
 def _only_stored(program: Program) -> frozenset[int]:
-    """Number the nodes that are read by nothing but stores of their own dtype."""
+    """Return the numbers of nodes that are read only by stores of their own dtype."""
     read = {ref for node in program.nodes for ref in node.args}
     stored = {ref: dt for ref, dt, _ in program.outputs if ref[0] == "t" and ref not in read}
     return frozenset(n for (_, n), dt in stored.items() if dt is program.nodes[n].result)
 
 
 def headers(program: Program, lanes: int, drawn: int = 0, double: bool = False) -> str:
-    """Paste the device functions a program needs; words of so many elements are `drawn` ahead, and what is around it may have doubles."""
+    """Return the text of the device functions a program needs.
+
+    `drawn`: elements whose random words are drawn ahead, 0 for none. `double`: the surrounding kernel uses doubles.
+    """
     names = sorted({h for node in program.nodes for h in node.op.formula.headers_for(node.compute)})
     if drawn:
         names.append("random/words")
@@ -279,7 +290,7 @@ def headers(program: Program, lanes: int, drawn: int = 0, double: bool = False) 
 
 
 def kernel_name(program: Program) -> str:
-    """Say op, dtypes and pattern."""
+    """Return the kernel's name: ops, dtypes, and classes of operands and results."""
     ops = "_".join(node.op.name for node in program.nodes)
     types = "_".join(
         dict.fromkeys(
@@ -298,7 +309,7 @@ class Memory:
         self.code, self.cl, self.reg = dt.code, dt.cl, lanes_of(dt.reg, lanes)
 
     def spread(self, number: str) -> str:
-        """Make all lanes of one number."""
+        """Broadcast a number to all lanes."""
         made = f"spread_{self.reg}" if self.dt.is_complex and self.lanes > 1 else f"({self.reg})"
         return f"{made}({number})"
 
@@ -321,7 +332,7 @@ class Memory:
         return f"*({pointer}) = {value}"
 
     def of_bits(self, bits: str) -> str:
-        """Make a vector of numbers of their bits in memory, unsigned integers where the numbers are floats of 16 bits."""
+        """Make a register vector from its elements' bits in memory (unsigned integers for 16-bit floats)."""
         n = self.lanes
         if self.code == "bf16":
             return f"as_float{n}(convert_uint{n}(as_ushort{n}({bits})) << 16)"
@@ -332,19 +343,19 @@ class Memory:
         )
 
     def to_bits(self, vector: str) -> str:
-        """The other way round; of other numbers the vector as it is."""
+        """Round a register vector of a 16-bit float to its bits in memory; return one of another dtype as it is."""
         short = self.code in ("f16", "bf16")
         return f"clt_to_{self.code}_float{self.lanes}({vector})" if short else vector
 
     def gathered(self, places: Sequence[str]) -> str:
-        """Make a vector of the numbers at places; those of 16 bits are widened together."""
+        """Make a vector of the numbers at the pointers `places`; 16-bit floats are gathered as bits and widened together."""
         if self.code in ("f16", "bf16"):
             bits = ", ".join([f"*(__global const ushort *)({place})" for place in places])
             return self.of_bits(f"(ushort{self.lanes})({bits})")
         return f"({self.reg})({', '.join(map(self.scalar_load, places))})"
 
     def scattered(self, places: Sequence[str], name: str, value: str) -> str:
-        """Write a vector to places, by a variable of that name."""
+        """Write a vector's lanes to the pointers `places`; the statements declare a variable `name` for the vector."""
         kind, cast = self.reg, ""
         if self.code in ("f16", "bf16"):
             kind, value, cast = f"ushort{self.lanes}", self.to_bits(value), "(__global ushort *)"
@@ -371,7 +382,7 @@ class Memory:
 
 
 def neighbours(program: Program) -> bool:
-    """Whether a GPU's lane computes elements side by side: of random numbers, which are made two or four at a time."""
+    """Return whether a GPU's lane computes adjacent elements: random numbers, which are made two or four at a time."""
     if program.rank or any(cls not in "dc" for _, cls in program.leaves):
         return False
     if any(cls != "d" for _, _, cls in program.outputs):
@@ -380,9 +391,10 @@ def neighbours(program: Program) -> bool:
 
 
 def at_once(program: Program) -> int:
-    """Return how many elements a GPU's lane reads before it writes the first: what is on its way makes the speed of memory.
+    """Return how many elements a GPU's lane reads before it writes the first: loads in flight hide memory's latency.
 
-    Not where that many copies of the chain would be long. Of rows those that read nothing gain, too: places are then worked out together.
+    It is 1 where that many copies of a long chain would be too much text. Rows gain even if nothing is read, as the
+    addresses of several elements are then computed together.
     """
     if neighbours(program):
         widest = max(dt.itemsize for _, dt, _ in program.outputs)
@@ -399,7 +411,10 @@ def at_once(program: Program) -> int:
 
 
 def unrolled(program: Program) -> int:
-    """Return how many vectors a CPU's step takes: as many as are 64 bytes of the widest values, where those are integers of 8 or 16 bits."""
+    """Return how many vectors of 16 elements a CPU's step takes.
+
+    Those that are 64 bytes of the widest dtype, where all dtypes are integers of 8 or 16 bits; else 1.
+    """
     types = {dt for dt, _ in program.leaves} | {dt for _, dt, _ in program.outputs}
     types |= {dt for node in program.nodes for dt in (node.compute, node.result)}
     widest = max(dt.itemsize for dt in types)
@@ -431,7 +446,7 @@ def source(program: Program, lanes: int, gpu: bool, group: int = 128) -> tuple[s
 
 
 def argument_types(program: Program) -> list:
-    """Match the template's parameter list, `None` standing for a buffer."""
+    """Return the types of the kernel's parameters in the template's order; `None` stands for a buffer."""
     i64 = dtypes.int64.np.type
     types: list = [i64, i64]
     if program.rank:
@@ -448,9 +463,9 @@ def argument_types(program: Program) -> list:
 def narrowed(
     sizes: Sequence[int], nodes: Sequence[Node], stored: Iterable[dtype], lanes: int
 ) -> int:
-    """Return how long the rows of an iteration are, 0 if not so short that a CPU's kernel takes many at a time.
+    """Return the length of an iteration's rows if a CPU's kernel takes many of them at a time, else 0.
 
-    A kernel has a copy of the chain for each vector that so many rows are.
+    That requires many short rows, and a cheap chain: the kernel has one copy of it for each vector that those rows fill.
     """
     if lanes < 8 or len(sizes) < 2 or sizes[-1] > NARROW or sizes[-2] < SEVERAL_ROWS:
         return 0
@@ -465,7 +480,7 @@ def narrowed(
 
 
 def rows_at_a_time(width: int, lanes: int) -> tuple[int, int]:
-    """Return how many rows are whole vectors, some of them where they are short, and how many vectors."""
+    """Return how many rows are taken at a time, such that they fill whole vectors (about 4), and how many vectors."""
     fewest = lanes // gcd(width, lanes)
     rows = min(lanes, fewest * max(1, 4 * lanes // (fewest * width)))
     return rows, rows * width // lanes
@@ -482,7 +497,7 @@ def narrow_class(cls: str, strides: Sequence[int], width: int) -> str:
 
 
 def stride_count(cls: str, rank: int) -> int:
-    """How many strides an operand of a class brings."""
+    """Return how many strides the kernel takes for an operand of a class."""
     return {"d": 0, "c": 0, "v": rank - 1, "s": rank - 1, "g": rank}[plain(cls)]
 
 
@@ -492,7 +507,7 @@ def plain(cls: str) -> str:
 
 
 def scalar_type(dt: dtype) -> type:
-    """The numpy type a kernel scalar of a compute dtype is passed as."""
+    """Return the numpy type as which a scalar of a compute dtype is passed to the kernel."""
     if dt.is_complex:
         dt = dt.to_real()
     if dt.category == 2 and dt.itemsize == 2:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 # OpenCL type of an element by its size in bytes, for kernels that move elements without computing with them.
 STORAGE = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "clt_b16"}
-# Elements that a CPU work-item should have at least: starting one costs more than fewer take.
+# Elements of a CPU work-item, at least: fewer take less time than starting a work-item.
 GRAIN = 8192
 PACE = 3500  # elements that a CPU thread copies in a microsecond
 LINE = 64  # bytes of a cache line
-# Results of at least so many bytes are written with non-temporal stores: they would not stay in the cache.
+# Results of at least this many bytes are written with non-temporal stores: they would not stay in the cache.
 STREAM = 11 << 20
 STREAM_ALIGN = (
     128  # alignment of such results in bytes; their rows are aligned to the widest vector
@@ -65,7 +65,7 @@ class Dims:
         return [*self.sizes, *(s for strides in self.strides for s in strides)]
 
     def units(self) -> tuple[bool, ...]:
-        """Tell for each operand whether its innermost stride is 1."""
+        """Return for each operand whether its innermost stride is 1."""
         return tuple(strides[-1] == 1 for strides in self.strides)
 
 
@@ -78,7 +78,7 @@ def collapse(
 
 
 def is_dense(x: Operand) -> bool:
-    """Tell whether the elements lie in row-major order without gaps."""
+    """Return whether the elements lie in row-major order without gaps."""
     return is_contiguous(x.shape, x.strides)
 
 
@@ -105,7 +105,7 @@ def as_dtype(x: Operand, dt: dtype) -> Operand:
 
 
 def is_gpu(backend: Backend) -> bool:
-    """Tell whether work-items are lanes (GPU schedule) or threads (CPU schedule)."""
+    """Return whether work-items are lanes (GPU schedule) rather than threads (CPU schedule)."""
     return backend.info.kind != "cpu"
 
 
@@ -115,13 +115,13 @@ def storage(dt: dtype) -> str:
 
 
 def narrow(x: Operand, dim: int, start: int, length: int) -> Operand:
-    """View `length` positions of a dim from `start`."""
+    """Return a view of `length` positions of a dim, from `start` on."""
     shape = (*x.shape[:dim], length, *x.shape[dim + 1 :])
     return x._replace(shape=shape, offset=x.offset + start * x.strides[dim])
 
 
 def moved_last(x: Operand, dim: int) -> Operand:
-    """View with `dim` as the last dim."""
+    """Return a view with `dim` as the last dim."""
     order = [d for d in range(len(x.shape)) if d != dim] + [dim]
     return x._replace(
         shape=tuple(x.shape[d] for d in order), strides=tuple(x.strides[d] for d in order)
@@ -156,12 +156,15 @@ def max_workers(backend: Backend) -> int:
 
 
 def past_cache(backend: Backend, results: int) -> bool:
-    """Whether results of so many bytes are stored past the cache; only a device that shares the host's memory says where its buffers lie."""
+    """Return whether results of this many bytes are written with non-temporal stores.
+
+    Only on a device that shares the host's memory: such results have to be aligned, and others do not tell addresses.
+    """
     return results >= STREAM and backend.info.host_shared
 
 
 def group_limit(backend: Backend) -> int:
-    """Return the largest power of two that a work-group may have as lanes."""
+    """Return the largest power of two that the device allows as the size of a work-group."""
     return 1 << backend.info.max_group.bit_length() - 1
 
 
@@ -171,7 +174,10 @@ def gpu_size(work: int) -> int:
 
 
 def lanes_of_planes(planes: int, each: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the sizes of a launch whose lanes walk through planes, an element of each: short planes share a work-group."""
+    """Return the global and local size of a launch whose lanes each own a place of a plane and walk through planes.
+
+    `each`: elements of a plane. Short planes share a work-group.
+    """
     width = 1
     while width < min(each, GPU_GROUP):
         width *= 2

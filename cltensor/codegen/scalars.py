@@ -1,4 +1,4 @@
-"""Numbers of the host as a dtype stores them: in words that a kernel takes, in bytes, or on the device."""
+"""Host scalars in a dtype's storage format: as words that a kernel takes, as bytes, or on the device."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def scalar_words(dt: dtypes.dtype, value: Scalar) -> tuple[int, int]:
 
 
 def scalar_bytes(dt: dtypes.dtype, value: Scalar) -> bytes:
-    """Return how `value` is stored as `dt`; integers wrap."""
+    """Return the bytes of `value` stored as `dt`; integers wrap."""
     if dt is dtypes.bfloat16:
         bits = int(np.float32(complex(value).real).view(np.uint32))
         if value != value:

@@ -1,8 +1,8 @@
 """Where kernel text comes from: the folders `cl_kernels/` and `templates/`.
 
-Mako translates templates to Python modules, which takes longer than everything else of a first result with kernels from
-the disk cache; so the modules are kept beside those, in a folder for each state of the templates.
-Headers are pasted into the source, so the text that is hashed is the whole truth of a kernel.
+Mako translates templates to Python modules. Where kernels come from the disk cache, that is most of the time to a first
+result; so the modules are kept on disk as well, in a folder for each state of the templates.
+Headers are pasted into a kernel's source, so the hash of this text identifies the kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..runtime.folders import cache_dir, shipped, writable
 KERNELS = shipped("cl_kernels")
 TEMPLATES = shipped("templates")
 _INCLUDE = re.compile(r'^#include "([\w/]+)\.cl"\n', re.MULTILINE)
-_KEPT = 30 * 86400  # seconds that translations of other templates stay
+_KEPT = 30 * 86400  # seconds for which translations of another state of the templates are kept
 
 
 @functools.cache
@@ -36,7 +36,7 @@ def _lookup(keep: bool) -> Any:
 
 
 def _modules() -> Path | None:
-    """Return the folder of the translated templates; None where nothing is to be kept, or can be."""
+    """Return the folder of the translated templates; None if the disk cache is turned off or not writable."""
     if CONFIG.cache_size == 0:
         return None
     import mako
@@ -58,7 +58,7 @@ def _modules() -> Path | None:
 
 @functools.cache
 def include(*names: str) -> str:
-    """Return the texts of `cl_kernels/<name>.cl`, "elementary/exp" say: each once, after those that it includes."""
+    """Return the texts of `cl_kernels/<name>.cl` ("elementary/exp"), each once and after those that it includes."""
     texts: dict[str, str] = {}
 
     def add(name: str) -> None:
@@ -74,16 +74,19 @@ def include(*names: str) -> str:
 
 
 def lane_macros(lanes: int, double: bool = False) -> str:
-    """Define what `cl_kernels/` asks of a kernel: how wide its vectors are, and that it has doubles. Goes before what is included."""
+    """Return the macros that must precede included `cl_kernels/`: the width of vectors, whether there are doubles."""
     return "#define CLT_DOUBLE 1\n" * double + f"#define CLT_LANES {lanes}\n"
 
 
 def render(template: str, /, **variables: Any) -> str:
-    """Render `templates/<template>.mako`, "sort/rows" say; an undefined variable is an error. What masks need (cl_kernels/truth.cl) comes with it."""
+    """Render `templates/<template>.mako` ("sort/rows"); an undefined variable is an error.
+
+    cl_kernels/truth.cl, which masks need, is put in front of a text that uses its macros.
+    """
     file = f"{template}.mako"
     try:
         text = _lookup(True).get_template(file).render(**variables)
-    except OSError as error:  # the disk refuses a translation
+    except OSError as error:  # the translation could not be written to disk
         debug_line(1, "templates are translated in memory: %s", error)
         text = _lookup(False).get_template(file).render(**variables)
     return include("truth") + text if "CLT_TRUTH(" in text or "CLT_BYTES(" in text else text

@@ -1,14 +1,17 @@
-"""Text that turns a square of elements in the registers of vectors: rows in, columns out.
+"""OpenCL statements that transpose a square of elements held in vector registers: rows in, columns out.
 
-Squares of as many elements as 16 bytes hold are turned by interleaving the first half of their rows with the second, log2(rows) times, all that
-lie beside each other in vectors at once; then these exchange 16 bytes. Knows nothing of where elements lie.
+Sub-squares whose rows have 16 bytes are transposed by interleaving the first half of their rows with the second half, log2(rows) times, for all
+sub-squares side by side in the vectors at once; then the vectors exchange units of 16 bytes. Knows nothing of memory.
 """
 
 from __future__ import annotations
 
 
 def turn(n: int, lanes: int, kind: str) -> tuple[list[str], list[str]]:
-    """Statements that turn the square of `lanes` vectors r0, r1, … of type `kind`, and the names of its columns; `n` elements have 16 bytes."""
+    """Statements that transpose the square of `lanes` vectors r0, r1, … of type `kind`, and the columns' names.
+
+    `n`: elements in 16 bytes.
+    """
     lines: list[str] = []
 
     def join(a: str, b: str, picks: list[int]) -> str:
