@@ -1,20 +1,24 @@
 <%doc>
 One fused chain over n elements.
-CPU: a work-item runs over one contiguous chunk, ${lanes} lanes at a time, rows of the inner dimension where layouts differ. What is left
-of a chunk or row has a statement of its own: the loop is then free of calls and conditions, and its constants stay in registers. So has
-what comes before the first whole vector of a row, where vectors go past the cache: only aligned ones do. Rows that are `narrow` are taken many at a
-time, each operand in the order of the result: of what is the same in all rows that order is a constant, of one number for each row it is known. There what is read is asked for
-long before, too, unless so much is read from several places that memory has enough to do: the processor foresees no more than a page.
+CPU: a work-item runs over one contiguous chunk, ${lanes} lanes at a time; where layouts differ, over rows of the inner
+dimension. The last, partial vector of a chunk or row is handled outside the loop, which is then free of calls and
+conditions and keeps its constants in registers. So are the elements before the first aligned vector of a row, where
+stores are non-temporal: these need aligned vectors.
+Rows that are `narrow` are taken many at a time, and each operand is put into the order of the result: the vectors of an
+operand that is the same for all rows are loop constants, and one number per row is swizzled by a constant pattern.
+`ahead`: operands are prefetched, as the hardware prefetcher does not look beyond a page; not where several operands
+keep memory busy.
 Random words are drawn ahead, for many vectors at once (codegen/drawn.py).
 Vectors of bytes and 16-bit integers are short: several are read before the first is written (`unrolled`).
-GPU: a work-item is a lane; consecutive work-items touch consecutive elements. Of short chains a lane reads several (`at_once`) before it
-computes and writes the first; random numbers are made by a lane for elements side by side (`beside`), which share a block of words.
+GPU: a work-item is a lane; consecutive work-items touch consecutive elements. If the chain is short, a lane reads
+several elements (`at_once`) before it computes and writes the first; a lane makes random numbers for adjacent elements
+(`beside`), which share a block of words.
 Access order is the row-major order of the result, which for dense operands is the order of memory.
 </%doc>\
 <%!
 from cltensor.codegen.language import lanes_of
 from cltensor.codegen.pointwise import plain, rows_at_a_time
-# Bytes that what goes past the cache is asked for before it is read: of one operand, and of the rows of one, where the next row follows.
+# Prefetch distances in bytes: of a dense operand, and along rows, where the end of a row is followed by the next one.
 DENSE, ROWS = 8192, 4096
 %>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
@@ -52,7 +56,7 @@ def ask(k, dt, cls):
     if cls == 'd': return f'CLT_PREFETCH(p{k} + o{k} + i + {DENSE // dt.itemsize})'
     r, far = program.rank, ROWS // dt.itemsize
     return f'CLT_PREFETCH(b{k} + j + {far} + (j + {far} < n{r - 1} ? 0 : {f"s{k}_{r - 2} - n{r - 1}" if r > 1 else "0"}))'
-# Narrow rows, K of which are T vectors: in vector t element (row, column) for each lane.
+# Narrow rows: K of them fill T vectors; places(t) is the (row, column) of each lane of vector t.
 W, last = program.narrow, program.rank - 2
 K, T = rows_at_a_time(W, L) if W else (0, 0)
 def places(t): return [divmod(t * L + lane, W) for lane in range(L)]
@@ -130,7 +134,7 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
       }
       const long at = i - first;
 </%def>\
-## Past the cache goes what is `aligned`.
+## Compute one vector; `aligned`: non-temporal stores are allowed.
 <%def name="element(pos, aligned=True)">\
 % if drawn:
 ${words()}\
@@ -148,7 +152,8 @@ ${words()}\
       ${store(k, dt, cls, value, pos, aligned)};
 % endfor
 </%def>\
-## So many steps of dense operands, from i on: what is read does not wait for what is written.
+## Compute `count` vectors of dense operands, `step` apart, from i on; all loads precede the first store, so that none
+## has to wait for it.
 <%def name="several(count, step)">\
 % for u in range(count):
 % for k, (dt, cls) in enumerate(program.leaves):
@@ -177,7 +182,8 @@ ${words()}\
 % endfor
 % endfor
 </%def>\
-## The same of rows, where numbers of 32 bits say places: a quotient is a product with a factor, or one more.
+## The same for strided operands whose indices fit 32 bits. Divides by sizes with a multiplication: the quotient is
+## mul_hi(r, factor) or one more.
 <%def name="spread(count, step)">\
 % for u in range(count):
 % for k, (dt, cls) in enumerate(program.leaves):
@@ -221,8 +227,8 @@ ${bases()}\
       }
 % endfor
 </%def>\
-## So many elements side by side, of which the compiler sees that they share blocks of random words; they are stored together where they
-## lie so that they can be.
+## Compute `count` adjacent elements, such that the compiler sees that they share blocks of random words. They are
+## stored as vectors if the result is aligned for that.
 <%def name="together(count)">\
 % for k, dt, cls, value in stores:
     ${dt.reg} ${', '.join(f'r{k}_{u}' for u in range(count))};
@@ -279,7 +285,8 @@ ${bases()}\
     ${const}long x0 = r;
 % endif
 </%def>\
-## Narrow rows: as many at a time as are whole vectors; what is left of a strip of rows along the last outer dim is taken row by row.
+## Narrow rows: K at a time, which fill whole vectors; the remaining rows of a strip along the last outer dim are taken
+## one by one.
 <%def name="narrow()">\
   const long inner = ${W}, rows = n / inner, blocks = (rows + ${K - 1}) / ${K}, each = (blocks + get_global_size(0) - 1) / get_global_size(0) * ${K};
   const long end = (get_global_id(0) + 1) * each < rows ? (get_global_id(0) + 1) * each : rows;
@@ -345,7 +352,7 @@ ${together(at_once)}\
 ${element(('i', 'i'))}\
   }
 % elif at_once > 1 and not strided:
-## Groups take blocks: what a lane reads then lies at distances that the compiler knows.
+## A group takes a block of elements, so that the distances between a lane's elements are compile-time constants.
   for (long i = get_group_id(0) * (long)${at_once * group} + get_local_id(0); i < n; i += get_num_groups(0) * (long)${at_once * group}) {
     if (i + ${(at_once - 1) * group} >= n) {
       for (long at = i; at < n; at += ${group}) {
@@ -357,7 +364,7 @@ ${several(at_once, group)}\
   }
 % else:
 % if at_once > 1:
-## What is left of the last block is taken one by one, as is everything where 32 bits would not do.
+## The rest of the last block is taken one by one, and so are all elements if n does not fit 32 bits.
   long begin = get_global_id(0), step = get_global_size(0);
   if (n <= INT_MAX) {
 % for d in range(1, program.rank):
@@ -408,7 +415,8 @@ ${element(('i', 'i'))}\
   }
 % endif
 % else:
-## The places along outer dims are counted from row to row: divisions would take longer than short rows.
+## Indices of outer dims are incremented from row to row: for short rows divisions would take longer than the rows
+## themselves.
   const long lo = get_global_id(0) * chunk, hi = lo + chunk < n ? lo + chunk : n, inner = n${program.rank - 1};
   long r = lo / inner, start = lo, col = lo - r * inner;
 ${decode('')}\

@@ -1,24 +1,26 @@
 <%doc>
-What is computed along rows (sets of elements) on a CPU: stages that each pass over a row and accumulate, then a pass that stores.
-A row stays in cache between passes. A Kind (codegen/reduce/row_kinds.py) has the formulas. What it keeps between passes waits in the result,
-or, where that has another type or goes past the cache (`streams`), in a row of each work-item's own (`scratch`).
-`streams`, PEELED: what lies before a row's first whole line is stored by itself.
-`ahead`: while a row's last stage computes exponentials, or else while it is stored, the next row is asked for, unless rows are
-shorter or longer than this; while a run of a row is read first, the next one, which lies elsewhere; across rows, what lies so many
-steps further, where a step is at least so many elements.
-row: vectors along the innermost reduced dim, a work-item per rows. For the first stage's result it takes what a row's first elements
-make likely, and reads the row for it where the second stage then says that it was not `near`.
-col: vectors across neighbouring rows. A GPU's schedules are rowwise_gpu.mako's.
-`reader.turned`: an operand whose rows lie across memory, neighbours side by side: a work-item turns some rows when it comes to the
-first of them, by squares, and finds them in memory of its own.
-`overlap`: a row's last elements, fewer than a vector has, are taken with those before them, which count once, where there are so many:
-parts of vectors take many instructions.
-`blocks`: of long rows so many elements at a time go through both stages while they are in cache. What is summed and kept of a block is
-relative to the largest element up to its end, and made relative to the row's at the end.
-`abreast`: of short rows so many go through a stage before the next one begins, so that what one waits for is time for others;
-what is left of each is then a lane of a vector, A_<name>, and what a stage assigns once per row is made of all of them at once. The next
-ones are asked for meanwhile.
-Sums are taken in blocks, which keeps long ones accurate; those over rows too, `height` rows each, in lines of `pitch` numbers.
+Computes along rows (sets of elements) on a CPU: stages that pass over a row and accumulate, then a pass that stores. A
+row stays in cache between passes. A Kind (codegen/reduce/row_kinds.py) has the formulas. What it keeps between passes
+waits in the result, or, if that has another type or non-temporal stores (`streams`), in scratch memory of one row per
+work-item (`scratch`).
+`streams`, PEELED: the elements before a row's first whole cache line are stored separately, with plain stores.
+`ahead`: (least, most) elements of rows whose next row is prefetched while the last stage computes exponentials, or else
+while the row is stored. While the first stage reads a run of a row, the next run, which lies elsewhere, is prefetched.
+In col: (elements of a step, at least; steps ahead).
+row: vectors along the innermost reduced dim. For a Kind with `near`, the first stage's result is guessed from a row's
+first elements, and computed by a pass only if the second stage then finds that the guess was not near.
+col: vectors across neighbouring rows. A GPU's schedules are in rowwise_gpu.mako.
+`reader.turned`: an operand whose rows are strided and whose neighbouring rows are adjacent in memory: a work-item
+transposes several rows into its own memory when it reaches the first of them.
+`overlap`: a row's last elements, fewer than a vector's lanes, are taken in a vector that overlaps the one before and
+whose other elements do not count, as partial vectors take many instructions.
+`blocks`: this many elements of a long row at a time go through both stages while they are in cache. Sums and kept
+values are relative to the largest element up to a block's end, and rescaled to the row's largest at the end.
+`abreast`: this many short rows go through a stage before the next begins, so that their dependency chains overlap. A
+row's results are lanes of the vectors A_<name>, and what a stage assigns once per row is computed for all at once.
+The next rows are prefetched meanwhile.
+Sums are taken in blocks, which keeps long ones accurate; those over rows (`columns`) in blocks of `height` rows, too,
+stored in lines of `pitch` numbers.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="turned_rows" file="/turn_rows.mako"/>\
@@ -55,7 +57,7 @@ def more(text, part, only):
     def added(sum): return spell(text.replace('{raised}(', f'clt_exp_added_{S}({sum}, '))
     alone = added(f'({S})(0)')
     return added(part) if only(alone) == alone else f'{only(alone)} + {part}'
-# min() is a call on some drivers
+# On some drivers min() is a call into a library.
 def less(a, b): return f'({a} < {b} ? {a} : {b})'
 def own(stage): return [name for name, _ in stage.runs or stage.sums]
 def least(name): return '-INFINITY' if name == 'top' else '0'
@@ -101,8 +103,8 @@ static inline void clt_note(__global long *status, const long value) {
 ${' ' * indent}${item}
 % endfor
 </%def>\
-## One vector of elements at `at`; `m` lanes of it count, or, with `late`, are there, and so many of the last ones count. Accumulates for a
-## stage, or stores.
+## Accumulate, or without a stage store, one vector of elements at `at`, of which `m` lanes count. With `late`, all m
+## lanes are loaded and only the last `late` of them count.
 <%def name="element(stage, at, m, u=0, late='')">\
 <%
 statements, _ = reader.element('at', m, compute, vector)
@@ -201,7 +203,7 @@ ${lines(reader.reduced_bases('run' if rank > 1 else '0'), 6)}\
 <%def name="walk(stage)">\
 <%
 us = range(U if stage else 1)
-if stage and own(stage) == ['top'] and row and L > 1: us = range(4)  # nothing but the last extreme would be waited for
+if stage and own(stage) == ['top'] and row and L > 1: us = range(4)  # independent accumulators: else each step would wait for the one before
 %>\
 % if abreast:
 % for name in held(stage):
@@ -281,7 +283,7 @@ ${outer_begin()}\
 % if row and L > 1:
 <%
 overlapped = overlap and not (stage is None and streams)
-ending = overlapped and stage is None and kind.keep and not scratch # what is kept there is written before it is read
+ending = overlapped and stage is None and kind.keep and not scratch # kept values that the vector before the overlapping one overwrites
 %>\
 % if ending:
     ${S} ending;
@@ -365,7 +367,7 @@ ${lines(ended(stage) if not blocks else (), 4)}\
 ${lines(fold(name), 4)}\
 % endfor
 </%def>\
-## What a run came to is stored and goes into the sums of its row.
+## Store a run's results, and add them to the sums of its row.
 <%def name="run_end(stage)">\
     {
       const int m = (int)${less(inner, f'{L}')};
@@ -378,7 +380,8 @@ ${lines(reader.element('0', 'm' if L > 1 else '1', compute, vector)[0], 6)}\
 % endfor
     }
 </%def>\
-## The last block is up to twice as long.
+## Run both stages block by block (see `blocks`), then the storing pass. The last block is up to twice as long as the
+## others.
 <%def name="in_blocks()">\
 <%
 (first, last), every = kind.stages, f"for (long from = 0, until, block = 0; from < nred; from = until, block++)"
@@ -398,7 +401,7 @@ ${walk(first)}\
 % if kind.keep:
       tops[block] = top.s0;
 % endif
-      top = highest == ${lowest} ? (${S})(0) : highest; // nothing but -inf so far
+      top = highest == ${lowest} ? (${S})(0) : highest; // all elements so far are -inf
       {
 ${walk(last)}\
       }
@@ -416,7 +419,7 @@ ${walk(None)}\
     }
 % endif
 </%def>\
-## What the first stage would find, of a row's first elements alone.
+## Guess the first stage's result, a mean, from the row's first vector alone.
 <%def name="guess(name)">\
     {
 ${lines(reader.reduced_bases('0'), 6)}\
@@ -427,7 +430,8 @@ ${lines(fold(name), 4)}\
       ${name} = ${name} / (${S})((${T})m);
     }
 </%def>\
-## Write of row `at` its numbers, those of its target, and the target: -1 when it does not count. `sums`: the row's names as C.
+## Store the numbers of row `at` (`each`, `pick`) and its target, -1 if that does not count. `sums`: C expressions of
+## the row's names.
 <%def name="pick(at, sums, column)">\
 <%
 statements, _ = scalar.element('hit', '1', compute, column)

@@ -1,12 +1,16 @@
 <%doc>
-What is computed along rows on a GPU: stages that each accumulate over a row, then a pass that stores (see codegen/reduce/row_kinds.py).
-A group takes `across` neighbouring rows, `along` lanes each, which are neighbours where a row's elements lie side by side (reader.row), else
-neighbouring rows' lanes are.
-held: a row is read once, `held` elements for a lane, which stay in its registers; what only the last pass asks for is read then.
-Else every pass reads the row again, `at_once` elements before the first is added; what a kind keeps between passes waits in the result.
-Either way all elements of a lane are asked for before one is waited for, and computed before one is stored.
-What lanes found is joined in local memory by eights, of all sums of a stage at once; each lane then reads the last few.
-Sums are taken in blocks, those of a lane's `at_once` elements and of these.
+Computes along rows on a GPU: stages that each accumulate over a row, then a pass that stores (see
+codegen/reduce/row_kinds.py).
+A group takes `across` neighbouring rows with `along` lanes each; a row's lanes are neighbours where its elements are
+contiguous (reader.row), else the lanes of neighbouring rows are.
+held: a row is read once, `held` elements per lane, which stay in registers; operands that only the last pass needs are
+read then.
+Else every pass reads the row again, `at_once` elements before the first is added; what a kind keeps between passes
+waits in the result.
+Either way a lane issues all its loads before it waits for one, and computes all its results before it stores one.
+The lanes' sums are joined in local memory, eight at a time and all sums of a stage at once; each lane then reads the
+last few.
+Sums are taken in blocks: of a lane's `at_once` elements, and of these sums.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%
@@ -46,7 +50,8 @@ static inline void clt_note(__global long *status, const long value) {
 ${' ' * indent}${item}
 % endfor
 </%def>\
-## The place of a lane's element `u` behind j, and whether there is one; in rows of several dims lanes step from one to the next.
+## Declare the position of a lane's element number `u` after j, and whether it exists; in rows of several dims a lane
+## steps from each position to the next.
 <%def name="place(u, ok)">\
         const int ok = ${ok};
         const ${I} element = j + ${u * along};
@@ -81,7 +86,7 @@ ${lines(reader.element('at', '1', compute, '0')[0], 8)}\
         if ((${M})element == v${at}) ${name} = ${spell(text)};
 % endif
 </%def>\
-## What a stage adds of elements; `whole`: all of them count.
+## Accumulate a lane's elements for a stage; `whole`: all of them count.
 <%def name="add(stage, whole)">\
 <% last = kind.keep and stage is kind.stages[-1] %>\
 % for u in us:
@@ -112,7 +117,7 @@ if (${counts(ok, alive)}) ${memory.scalar_store(address(), 'kept')};
       }
 % endfor
 </%def>\
-## Join what lanes found: names hold it then in every lane.
+## Join the results of a row's lanes; afterwards every lane has them.
 <%def name="fold(found)">\
 % if along > 1:
 % for n, name in enumerate(found):

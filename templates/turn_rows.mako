@@ -1,9 +1,11 @@
-## A function that turns rows lying across memory into dense ones, by squares in registers: `word` is an element's type, of `size` bytes.
+## A function that transposes strided rows to contiguous ones, by squares in registers. `word`: an element's type, of
+## `size` bytes.
 <%def name="helper(word, size, line, turn)">\
 <% many, n = min(16, 32 // size), 16 // size %>\
 typedef ${word}${many} clt_across __attribute__((aligned(${size})));
 typedef ${word} clt_of_row;
-/* Rows of n elements that lie ${"`step`"} apart, and `rows` of which are neighbours, one after another, `pitch` apart. */
+## Copy `rows` rows, adjacent in memory, of n elements with stride `step`, to contiguous rows `pitch` elements
+## apart.
 CLT_WIDE static inline void turn_rows(__global clt_of_row *restrict to, const long pitch, __global const clt_of_row *restrict from, const long step, const long rows, const long n) {
   for (long k = 0; k < n; k += ${many}) {
     const long j = k + ${many} <= n ? k : n - ${many};

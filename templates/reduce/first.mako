@@ -1,9 +1,10 @@
 <%doc>
-Where the extreme element of nred is first, for nout outputs: the CPU's schedule along the reduced dims.
+The extreme of nred elements and its first position, for nout outputs: the CPU's schedule along the reduced dims.
 A work-item owns outputs. One pass takes the extreme of every block with plain vectors and remembers the first block that holds
 the best; then that block alone is searched for the element. A block with a NaN ends the pass.
-What lies FURTHER bytes ahead is asked for meanwhile.
-Lanes that a partial load does not fill repeat its first element, which changes neither the extreme nor where it is first.
+Elements FURTHER bytes ahead are prefetched.
+Lanes that a partial load does not fill repeat its first element, which changes neither the extreme nor its first
+position.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="r" file="parts.mako"/>\
@@ -82,7 +83,7 @@ ${load(f'j + {u * L}', str(L), 12)}\
           top${u} = ${better(f'x{u}', f'top{u}')};
 % endfor
 % if floating:
-## Of two numbers one comparison says whether either is NaN.
+## The compiler makes one unordered comparison of both tests: whether either number is NaN.
 % for u in range(0, U - 1, 2):
           odd |= (x${u} != x${u}) | (x${u + 1} != x${u + 1});
 % endfor

@@ -1,11 +1,14 @@
 <%doc>
 One reduction of a fused expression on a GPU: nout outputs, nred elements each (see codegen/reduce/gpu.py).
-A group takes `across` neighbouring outputs, `along` lanes each, which are neighbours where elements of an output lie side by side (reader.row).
-What these found is joined by fours in local memory. A lane reads `at_once` elements before it adds the first, in the same order: one that waits
-for each would leave most of the memory's speed unused. So it does at the end, where some of them do not count. Chains that compute much
-are not written out several times.
-Without a reader: the parts of outputs, stored part-major, become outputs. With the state `joining` the last group to be done does that itself:
-each says so when what it stored is known to all (codegen/reduce/arrivals.py), and parts are added in their order whoever is last.
+A group takes `across` neighbouring outputs with `along` lanes each; an output's lanes are neighbours where its elements
+are contiguous (reader.row).
+Their states are merged in local memory, four at a time. A lane reads `at_once` elements before it adds the first,
+without changing the order of additions: a lane that waits for each load would leave most of the memory's bandwidth
+unused. The last, incomplete step does the same under a mask.
+`at_once` is small for costly chains, as the text has the chain that many times.
+Without a reader: the parts of outputs, stored part-major, become outputs. With the state `joining` the last group to
+finish does that itself: each group counts itself once its stores are visible to all (codegen/reduce/arrivals.py), and
+parts are merged in their order whichever group is last.
 </%doc>\
 <%! from cltensor.codegen.pointwise import Memory %>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
@@ -13,7 +16,7 @@ each says so when what it stored is known to all (codegen/reduce/arrivals.py), a
 <%
 group, I = across * along, "int" if narrow else "long"
 row, rank = reader is None or reader.row, reader.reduced_rank if reader else 1
-beside = 1 if reader and reader.row else across  # from a lane to the next along an output
+beside = 1 if reader and reader.row else across  # stride between lanes of one output
 %>\
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
@@ -40,7 +43,7 @@ ${r.lines(statements, 8)}\
 ${r.lines(state.update('s0_', values, 1, '' if whole else 'ok', 'position'), 8)}\
       }
 </%def>\
-## Join what lanes along an output found.
+## Merge the states of an output's lanes into that of its first lane.
 <%def name="fold(of, room)">\
 <% left = along %>\
 % if along > 1:

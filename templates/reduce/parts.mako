@@ -5,7 +5,7 @@
 ${' ' * indent}${item}
 % endfor
 </%def>\
-## Store the state `p` as one output (width == 1) or m of them; `origin` is where the part began.
+## Store the state `p` as one output (width == 1) or m of them; `origin`: the position where the part begins.
 <%def name="store(p, width, o, m, origin)">\
 % if partial:
 % for k, (text, kind) in enumerate(state.partial(p, width, origin)):

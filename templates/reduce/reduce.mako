@@ -1,12 +1,14 @@
 <%doc>
 One reduction of a fused expression on a CPU: nout outputs, nred elements each.
-row      a work-item owns outputs and runs vectors along the innermost reduced dim, several accumulators at a time.
-         Of pairs, real and imaginary parts, two lanes are left at the end. Of short rows, lanes are joined for several at once (`abreast`).
+row      a work-item owns outputs and runs vectors along the innermost reduced dim, several accumulators at a time. If
+         lanes are real and imaginary parts in turn (`state.paired`), two lanes are left at the end. Lanes of several
+         short rows are merged together (`abreast`).
 col      a work-item owns runs of outputs, vectors lie along the innermost kept dim, and reduced dims are looped over.
-         Of rows of `narrow` vectors the states stay in registers; `rest` numbers of one more may follow.
-merge    parts of outputs become outputs, sequentially; lines of outputs as vectors where `abreast`.
-A GPU's schedules are reduce/gpu.mako's. Where outputs are few, each is cut into `parts` whose states are stored, part-major, and merged by a second launch.
-Positions of extremes along the reduced dims on a CPU are reduce/first.mako's.
+         The states of rows of `narrow` vectors stay in registers; `rest` numbers of an incomplete last row may follow.
+merge    parts of outputs become outputs, sequentially; with `abreast`, cache lines of outputs as vectors.
+A GPU's schedules are in reduce/gpu.mako. Where outputs are few, each is cut into `parts` whose states are stored,
+part-major, and merged by a second launch. Positions of extremes along the reduced dims on a CPU are in
+reduce/first.mako.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="r" file="parts.mako"/>\
@@ -18,7 +20,7 @@ def lane_ids(t): return f"({reg(t)})({', '.join(map(str, range(L)))})"
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
 ${lane_memory.helpers(memories, L)}\
-## One vector of elements at `at` goes into accumulator `acc`; `m` lanes of it count.
+## Update the accumulator `acc` with the vector of elements at `at`, of which `m` lanes count.
 <%def name="element(acc, at, m, vector='0', position='', some=False)">\
 <%
 statements, values = reader.element(at, m, compute, vector)
@@ -71,7 +73,8 @@ __kernel void ${fn}(${', '.join(parameters)}) {
   ${line}
 % endfor
 % if schedule == 'row' and abreast:
-## The states of ${L} rows; then neighbouring lanes are joined, of two rows at a time, until each lane is a row's.
+## Compute the states of ${L} rows; then merge even with odd lanes, of two rows into one vector, until each lane is the
+## state of a row.
   const long g = get_global_id(0), olo = g * ochunk, ohi = min(olo + ochunk, nout);
 % for n, t, _ in state.fields:
   ${reg(t)} A_${n}[${L}];
@@ -194,7 +197,7 @@ ${r.lines(state.merge(p2, lo, hi, half), 4)}\
 ${r.store(p, 1, 'o', '1', 'rlo')}\
   }
 % elif schedule == 'col':
-## Accumulators take whole vectors at `vectors`, the last one m lanes.
+## Reduce the outputs at `vectors`, an accumulator in registers each; all are whole vectors but the last, of m lanes.
 <%def name="run(accs, m, vectors)">\
 <% lanes_of_each = [str(L)] * (len(accs) - 1) + [m] %>\
 % for acc in accs:
@@ -229,7 +232,7 @@ ${flush(accs, 8)}\
       start += run; row++; col = 0;
     }
 % if rest:
-    if (rhi == nred) { // behind the last row lies a part of one
+    if (rhi == nred) { // the last row is followed by `rest` numbers of an incomplete one
 ${r.lines(reader.reduced_bases('0'), 6)}\
 % for acc, vector in zip(accs, vectors):
       {
@@ -257,9 +260,10 @@ ${r.store(acc, L, f'o + {v * L}', str(L) if v < narrow - 1 else 'm', 'rlo')}\
 % endfor
   }
 % else:
-## States of up to ${vectors} vectors lie in memory (first-level cache), so that rows are read in long runs, ${U} rows at a time.
-## The arrays' beginnings lie in different cache lines of a page: else all would compete for the same few places with the rows;
-## short rows one by one, for else the processor does not see them follow each other. `ahead`: the next rows are asked for meanwhile.
+## States of up to ${vectors} vectors lie in memory (first-level cache), so that rows are read in long runs, ${U} rows
+## at a time. The arrays begin at different cache lines of a page (+ 5 vectors): else they and the rows would compete
+## for the same few cache sets. Short rows are read one by one, as the hardware prefetcher then sees that they follow
+## each other. `ahead`: the next rows are prefetched meanwhile.
 <%
 together = state.together('s_', [f'x{u}' for u in range(U)], L, 'skew + j') if U > 1 else []
 every = (*state.fields, *state.block, *(state.beside if together else ()))
@@ -378,7 +382,8 @@ ${r.store('s_', L, f'o + w * {L}', 'm', 'rlo')}\
   }
 % endif
 % else:
-## A line of outputs at a time: the parts of one lie in lines that would be gone when the next one is asked for.
+## Merge a cache line of outputs at a time: taken one by one, the lines that hold their parts would be evicted before
+## the next output needs them.
 <% line = 16 %>\
   const long olo = get_global_id(0) * ochunk, ohi = min(olo + ochunk, nout);
   for (long begin = olo; begin < ohi; begin += ${line}) {

@@ -1,6 +1,7 @@
-"""How the last work-group of a launch learns that it is the last, and so can join what all groups found: a second launch costs more.
+"""How the last work-group of a launch learns that it is the last, and can merge all groups' partial results.
 
-OpenCL 1.2 has no fence between groups. Where a driver's compiler has one of its own, a group makes what it stored known, and counts itself.
+That costs less than a second launch. OpenCL 1.2 has no memory fence between groups; where a driver's compiler has one,
+each group executes it after its stores and then increments a counter.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from ...runtime import Recorder
 if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
 
-# `SHOW()`: what this lane stored is there for who learns of it. Elsewhere than where `announces` says so, this holds for CPUs alone.
+# `SHOW()` makes this lane's stores visible to the other groups. The fallback does so on CPUs only, so GPUs other than
+# those of `announces` must not rely on it.
 SHOW = """
 #ifdef __NV_CL_C_VERSION
 #define SHOW() __asm__ volatile("membar.gl;" ::: "memory")
@@ -28,16 +30,16 @@ _counters: weakref.WeakKeyDictionary[Backend, Buffer] = weakref.WeakKeyDictionar
 
 
 def announces(backend: Backend) -> bool:
-    """Whether groups can tell each other what they stored."""
+    """Return whether work-groups of one launch can see each other's stores after `SHOW()`."""
     return backend.info.is_nvidia
 
 
 def arrivals(backend: Backend) -> Buffer:
-    """Return the counter of groups that are done: 0 between launches, for the last group leaves it so."""
+    """Return the buffer that counts finished groups: 0 between launches, as the last group resets it."""
     with backend.lock:
         found = _counters.get(backend)
         if found is None:
-            # It outlives whatever is being recorded, and is set only once.
+            # The counter outlives a recording in progress and is initialised once, so neither is recorded.
             arena, active = backend.pool.arena, Recorder.active
             backend.pool.arena = Recorder.active = None
             try:

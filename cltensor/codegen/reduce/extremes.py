@@ -1,4 +1,4 @@
-"""Running states of the largest and smallest elements, and of where they are."""
+"""Running states of the largest and smallest elements, and of their positions (see state.py)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def highest(dt: dtype) -> str:
 
 
 class Extreme(State):
-    """max or min; NaN wins."""
+    """The largest or smallest element; NaN if there is one."""
 
     sign = ">"
 
@@ -45,7 +45,9 @@ class Extreme(State):
         return f"(({v} {self.sign} {s}){nan})"
 
     def update(self, p, v, lanes, ok="", index=""):
-        if not ok and self.dt.category == 2:  # an instruction less than the mask of both
+        if (
+            not ok and self.dt.category == 2
+        ):  # one instruction less than one mask of both conditions
             larger = select(f"({v[0]} {self.sign} {p}s)", v[0], p + "s")
             return [f"{p}s = {select(f'({v[0]} != {v[0]})', v[0], larger)};"]
         better = self._better(v[0], p + "s")
@@ -54,7 +56,10 @@ class Extreme(State):
         return [f"{p}s = {select(better, v[0], p + 's')};"]
 
     def _most(self, p: str, v: list[str], lanes: int) -> list[str]:
-        """Name the first extreme of vectors top<p>, and of floats the mask of lanes with a NaN odd<p>: by halves, so that none waits for all."""
+        """Compute the lane-wise extreme of vectors, top<p>, and for floats the mask of lanes with a NaN, odd<p>.
+
+        Vectors are joined pairwise, as a tree, which makes a shorter dependency chain than one after another.
+        """
         kind, mask = lanes_of(self.base, lanes), lanes_of("int" if lanes == 1 else self.mask, lanes)
         out, left, step = [], list(v), 0
         while len(left) > 1:
@@ -95,7 +100,7 @@ class Min(Extreme):
 
 
 class Both(State):
-    """Smallest and largest in one pass; the value is given twice."""
+    """The smallest and the largest element in one pass; `update` and `together` get each value twice."""
 
     name = "aminmax"
 
@@ -120,7 +125,10 @@ class Both(State):
 
 
 class Arg(Extreme):
-    """Extreme value and where it is first; an index still unset means that every element equals the identity."""
+    """The extreme value and its first position.
+
+    If the index is still unset at the end, every element equals the identity.
+    """
 
     needs_index, ahead = True, True
 
@@ -135,7 +143,7 @@ class Arg(Extreme):
     def _wins(self, v: str, s: str) -> str:
         if self.dt.category != 2:
             return f"({v} {self.sign} {s})"
-        # One comparison is true for a NaN, too.
+        # The negated comparison is also true if v is NaN, so no test of its own is needed.
         return f"(!({v} {'<=' if self.sign == '>' else '>='} {s}) & ({s} == {s}))"
 
     def update(self, p, v, lanes, ok="", index=""):
@@ -148,7 +156,7 @@ class Arg(Extreme):
         ]
 
     def together(self, p, v, lanes, index=""):
-        """See the extreme of the vectors at once, and then which of them has it first; one by one only where a NaN is."""
+        """Take the lane-wise extreme of all vectors, then the first vector with it; one by one if there is a NaN."""
         if lanes == 1:
             return []
         mask, places = lanes_of(self.mask, lanes), lanes_of(self.index, lanes)

@@ -1,7 +1,8 @@
-"""How a GPU's work-groups divide a reduction, and what passes over rows several times.
+"""How a GPU's work-groups divide reductions, and kernels that pass over rows several times.
 
-A group has lanes side by side along what memory holds side by side, outputs (`across`) or elements of one (`along`). What lanes along the
-elements found is joined in local memory; where outputs are few, each is cut into parts for several groups, which a second launch joins.
+A group has `across` lanes along outputs times `along` lanes along an output's elements; neighbouring lanes lie along the
+dim that is contiguous in memory. Lanes along the elements are merged in local memory. Where outputs are few, each is cut
+into parts for several groups, which a second launch merges.
 """
 
 from __future__ import annotations
@@ -13,20 +14,23 @@ from .prologue import Split
 if TYPE_CHECKING:
     from ...runtime import DeviceInfo
 
-GROUP = 128
-LANES = 2048  # of a unit, that keep its memory busy
-WIDE = 1024  # lanes of the largest groups, half as many of states of 8-byte numbers: more would leave them too few registers
-COLUMNS = 32  # neighbouring outputs that a group reads: whole lines of memory
-STRIP = 8  # the least of them, where few would have few groups
+GROUP = 128  # lanes of a work-group where more are not needed
+LANES = 2048  # lanes per compute unit that keep memory busy
+# Lanes of the largest groups, half as many for states of 8-byte numbers: more would leave a lane too few registers
+WIDE = 1024
+COLUMNS = 32  # neighbouring outputs that a group reads, at most: whole cache lines
+STRIP = 8  # neighbouring outputs of a group, at least, where wider strips would make too few groups
 AT_ONCE = 8  # elements that a lane reads before it adds the first
-LEAST = 16  # lanes that take an output, and elements side by side for which they do
-ALONE = 64  # elements for a lane, up to which one group per output is sooner done than parts and a second launch
-PARTED = 512  # lanes of a group of a part
-HELD = 16  # registers for a row's elements that a lane of the largest groups has; of smaller ones twice as many
+LEAST = 16  # lanes along an output, at least; contiguous elements for which lanes lie along an output, at least
+# Elements per lane up to which one group per output takes less time than parts and a second launch
+ALONE = 64
+PARTED = 512  # lanes of a group that reduces a part
+# Registers that a lane of the largest groups has for a row's elements; lanes of smaller groups have twice as many
+HELD = 16
 
 
 class Division(NamedTuple):
-    """Lanes of a group, groups, and parts of an output; `narrow`: whether positions fit 32 bits."""
+    """Lanes of a group, groups, parts of an output and elements of a part; `narrow`: whether positions fit 32 bits."""
 
     across: int
     along: int
@@ -42,12 +46,12 @@ class Division(NamedTuple):
 
 
 def power(n: int) -> int:
-    """Return the least power of two that is not less."""
+    """Return the least power of two that is not less than n."""
     return 1 << max(0, n - 1).bit_length()
 
 
 def largest(info: DeviceInfo, size: int, wide: bool = False) -> int:
-    """Return how many lanes a group may have, each of which leaves `size` bytes in local memory."""
+    """Return how many lanes a group may have if each needs `size` bytes of local memory; `wide`: of 8-byte numbers."""
     most = min(info.max_group, WIDE >> wide, info.local_mem // (2 * size))
     return max(1, 1 << (most.bit_length() - 1))
 
@@ -55,7 +59,7 @@ def largest(info: DeviceInfo, size: int, wide: bool = False) -> int:
 def divide(
     info: DeviceInfo, cut: Split, row: bool, size: int, wide: bool, parts: int | None = None
 ) -> Division:
-    """Divide a reduction, with states of `size` bytes; `row`: elements of an output lie side by side, else outputs do."""
+    """Divide a reduction with states of `size` bytes; `row`: an output's elements are contiguous, else outputs are."""
     nout, nred, most = cut.nout, max(cut.nred, 1), largest(info, size, wide)
     wanted, least = info.compute_units * LANES, min(GROUP, most)
     if row:
@@ -68,7 +72,7 @@ def divide(
         along *= 2
     if nout * along >= enough or nred <= along * ALONE:
         wanted_parts = 1
-        # Of little work, narrow strips for more groups.
+        # Where there is little work, narrower strips make more groups.
         while not row and across > STRIP and nout * along < enough and nred > along * AT_ONCE:
             across, along = across // 2, along * 2
     else:
@@ -85,8 +89,8 @@ def divide(
 
 
 def divide_merge(info: DeviceInfo, nout: int, parts: int, size: int) -> Division:
-    """Divide the joining of parts, in each of which outputs are neighbours: a few parts for a lane."""
-    most = min(largest(info, size), PARTED)  # what a state takes to be joined is many registers
+    """Divide the merging of parts, which are stored part-major: a lane gets a few parts of an output."""
+    most = min(largest(info, size), PARTED)  # merging states takes many registers
     along = min(max(power(-(-parts // 4)), min(power(parts), LEAST) if nout < GROUP else 1), most)
     across = min(power(nout), max(1, min(GROUP, most) // along))
     groups = min(-(-nout // across), info.compute_units * 128)
@@ -94,7 +98,10 @@ def divide_merge(info: DeviceInfo, nout: int, parts: int, size: int) -> Division
 
 
 class Rows(NamedTuple):
-    """Lanes of a group, and groups; `held`: how many elements a lane keeps, 0 where passes read them again; `narrow`: as above."""
+    """Lanes of a group, and groups. `held`: elements that a lane keeps in registers, 0 if each pass reads them again.
+
+    `narrow`: whether positions fit 32 bits.
+    """
 
     across: int
     along: int
@@ -106,9 +113,10 @@ class Rows(NamedTuple):
 def divide_rows(
     info: DeviceInfo, cut: Split, row: bool, size: int, wide: bool, words: int, most_held: int
 ) -> Rows:
-    """Divide what passes over rows several times.
+    """Divide a kernel that passes over rows several times.
 
-    `size`: bytes that a lane leaves in local memory, `wide` as of 8-byte numbers; `words`: registers that an element takes, of which there are at most `most_held`.
+    `size`: bytes of local memory per lane; `wide`: of 8-byte numbers; `words`: registers per element that a lane keeps;
+    `most_held`: elements that a lane may keep, at most.
     """
     nout, nred, most = cut.nout, cut.nred, largest(info, size, wide)
     needed = power(-(-nred // AT_ONCE))
@@ -119,7 +127,7 @@ def divide_rows(
     else:
         across = min(power(nout), COLUMNS, most)
         along = min(needed, most // across)
-        # Of few rows, narrow strips for more groups.
+        # Where there are few rows, narrower strips make more groups.
         while across > STRIP and nred > along * AT_ONCE and nout < info.compute_units * across:
             across, along = across // 2, along * 2
     group = max(across * along, min(GROUP, most))

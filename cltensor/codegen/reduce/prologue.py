@@ -1,7 +1,7 @@
 """The elements that a reducing kernel reads: a fused expression over an iteration of kept and reduced dims.
 
 Owns the split of every operand's layout into kept and reduced dims, the choice of the dim that vectors run along, and
-the C text of decoding positions and loading values. Must not know what is computed from the values.
+the C text that decodes positions and loads values. Knows nothing of what is computed from the values.
 
 Operand classes, along the vectors' dim: v unit stride, s one element, g any stride, c one element for the whole kernel.
 """
@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from ...runtime import Buffer
 
 Strides = tuple[int, ...]
-_new: Any = tuple.__new__  # makes a named tuple in half the time
+_new: Any = tuple.__new__  # makes a named tuple in half the time of its own constructor
 
-LITTLE = 1 << 14  # elements so close together that the ways of reading them cost alike
+LITTLE = 1 << 14  # elements up to which all orders of reading them cost about the same
 
 
 class Source(NamedTuple):
-    """An expression to be read: operands laid out over `shape`, scalars, nodes, and the references of its values."""
+    """An expression to be read: operands (buffer, dtype, strides over `shape`, offset), scalars, nodes, values.
+
+    `values` are references (kind, index) to what the kernel computes with: operands, scalars or nodes.
+    """
 
     shape: tuple[int, ...]
     leaves: tuple[tuple[Buffer, dtype, Strides, int], ...]
@@ -41,7 +44,7 @@ class Source(NamedTuple):
     values: tuple[tuple[str, int], ...]
 
     def pattern(self) -> Source:
-        """The same without memory and numbers: what a kernel and the division of its work depend on."""
+        """Return the source without buffers, offsets and numbers: what a kernel and its division of work depend on."""
         leaves = tuple([(None, dt, strides, 0) for _, dt, strides, _ in self.leaves])
         return _new(Source, (self.shape, leaves, (), self.scalar_types, self.nodes, self.values))
 
@@ -55,7 +58,10 @@ def of_operands(*operands: Operand) -> Source:
 
 
 class Split(NamedTuple):
-    """Kept and reduced dims, each collapsed over all operands together."""
+    """Kept and reduced dims, each collapsed for all operands together.
+
+    Strides are one tuple per operand; `constant`: whether an operand is one element for the whole kernel.
+    """
 
     kept: tuple[int, ...]
     reduced: tuple[int, ...]
@@ -77,7 +83,7 @@ def split(
 ) -> Split:
     """Separate kept from reduced `dims`; `ordered` keeps the reduced dims in row-major order.
 
-    `extra` are layouts that have to walk along (outputs over the whole iteration); they come last.
+    `extra` are layouts that are collapsed along with them (of outputs over the whole iteration); their strides come last.
     """
     sizes = [d for d, n in enumerate(shape) if n != 1]
     constant = tuple([not [d for d in sizes if st[d]] for st in layouts])
@@ -99,12 +105,12 @@ def split(
 
 
 def along_reduced(parts: Split, least: int = 48) -> bool:
-    """Whether vectors run along the innermost reduced dim ('row') or the innermost kept one ('col').
+    """Return whether vectors run along the innermost reduced dim ('row') instead of the innermost kept one ('col').
 
-    Operands that vary both along and across rows decide, if there are any, or else what is written: what is one number for a row
-    costs little either way. Of little work those laid out alike have one voice, as has what is computed of them once it lies in
-    memory: so a small sum mostly has the same bits whether its operand is computed on the way or was before.
-    `least`: the shortest rows dense in memory that vectors run along.
+    Operands that vary both along and across rows decide by majority, or if there are none, what is written: operands that
+    are one number per row cost little either way. Where there is little work, operands of the same layout count once, as
+    their result would if it lay in memory: so a small sum mostly has the same bits whether its operand is computed in the
+    kernel or was computed before. `least`: the shortest contiguous rows that vectors run along.
     """
     if parts.nout == 1:
         return True
@@ -133,7 +139,7 @@ def along_reduced(parts: Split, least: int = 48) -> bool:
 
 
 def _dtypes(program: Program, refs: Sequence[tuple[str, int]]) -> list[dtype]:
-    """The dtypes of leaves, scalars and nodes."""
+    """Return the dtypes of references to leaves, scalars and nodes."""
     of = {
         "a": [dt for dt, _ in program.leaves],
         "k": list(program.scalars),
@@ -143,10 +149,11 @@ def _dtypes(program: Program, refs: Sequence[tuple[str, int]]) -> list[dtype]:
 
 
 class Reader:
-    """C text that reads a source: arguments, base pointers and values. `row` says which dim the vectors run along.
+    """C text that reads a source: arguments, base pointers and values. `row`: vectors run along the reduced dim.
 
-    `outputs` are stored as vectors, which they may make shorter; those `beside` are made at the end only, which costs more than
-    long vectors gain where these are gathered.
+    The vector width suits the dtypes of `outputs`, which are stored as vectors; and those of `beside`, computed at the
+    end only, if operands are gathered: longer vectors would then gain less than that costs. `wide`: the kernel computes
+    in 8-byte numbers. `turned`: index of the operand that the kernel transposes first.
     """
 
     def __init__(
@@ -162,7 +169,7 @@ class Reader:
         turned: int | None = None,
         gpu: bool = False,
     ) -> None:
-        self.turned = turned  # the operand whose rows are found in `turned`, one after another from row `begun` on
+        self.turned = turned  # the kernel has this operand's rows, from row `begun` on, contiguous in its memory `turned`
         self.row, self.kept_rank, self.reduced_rank = row, len(parts.kept), len(parts.reduced)
         leaves = []
         for k, ((_, dt, _, _), kept, reduced, constant) in enumerate(
@@ -178,10 +185,10 @@ class Reader:
             leaves.append(
                 (dt, "c" if constant else "v" if step == 1 else "s" if step == 0 else "g")
             )
-        # What a GPU's lane reads once: it is one number for all elements of an output.
+        # Operands that are one number for all elements of an output: a GPU's lane reads them once.
         still = [gpu and not any(steps) for steps in parts.reduced_strides]
         self.still = tuple([k for k in range(len(leaves)) if still[k] and leaves[k][1] != "c"])
-        # Values that are one of these, or one number for all.
+        # Values that are such an operand, or one that is a single number for the whole kernel.
         once = {k for k, (_, cls) in enumerate(leaves) if gpu and (cls == "c" or still[k])}
         self.fixed = {n for n, (of, k) in enumerate(source.values) if of == "a" and k in once}
         outputs = [*outputs, *beside]
@@ -195,7 +202,7 @@ class Reader:
             tuple([(source.values[0], dt, "d") for dt in outputs[:narrow]]),
             0,
         )
-        # What is reduced has no vectors of complex numbers, what it is computed from may.
+        # Complex values are not reduced as vectors; intermediate complex results may be vectors.
         lanes = choose_lanes(
             program,
             lanes,
@@ -209,16 +216,16 @@ class Reader:
 
     @functools.cached_property
     def memories(self) -> dict[str, Memory]:
-        """Loads and stores by dtype code."""
+        """Text of loads and stores, by dtype code."""
         return {dt.code: Memory(dt, self.lanes) for dt in self.types}
 
     def headers(self, compute: dtype) -> str:
-        """The device functions that the expression needs, for a kernel that goes on in `compute`."""
+        """Return the text of the device functions that the expression needs in a kernel that computes in `compute`."""
         return headers(self.program, self.lanes, double=compute.reg in ("double", "double2"))
 
     # ---- arguments
     def parameters(self) -> list[str]:
-        """The kernel's parameters: kept sizes, reduced sizes, operands with strides, scalars."""
+        """Return the kernel's parameters: kept sizes, reduced sizes, operands with strides, scalars."""
         out = [f"const long n{d}" for d in range(self.kept_rank)] + [
             f"const long m{d}" for d in range(self.reduced_rank)
         ]
@@ -235,7 +242,7 @@ class Reader:
         return out
 
     def argument_types(self) -> list:
-        """Match `parameters` for the backend."""
+        """Return the types of `parameters` for the backend."""
         i64 = dtypes.int64.np.type
         types: list = [i64] * (self.kept_rank + self.reduced_rank)
         for _, cls in self.program.leaves:
@@ -247,7 +254,7 @@ class Reader:
         return types
 
     def arguments(self, source: Source, parts: Split) -> list:
-        """Match `parameters` with a source of this pattern."""
+        """Return the values of `parameters` for a source of this pattern."""
         args: list = [*parts.kept, *parts.reduced]
         for (buffer, _, _, offset), kept, reduced, constant in zip(
             source.leaves, parts.kept_strides, parts.reduced_strides, parts.constant, strict=False
@@ -258,7 +265,7 @@ class Reader:
         return args + list(source.scalars)
 
     def scalars(self) -> list[str]:
-        """Registers that hold the scalar arguments."""
+        """Declare the registers that hold the scalar arguments."""
         out = []
         for k, dt in enumerate(self.program.scalars):
             reg = lanes_of(dt.reg, self.lanes)
@@ -274,9 +281,10 @@ class Reader:
     def kept_bases(
         self, position: str, *, inner: str | None = None, index: str = "long"
     ) -> list[str]:
-        """Point h0.. at an output's first element; with `inner` the position counts rows of the innermost kept dim.
+        """Declare the pointers h0.. to the operands' first elements for the output at `position`.
 
-        `index`: the type of positions, "int" where they fit, which a GPU divides in a fraction of the time.
+        With `inner`, the index along the innermost kept dim, `position` counts the outer ones only. `index`: the type of
+        positions; "int", where they fit, is divided in a fraction of the time on a GPU.
         """
         rank, cast = self.kept_rank, "" if index == "long" else f"({index})"
         out = [f"{index} kq = {position};"]
@@ -291,7 +299,10 @@ class Reader:
         return out + self._pointers("h", lambda k: f"p{k} + o{k}", "s", names)
 
     def reduced_bases(self, position: str, index: str = "long") -> list[str]:
-        """Point b0.. at a run along the innermost reduced dim, `position` counting its rows; what is one number for a run is read."""
+        """Declare the pointers b0.. to run number `position` along the innermost reduced dim.
+
+        Operands that are one number for a run are read here.
+        """
         rank, cast = self.reduced_rank, "" if index == "long" else f"({index})"
         out = [f"{index} rq = {position};"] if rank > 1 else []
         for d in range(rank - 2, 0, -1):
@@ -307,7 +318,10 @@ class Reader:
         return out
 
     def _held(self, cls: str) -> bool:
-        """Whether an operand that is one number for a run is read once: the compiler does not know that stores leave it as it is."""
+        """Return whether an operand is read once per run, of which it is one number.
+
+        The compiler cannot hoist such a load out of a loop, as it cannot know that stores leave the operand unchanged.
+        """
         return self.row and self.lanes > 1 and cls in "cs"
 
     def _pointers(self, name: str, base: Any, stride: str, positions: list[str]) -> list[str]:
@@ -324,7 +338,10 @@ class Reader:
 
     # ---- values
     def load(self, at: str, m: str, vector: str = "0") -> list[str]:
-        """Load all operands at `at` along the innermost reduced dim; `vector` is the lane offset of a 'col' vector."""
+        """Load `m` lanes of all operands at `at` along the innermost reduced dim.
+
+        `vector`: a 'col' vector's offset along the innermost kept dim.
+        """
         out = []
         for k, (dt, cls) in enumerate(self.program.leaves):
             reduced = f"r{k}_{self.reduced_rank - 1}"

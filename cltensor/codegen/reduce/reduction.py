@@ -31,22 +31,28 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
 
 GRAIN = 16384  # elements that are worth a CPU work-item
-PACE = 20_000  # elements times their weight that a CPU's thread is done with in a microsecond
-# What a chain computes for an element up to which a GPU's kernel has it several times, and operands that are read for several at once.
+PACE = 20_000  # elements times their weight per microsecond of one CPU thread
+# On a GPU: cost of a chain above which the kernel's text has it only once instead of once per element read at once;
+# operands above which fewer elements are read at once
 WRITTEN_OUT, MANY_READ = 64, 3
-# Parts that a GPU's last group joins, and outputs that a lane of it does so for, at most.
+# A GPU's last group merges the parts of a launch if there are at most so many states, and outputs per lane
 BY_LAST, BY_LAST_OUTPUTS = 1 << 14, 4
-# Of running states that a work-item goes along before it takes the next reduced rows: they come and go once for several rows.
+# Limits, in bytes and in vectors, of the running states of a strip of outputs in 'col': a work-item passes over the
+# strip before it takes the next reduced rows, so that states are loaded and stored once for several rows
 COL_BYTES = 1 << 14
 COL_VECTORS = 256
-# Vectors of a row, for rows to be read one by one as they lie: least, most, and most of a state that else sees several rows together.
+# Vectors of a strip in 'col' for which rows are read one after another instead of several together: least, most, and
+# most for a state with `together`
 SHORT = (8, 64, 24)
 WIDEST = 16  # lanes of the widest registers
-# States that registers hold, for many short rows to be read one by one; and elements that are worth a kernel for a row's length.
+# Vectors of states that registers hold while many short rows are read; elements that are worth a kernel for one length
+# of rows
 NARROW, NARROW_LEAST = 28, 1 << 17
-# Numbers of a row from which its lanes are joined beside those of others, and from which alone; four times as many where that asks for NaN.
+# Rows of fewer numbers than ABREAST have their lanes merged together with those of other rows, four times as many for
+# states without a block (extremes, whose merges test for NaN); ABREAST_LEAST: the shortest rows with vectors along them
+# for that
 ABREAST_LEAST, ABREAST = 10, 64
-# Bytes that memory is told ahead where extremes are looked for: across pages the processor does not foresee what is read.
+# Prefetch distance in bytes where positions of extremes are searched: hardware prefetches end at a page
 FURTHER = 1 << 13
 _NUMPY = {"uchar": np.uint8, "char": np.int8, "ushort": np.uint16, "short": np.int16, "uint": np.uint32, "int": np.int32, "ulong": np.uint64, "long": np.int64, "float": np.float32, "double": np.float64, "float2": np.complex64, "double2": np.complex128}  # fmt: skip
 
@@ -105,7 +111,7 @@ def reduce(
 
 
 class _Plan(NamedTuple):
-    """A kernel and the division of its work, for all reductions of one pattern; no kernel where there are no outputs."""
+    """A kernel and its division of work, for all reductions of one pattern; no kernel where there are no outputs."""
 
     kept: tuple[int, ...]
     strides: tuple[int, ...]
@@ -114,17 +120,17 @@ class _Plan(NamedTuple):
     cut: Split
     reader: Reader
     gpu: bool
-    scaled: bool  # whether the kernel itself divides
-    stored: tuple[int, ...]  # bytes of the fields of a part's state
-    group: int  # work-items of a group,
-    items: int  # and of all
+    scaled: bool  # whether this kernel (not that of the merge) divides by `scale`
+    stored: tuple[int, ...]  # bytes of each field of a part's state
+    group: int  # work-items of a group
+    items: int  # work-items of the launch
     ochunk: int
     parts: int
     pchunk: int
     pairs: bool  # whether complex numbers are read as twice as many real ones
-    folded: int  # how many rows of outputs are taken side by side, each of them a part of its own
-    rest: int  # numbers that rows side by side leave
-    joined: bool  # whether the last group to be done joins the parts
+    folded: int  # rows that are taken side by side as one (see `_folded`); each of them makes a part of its own
+    rest: int  # numbers of the rows left over by that
+    joined: bool  # whether the last group to finish merges the parts
 
 
 @remembered(4096)
@@ -238,12 +244,12 @@ def _plan(
 
 
 def _plainly(source: Source, compute: dtype) -> bool:
-    """Whether what is reduced is what lies in memory."""
+    """Return whether the reduced values are one operand as it lies in memory."""
     return len(source.leaves) == 1 and not source.nodes and source.leaves[0][1] is compute
 
 
 def _in_parts(source: Source, cut: Split, real: dtype, row: bool) -> tuple[Source, Split]:
-    """See complex numbers side by side, along the reduced dims (`row`) or the kept ones, as real ones, two for each; strides and all."""
+    """See complex numbers, contiguous along the reduced dims (`row`) or the kept ones, as twice as many real ones."""
     (leaf,) = source.leaves
     kept, reduced = (
         tuple([tuple([2 * s for s in steps]) for steps in strides])
@@ -295,9 +301,9 @@ def _weight(reader: Reader, state: State) -> int:
 
 
 def _unroll(backend: Backend, reader: Reader, state: State, row: bool) -> int:
-    """How many vectors a CPU work-item reads in one step: neighbours of a row, or rows at the same place."""
+    """Return how many vectors a CPU work-item reads per step: neighbours in a row, or in 'col' of several rows."""
     weight = _weight(reader, state) - 1
-    # Of what an element takes registers are full, the sooner where two of them make a vector.
+    # Costly elements fill the registers, sooner where a vector takes two of them.
     if weight > 8:
         return 1 if weight > 16 or (row and backend.info.native_lanes < WIDEST) else 2
     if not row:
@@ -306,14 +312,17 @@ def _unroll(backend: Backend, reader: Reader, state: State, row: bool) -> int:
 
 
 def _col_vectors(state: State, lanes: int) -> int:
-    """How many vectors of outputs 'col' goes along: their states stay in a cache that is a core's own."""
+    """Return how many vectors of outputs a strip of 'col' has, such that their states stay in a core's own cache."""
     fields = state.block or state.fields
     size = sum(np.dtype(_NUMPY[t]).itemsize for _, t, _ in fields) * lanes
     return max(16, min(COL_VECTORS, COL_BYTES // size))
 
 
 def _narrow(cut: Split, reader: Reader, state: State, least: int) -> int:
-    """How many vectors a row of outputs is, if their states stay in registers while many rows, of `least` numbers, are read; else 0."""
+    """Return the vectors of a row of outputs, if their states fit registers while many rows are read; else 0.
+
+    `least`: numbers of the whole reduction, at least.
+    """
     vectors = -(-cut.kept[-1] // reader.lanes)
     if state.ahead or cut.nout * cut.nred < least:
         return 0
@@ -322,9 +331,10 @@ def _narrow(cut: Split, reader: Reader, state: State, least: int) -> int:
 
 
 def _folded(cut: Split, state: State, lanes: int) -> tuple[int, int, Split]:
-    """Take rows of few adjacent numbers several side by side, so that vectors are full and there are some of them.
+    """Take several adjacent rows of few numbers as one row, so that it fills several vectors.
 
-    Returns how many, the numbers that are left, and the dims. Rows are left only where states stay in registers (see `_narrow`).
+    Returns how many rows, the numbers of the rows left over, and the new dims. Rows are left over only where states stay
+    in registers (see `_narrow`).
     """
     whole = 1, 0, cut
     one = len(cut.kept) == len(cut.reduced) == 1
@@ -349,7 +359,7 @@ def _folded(cut: Split, state: State, lanes: int) -> tuple[int, int, Split]:
 
 
 def _abreast(cut: Split, state: State, parts: int | None) -> bool:
-    """Whether lanes are joined for several rows at once: what costs more than short rows take to be read."""
+    """Return whether lanes are merged for several rows at once: for short rows that takes longer than reading them."""
     if state.prime or state.needs_index or state.dt.is_complex or not state.light:
         return False
     short = len(cut.reduced) == 1 and 1 < cut.nred < ABREAST * (1 if state.block else 4)
@@ -367,12 +377,12 @@ def _plan_cpu(
     alone: bool,
     grain: int,
 ) -> tuple[int, int, int, int]:
-    """Work-items, outputs per item, parts per output, elements per part; `vectors` are read together.
+    """Return work-items, outputs per item, parts per output, elements per part; `vectors` are read together.
 
-    alone: one work-item, if `parts` does not ask for more. grain: outputs that an item of columns has a multiple of.
+    alone: one work-item, if `parts` does not ask for more. grain: in 'col', outputs per item are a multiple of this.
     """
     total = cut.nout * max(cut.nred, 1)
-    # Enough items that threads which finish early find more; columns are dear to merge.
+    # Enough items that threads which finish early find more work; fewer for 'col', whose parts are dear to merge.
     most = 1 if alone else backend.info.compute_units * (16 if row else 8)
     items = max(1, min(most, total // GRAIN))
     width = vectors * lanes
@@ -380,7 +390,7 @@ def _plan_cpu(
         ochunk = max(1, -(-cut.nout // items))
         wanted = 1 if cut.nout >= items else -(-items // cut.nout)
     else:
-        # Long runs of neighbouring outputs before more parts: rows are then read a page at a time.
+        # Prefer long runs of neighbouring outputs to more parts: rows are then read in runs of a page.
         ochunk = max(1, -(-cut.nout // items))
         if cut.nred >= 512:
             ochunk = max(ochunk, min(cut.kept[-1], width))
@@ -395,14 +405,14 @@ def _plan_cpu(
 
 
 def _at_once(reader: Reader, state: State, lanes: Division) -> int:
-    """How many elements a GPU's lane reads before it adds the first."""
+    """Return how many elements a GPU's lane reads before it adds the first."""
     program = reader.program
     if sum(node.op.formula.cost for node in program.nodes) > WRITTEN_OUT or not state.light:
         return 1 if state.light else AT_ONCE // 2
     read = len(program.leaves) - len(reader.still)
     if read > MANY_READ or state.dt.itemsize > 8:
         return AT_ONCE // 2
-    # Extremes need few registers, and of columns a unit has few lanes.
+    # States of extremes take few registers, and with lanes along outputs a compute unit has few lanes to hide latency.
     long = not reader.row and lanes.pchunk >= lanes.along * AT_ONCE * 4
     return 2 * AT_ONCE if long and isinstance(state, Extreme) else AT_ONCE
 
@@ -503,7 +513,7 @@ def _kernel(
 
 
 def _by_last(lanes: Division, nout: int) -> bool:
-    """Whether the last group to be done has the parts joined before a second launch would."""
+    """Return whether merging the parts in the last group to finish takes less time than in a second launch."""
     return 1 < lanes.parts <= BY_LAST // nout and nout <= BY_LAST_OUTPUTS * lanes.across
 
 
@@ -539,7 +549,7 @@ def _merge(
         types += [None] * (len(state.fields) + len(outputs))
         name = f"{kind}__{compute.code}_{'_'.join(dict.fromkeys(dt.code for _, dt in outputs))}__merge{f'_gpu{lanes.across}x{lanes.along}' if lanes else ''}"
         used = [compute, *(dt for _, dt in outputs)]
-        # A line of outputs is a vector, if there are such functions of vectors.
+        # Outputs are merged as vectors of 16, a cache line, where the state's functions take vectors.
         abreast = lanes is None and compute.reg == "float" and not state.needs_index
         head = lane_macros(16 if abreast else 1, compute.reg in ("double", "double2"))
         head += include("half") if any(d.code in ("f16", "bf16") for d in used) else ""
@@ -559,7 +569,7 @@ def _merge(
                 narrow=0, rest=False, abreast=abreast,
             )  # fmt: skip
         kernel = _kernels[key] = backend.kernel(name, text, types)
-    # A line of outputs at a time on a CPU.
+    # Outputs per work-item on a CPU, which merges a cache line of them at a time.
     chunk = 1 if lanes else max(1, -(-nout // (backend.info.compute_units * 4)))
     args: list = [nout, chunk, parts]
     if state.scale:

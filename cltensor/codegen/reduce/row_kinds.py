@@ -1,6 +1,6 @@
-"""What the kernels over rows compute, as text: passes that accumulate, a pass that stores.
+"""What the kernels over rows compute, as text: passes over a row that accumulate, and a pass that stores.
 
-Knows no schedule: the same texts serve vectors along a row, vectors across rows and a GPU's lanes.
+Knows nothing of schedules: the same texts serve vectors along a row, vectors across rows and a GPU's lanes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from ...dtypes import dtype
 
 
 class Stage(NamedTuple):
-    """One pass: (name, text added per element), where "top" is a maximum; then (name, text) assigned once per row.
+    """One pass: `sums`, (name, text added per element), where "top" is a maximum; then `after`, (name, text) per row.
 
-    With `runs`, these are what is added per element, for each run along the innermost dim by itself, and `sums` are added
-    once a run, of what it came to and of values that are one number for it.
+    With `runs`, it is their texts that are added per element, for each run along the innermost dim by itself; the texts of
+    `sums` are then added once per run, and are made from the run's results and from values that are one number for the run.
     """
 
     sums: tuple[tuple[str, str], ...]
@@ -24,29 +24,30 @@ class Stage(NamedTuple):
     runs: tuple[tuple[str, str], ...] = ()
 
     def names(self) -> list[str]:
-        """What the stage leaves for later ones."""
+        """Names that the stage defines for later ones."""
         return list(dict.fromkeys([name for name, _ in (*self.runs, *self.sums, *self.after)]))
 
 
 class Kind(NamedTuple):
-    """What one kernel of the family computes. Texts speak of values v0.., earlier names, `count`, {exp}, {log}, {S} and {M}.
+    """What one kernel of the family computes. Texts use values v0.., earlier names, `count`, {exp}, {log}, {S} and {M}.
 
-    store: the element's result, or "" for none. define: (name, text) made for every element. rows: names stored once per
-    row. spot: (a name of these, a value k, text): the name is the text where the place along the row is v<k>, an integer and one number for
-    the row. keep: the last stage stores this text, and the last pass reads it back as `kept`. positions: `position` is the
-    place along the row. integers: the values that are positions themselves. epsilon: takes the number `eps`. {raised} is an
-    exponential times a power of 2, which `{lower}` undoes: it need not be undone element by element.
+    store: the element's result, or "" for none. define: (name, text) computed for every element. rows: names stored once
+    per row. spot: (a name of `define`, k, text): at the position along the row that value v<k> holds, an integer per row,
+    the name is this text instead. keep: the last stage stores this text, and the last pass reads it back as `kept`.
+    positions: texts use `position`, the index along the row. integers: the values that are positions themselves. epsilon:
+    texts use the number `eps`. {raised} is an exponential times a power of 2, which a factor `{lower}` undoes once per sum
+    instead of per element.
 
-    What is made where rows meet others: `columns` are texts added up over rows, for each place along them, while results are
-    stored (a CPU's schedule along rows only). What a stage sums by runs is stored for each.
+    columns: texts added up over rows, for each position along them, while results are stored (only in a CPU's schedule
+    along rows). What a stage sums by runs is stored for each run.
 
-    relative: the first stage finds `top`, and `total` of the second and what is kept are exponentials relative to it: so parts of a row may
-    be relative to others.
+    relative: the first stage finds `top`; `total` of the second stage and what is kept are exponentials relative to it, so
+    that parts of a row may be computed relative to another maximum and rescaled.
 
-    near: what the first stage finds, a mean, may be guessed if this holds after the second one.
+    near: the first stage's result, a mean, may be replaced by a guess if this condition holds after the second stage.
 
-    Of classes that are targets: `each` is stored for every row, and `pick` for those whose target counts, else 0, and the
-    target itself; texts of both speak of values at the target, and of the row's names and the count in braces.
+    For classes that are targets: `each` is stored for every row; `pick`, and the target itself, for rows whose target
+    counts, else 0. Texts of both use the values at the target, and in braces the row's names and the count.
     """
 
     name: str
@@ -67,24 +68,24 @@ class Kind(NamedTuple):
 
     @property
     def runs(self) -> list[str]:
-        """What is stored for every run."""
+        """Names that are stored for every run."""
         return [name for stage in self.stages for name, _ in stage.runs]
 
     @property
     def heavy(self) -> bool:
-        """Whether the elements of a pass cost more than waiting for the last sum."""
+        """Whether an element of a pass costs more than the latency of an accumulator's addition."""
         sums = [text for stage in self.stages for _, text in stage.sums]
         return bool(self.keep) or any("{raised}" in text for text in sums)
 
     def headers(self, compute: dtype) -> list[str]:
-        """The device functions that the texts need beside an operand's."""
+        """Return the headers in cl_kernels/ that the texts need besides those of the operands."""
         logs = compute.reg == "float" and any(
             "{log}" in text for stage in self.stages for _, text in stage.after
         )
         return ["elementary/exp", *["elementary/log"] * logs]
 
     def recomputed(self) -> Kind:
-        """The same without keeping anything between passes."""
+        """Return the kind that recomputes in the last pass what this one keeps."""
         stages = tuple(
             [
                 s._replace(sums=tuple([(n, t.replace("kept", self.keep)) for n, t in s.sums]))
@@ -94,7 +95,7 @@ class Kind(NamedTuple):
         return self._replace(stages=stages, store=self.store.replace("kept", self.keep), keep="")
 
     def summed(self) -> list[int]:
-        """The values that passes before the last one read."""
+        """Return the numbers of the values that passes before the last one read."""
         texts = [text for stage in self.stages for _, text in (*stage.sums, *stage.runs)]
         texts += [self.keep]
         for name, text in reversed(self.define):
@@ -103,7 +104,7 @@ class Kind(NamedTuple):
         return sorted({int(k) for text in texts for k in re.findall(r"\bv(\d+)\b", text)})
 
     def names(self) -> list[str]:
-        """All names that live as long as a row."""
+        """Return all names of the stages, which live as long as a row."""
         return list(dict.fromkeys([n for stage in self.stages for n in stage.names()]))
 
 
@@ -119,7 +120,8 @@ SOFTMAX = Kind(
 LOG_SOFTMAX = Kind(
     "log_softmax", (_TOP, Stage((("total", _EXP),), _LOG)), "(v0 - top) - total", relative=True
 )
-# Of a largest element that is infinite only whether something was NaN is asked; what would be NaN by itself, inf - inf, is left out.
+# If the largest element is infinite, it is the result unless an element was NaN: `base` is then 0, so that no inf - inf
+# makes a NaN.
 LOGSUMEXP = Kind(
     "logsumexp_rows",
     (
@@ -139,7 +141,8 @@ SOFTMAX_BACK = Kind("softmax_back", (Stage((("total", "v0 * v1"),)),), "v0 * (v1
 LOG_SOFTMAX_BACK = Kind("log_softmax_back", (Stage((("total", "v1"),)),), "v1 - {exp}(v0) * total")
 
 
-# The gradient of a row's extreme, shared by the elements that equal it: of the elements, the extreme and its gradient.
+# The gradient of a row's extreme, shared equally by the elements that equal it; values: the elements, the extreme, its
+# gradient.
 _HIT = "(v0 == v1 ? ({S})(1) : ({S})(0))"
 SHARED_BACK = Kind(
     "shared_back",
@@ -153,11 +156,11 @@ SHARED_BACK = Kind(
 
 @functools.cache
 def nll(weight: bool, smooth: bool) -> Kind:
-    """Cross entropy of logits [and weights of classes]; rows: largest logit, what makes raised exponentials probabilities, loss [, target's
-    weight], target.
+    """Cross entropy; values: logits [, weights of classes].
 
-    smooth: of the target's probability the share `eps` is spread over all classes, and before the target the row keeps the factor of the
-    probabilities in its gradient.
+    Stored per row: the largest logit, the factor from raised exponentials to probabilities, the loss [, the target's
+    weight], the target. smooth: a share `eps` of the target's probability is spread over all classes; with `weight`, the
+    row also stores, before the target, the factor of the probabilities in its gradient.
     """
     loss = "({total} - (v0 - {top}))" + " * v1" * weight
     sums, pick = [("total", _EXP)], ["v1"] * weight
@@ -183,9 +186,10 @@ def nll(weight: bool, smooth: bool) -> Kind:
 
 @functools.cache
 def nll_back(weight: bool, smooth: bool) -> Kind:
-    """The gradient by the logits, from them, the row's largest and the factor of raised exponentials, target or -1, and the row's factor.
+    """The gradient of cross entropy by the logits.
 
-    With both also from the factor of probabilities, the target's weight, and the weights of classes.
+    Values: logits, the row's largest, the factor of raised exponentials, target or -1, and the row's factor. With both
+    options also: the factor of the probabilities, the target's weight, and the weights of classes.
     """
     slope, hit = "{raised}(v0 - v1) * v2", "({S})(1 - eps)" if smooth else "({S})(1)"
     if smooth and weight:
@@ -205,11 +209,12 @@ def nll_back(weight: bool, smooth: bool) -> Kind:
 
 @functools.cache
 def picked(weight: bool) -> Kind:
-    """Minus the value at the target [times the class's weight]; rows: that [, the weight], target."""
+    """Minus the value at the target [times the class's weight]; stored per row: this [, the weight], the target."""
     return Kind("picked" + "_w" * weight, (), "", pick=("-v0 * v1", "v1") if weight else ("-v0",))
 
 
-# As many elements as the first value has, 0 but at the targets; of target or -1 and the row's factor.
+# The gradient of `picked`: minus the row's gradient at the target, 0 elsewhere; values: one for the shape, target or
+# -1, row's gradient.
 PICKED_BACK = Kind(
     "picked_back", (), "(position == v1 ? -v2 : ({S})(0))", positions=True, integers=(1,)
 )
@@ -217,16 +222,16 @@ PICKED_BACK = Kind(
 
 # ------------------------------------------------------------------------------------------- normalisation
 
-NEAR = 4  # squared deviations by which a mean may be wrong: the variance then loses two bits
+NEAR = 4  # a guessed mean's error, squared, is at most this many variances: the variance then loses two bits
 
 
 @functools.cache
 def norm(weight: bool, bias: bool) -> Kind:
-    """(x - mean) * rstd [* weight] [+ bias]; values x, weight, bias; rows: mean, variance, reciprocal deviation.
+    """(x - mean) * rstd [* weight] [+ bias]; values: x, weight, bias; stored per row: mean, variance, rstd.
 
-    The pass for the variance also sums what the mean is wrong by: of numbers that are large beside their deviation a plain
-    sum's rounding would show, and equal ones would not give 0. So it may be wrong by more: a guess that is NEAR takes the place
-    of a pass over the row.
+    The pass for the variance also sums the error of the mean and corrects for it: for numbers that are large compared to
+    their deviation, rounding of a plain sum would show, and equal numbers would not give 0. This correction also allows
+    a guess of the mean, if it is NEAR enough, to replace the first pass over the row.
     """
     deviation = (
         ("off", "off / count"),
@@ -250,7 +255,10 @@ def norm(weight: bool, bias: bool) -> Kind:
 
 @functools.cache
 def group_moments(weight: bool) -> Kind:
-    """Reciprocal deviation of a group [* weight], from its channels' means and variances [, weight]; rows: mean, variance, reciprocal deviation."""
+    """Reciprocal deviation of a group of channels [* weight]; values: the channels' means and variances [, weight].
+
+    Stored per row: mean, variance, reciprocal deviation.
+    """
     deviation = ("var", "var / count"), ("rstd", "({S})(1) / sqrt(var + ({S})(eps))")
     return Kind(
         "group_moments" + "_w" * weight,
@@ -266,7 +274,7 @@ def group_moments(weight: bool) -> Kind:
 
 @functools.cache
 def norm_back(weight: bool, columns: bool = False) -> Kind:
-    """The gradient by x, from x, the gradient, mean, rstd [, weight]; columns: those of weight and bias of each element, in parts."""
+    """The gradient by x; values: x, the gradient, mean, rstd [, weight]; columns: parts of those by weight and bias."""
     after = (("by_mean", "by_mean / count"), ("by_rstd", "by_rstd / count"))
     return Kind(
         "norm_back" + "_w" * weight + "_columns" * columns,
@@ -277,7 +285,7 @@ def norm_back(weight: bool, columns: bool = False) -> Kind:
     )
 
 
-# As `norm_back` where a weight is one number for a run: of each run the gradients by its weight and bias.
+# As `norm_back` where the weight is one number per run: also stores the gradients by each run's weight and bias.
 GROUP_BACK = Kind(
     "group_back",
     (
@@ -294,7 +302,7 @@ GROUP_BACK = Kind(
 
 @functools.cache
 def channel_back(weight: bool) -> Kind:
-    """As `norm_back` where the weight is one for a row: its gradient and the bias's are the row's sums."""
+    """As `norm_back` where the weight is one number per row: the gradients by weight and bias are the row's sums."""
     after = (("by_mean", "by_bias / count"), ("by_rstd", "by_weight / count"))
     return Kind(
         "channel_back" + "_w" * weight,
@@ -307,7 +315,7 @@ def channel_back(weight: bool) -> Kind:
 
 @functools.cache
 def rms(weight: bool) -> Kind:
-    """x * rstd [* weight]; the row keeps the reciprocal of the root mean square."""
+    """x * rstd [* weight]; stored per row: rstd, the reciprocal of the root mean square."""
     return Kind(
         "rms" + "_w" * weight,
         (Stage((("rstd", "v0 * v0"),), (("rstd", "({S})(1) / sqrt(rstd / count + ({S})(eps))"),)),),
@@ -319,7 +327,7 @@ def rms(weight: bool) -> Kind:
 
 @functools.cache
 def rms_back(weight: bool, columns: bool = False) -> Kind:
-    """The gradient by x, from x, the gradient, rstd [, weight]; columns: that of the weight of each element, in parts."""
+    """The gradient by x; values: x, the gradient, rstd [, weight]; columns: parts of that by the weight."""
     return Kind(
         "rms_back" + "_w" * weight + "_columns" * columns,
         (Stage((("by_rstd", "inner * hat"),), (("by_rstd", "by_rstd / count"),)),),

@@ -1,7 +1,7 @@
-"""The row family: what passes over sets of elements several times (softmax, normalisations, cross entropy) in one kernel.
+"""The row family: kernels that pass over rows several times (softmax, normalisations, cross entropy).
 
 A `Kind` says what is accumulated in each pass and what is stored. The operands may be pending expressions, as in a
-reduction, and those with stride 0 along a row serve as its numbers. Owns schedules and launches; knows nothing of tensors.
+reduction; those with stride 0 along a row are numbers of the row. Owns schedules and launches; knows nothing of tensors.
 """
 
 from __future__ import annotations
@@ -31,37 +31,42 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
 
 GRAIN = 8192  # elements that are worth a CPU work-item
-FOUND = 24  # elements that it is done with in the time in which it finds one that lies anywhere
-PACE = 2000  # elements that a CPU's thread is done with in a microsecond
-WIDE_VECTORS = 64
+FOUND = 24  # elements that a work-item processes in the time of one access at a random address
+PACE = 2000  # elements per microsecond of one CPU thread
+WIDE_VECTORS = 64  # vectors of neighbouring rows that 'col' takes together, at most
 LANES = 16  # of the widest vectors
-LEAST = 6  # elements of a row, dense in memory, that are worth vectors along it, most of whose lanes may be idle
-# What a chain computes for an element from which on a GPU's kernel does not have it so many times, and elements that a lane keeps.
+LEAST = 6  # elements of a contiguous row, at least, for vectors along it, even if most of their lanes idle
+# On a GPU: cost of a chain above which the text has it once instead of once per element read at once; elements that a
+# lane keeps, at most
 WRITTEN_OUT, HELD_MOST = 64, 16
 BLOCK = 128  # steps between flushes of a sum
 KEPT = 1 << 14  # elements of a row up to which it stays in a core's own cache between passes
 BLOCKS = 1 << 12  # elements of a longer row that go through two stages at a time
-# Bytes that work-items keep of long rows, in all, from which on there is one for each unit: its next row is kept where the last one was.
+# Bytes that work-items keep of long rows, all together, above which there is one work-item per compute unit only: each
+# keeps a row in the memory of its previous one
 KEPT_BYTES = 1 << 22
-# Elements of a row, least and most, for the next one to be asked for meanwhile.
+# Elements of a row, least and most, for the next row to be prefetched meanwhile
 AHEAD = (512, 1 << 16)
-# Rows that lie across memory are turned so many at once, where what they are turned into fits into a core's own cache; fewer
-# down to a vector's lanes.
+# Rows that are transposed at once, at most (fewer, down to LANES, if they would not fit TURNED_BYTES of a core's own
+# cache); elements of an operand, at least, for its rows to be transposed
 TURNED, TURNED_BYTES, TURNED_LEAST = 64, 1 << 19, 1 << 19
-# Elements of a run from which on results go past the cache where runs do not begin with a line.
+# Elements of a run from which on results are written with non-temporal stores even if runs do not begin at a cache line
 STREAM_PEELED = 256
-# Vectors of a row up to which as many rows as a vector has lanes go through each stage together, and of those with exponentials.
+# Vectors of a row up to which as many rows as a vector has lanes go through each stage together; the second where
+# stages have exponentials
 ABREAST, ABREAST_HEAVY = 8, 16
-# How a result is stored: through the cache, or past it, by lines that runs begin with or not.
+# How a result is stored: with plain stores; with non-temporal ones where runs begin at a cache line; with those from a
+# run's first aligned vector on
 PLAIN, WHOLE, PEELED = 0, 1, 2
-# Elements from which on a step is too long for the processor to foresee, and by how many steps ahead it is told.
+# Across rows: elements of a step from which on hardware does not prefetch the next ones; steps that software prefetches
+# are ahead
 FURTHER = (512, 4)
 
 _kernels: dict[tuple, Any] = {}
 
 
 class Targets(NamedTuple):
-    """Class indices, dense over the rows; the index that does not count; where a bad one is noted."""
+    """Class indices, dense over the rows; the index that does not count; the status slot where a bad one is noted."""
 
     buffer: Buffer
     offset: int
@@ -71,9 +76,10 @@ class Targets(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A result over all elements (None where the kind stores none) and the numbers, dense over the rows.
+    """A result over all elements (None if the kind stores none), and what is stored besides.
 
-    Then those of the runs, dense over rows and outer dims of a row, and the parts of sums over rows: a line each, whole vectors long.
+    `numbers`: first those of the rows, dense over the rows; then those of runs, dense over rows and a row's outer dims; then
+    partial sums of the kind's `columns`: (parts, pitch), the pitch a multiple of a vector's lanes.
     """
 
     all: Operand | None
@@ -126,7 +132,7 @@ def run(
         args += [alloc(plan.aside), plan.at_once]
     n = plan.n
     nbytes = n * out.itemsize * bool(kind.store)
-    read = n if kind.stages or kind.store else plan.nout * FOUND  # of each row a place
+    read = n if kind.stages or kind.store else plan.nout * FOUND  # else one element per row is read
     nbytes += sum([min(leaf[0].nbytes, read * leaf[1].itemsize) for leaf in source.leaves])
     backend.launch(plan.kernel, (plan.items,), (plan.group,), args, nbytes)
     return Rows(result, numbers)
@@ -138,8 +144,8 @@ class _Plan(NamedTuple):
     n: int
     strides: tuple[int, ...]
     nout: int
-    types: tuple[dtype, ...]  # of the numbers of the rows
-    shapes: tuple[tuple[int, ...], ...]  # of these
+    types: tuple[dtype, ...]  # of `Rows.numbers`
+    shapes: tuple[tuple[int, ...], ...]  # of `Rows.numbers`
     kernel: Any
     cut: Any
     reader: Any
@@ -148,9 +154,9 @@ class _Plan(NamedTuple):
     items: int
     group: int
     chunk: int
-    height: int = 0  # rows that are added up to a part of `columns`
-    aside: int = 0  # bytes for rows that are turned,
-    at_once: int = 0  # so many of them
+    height: int = 0  # rows that are added up to one part of `columns`
+    aside: int = 0  # bytes of scratch memory for transposed rows
+    at_once: int = 0  # rows that a work-item transposes at once
 
 
 @remembered(4096)
@@ -181,7 +187,7 @@ def _plan(
     cut = split(shape, layouts, dims if shape else (), (steps,), ordered=True)
     gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
     row = along_reduced(cut, LEAST) if schedule is None else schedule.endswith("row")
-    # What is left of runs and columns only the schedule along rows leaves, however the operands lie.
+    # Only the schedule along rows stores numbers of runs and columns, so layouts do not matter then.
     row = row or bool(kind.runs or kind.columns) or turned is not None
     lanes = 1 if gpu else backend.info.lanes
     past = _past(backend, cut, lanes, out) if streams and row and not gpu else PLAIN
@@ -244,7 +250,10 @@ def turning(
     strides: tuple[int, ...],
     dims: tuple[int, ...],
 ) -> bool:
-    """Whether a work-item can turn an operand's rows as it comes to them: rows along the last dim, of which neighbours lie side by side."""
+    """Return whether work-items can transpose an operand's rows as they reach them.
+
+    Requires rows along the last dim, with a large stride, whose neighbours are adjacent in memory.
+    """
     if dims != (len(shape) - 1,) or backend.info.kind != "cpu" or backend.info.lanes < LANES:
         return False
     if math.prod(shape) < TURNED_LEAST or dt.is_complex or dt.itemsize == 1:
@@ -257,21 +266,21 @@ def turning(
 
 
 def _pitch(n: int, size: int) -> int:
-    """Elements from a turned row to the next: an odd number of cache lines, so that rows take turns in a cache's sets."""
+    """Return the elements from a transposed row to the next: an odd number of cache lines, to spread over sets."""
     line = LINE // size
     lines = -(-n // line)
     return (lines + 1 - lines % 2) * line
 
 
 def _numbers(kind: Kind, compute: dtype) -> tuple[dtype, ...]:
-    """The dtypes of what is left of rows, runs and columns."""
+    """Return the dtypes of the numbers stored of rows, runs and columns."""
     target = (dtypes.int32,) * bool(kind.pick)
     rows = (compute,) * len(kind.rows + kind.each + kind.pick) + target
     return rows + (compute,) * (len(kind.runs) + len(kind.columns))
 
 
 def _abreast(kind: Kind, cut: Split, reader: Reader) -> bool:
-    """Whether several short rows go through each stage together."""
+    """Return whether several short rows go through each stage together."""
     if not kind.stages or kind.runs or kind.columns or reader.lanes == 1:
         return False
     vectors = ABREAST_HEAVY if kind.heavy else ABREAST
@@ -279,21 +288,21 @@ def _abreast(kind: Kind, cut: Split, reader: Reader) -> bool:
 
 
 def _blocks(kind: Kind, cut: Split, scratch: bool) -> bool:
-    """Whether long rows go through both stages block by block; not where what is kept waits in a result that stays in a cache."""
+    """Return whether long rows go through both stages block by block; not if what is kept waits in a cached result."""
     if not kind.relative or len(cut.reduced) > 1 or cut.nred <= KEPT:
         return False
     return scratch or not kind.keep
 
 
 def _streams(backend: Backend, place: Buffer | None) -> bool:
-    """Whether a result may be large enough to go past the cache, and lies there as vectors do."""
+    """Return whether a result is large and aligned enough to be written with non-temporal stores."""
     if place is None or place.nbytes < STREAM or not backend.info.host_shared:
         return False
     return place.address % STREAM_ALIGN == 0
 
 
 def _past(backend: Backend, cut: Split, lanes: int, out: dtype) -> int:
-    """How a result that may go past the cache is stored, if nothing of it is read back."""
+    """Return how a result that may be written with non-temporal stores is stored (PLAIN, WHOLE or PEELED)."""
     reduced = cut.reduced_strides[-1]
     if out.code in ("f16", "bf16") or lanes == 1 or reduced[-1] != 1:
         return PLAIN
@@ -313,7 +322,7 @@ def _require(backend: Backend, source: Source, compute: dtype, out: dtype) -> No
 
 
 def _chunk(backend: Backend, wake_us: int, nout: int, n: int, lanes: int) -> int:
-    """Rows for one CPU work-item."""
+    """Return the rows of one CPU work-item."""
     alone = n < PACE * wake_us
     items = 1 if alone else max(1, min(backend.info.compute_units * 4, n // GRAIN, nout))
     chunk = -(-nout // items)
@@ -354,7 +363,7 @@ def _kernel(
     parameters, types = _signature(kind, reader, compute, out, scratch)
     name = f"{_named(kind, reader, out, 'row' if reader.row else 'col')}{'_abreast' * abreast}{('', '_streamed', '_peeled_streamed')[streams]}{'_turned' if reader.turned is not None else ''}{'_blocks' * blocks}"
     ahead = AHEAD if reader.row else FURTHER
-    # What is rounded to 16 bits at once needs no more of an exponential.
+    # A result of 16 bits needs only an exponential of that accuracy.
     brief = kind.heavy and bool(kind.store) and compute.reg == "float" and out.itemsize == 2
     head = (
         include("stream") * bool(streams)
@@ -383,7 +392,7 @@ def _named(kind: Kind, reader: Reader, out: dtype, schedule: str) -> str:
 
 
 def _computed(kind: Kind, reader: Reader, compute: dtype) -> list[dtype]:
-    """What values are computed in."""
+    """Return the dtypes that values are computed in."""
     index = dtypes.int64 if compute.itemsize > 4 else dtypes.int32
     return [index if k in kind.integers else compute for k in range(len(reader.values))]
 
@@ -393,7 +402,7 @@ def _heavy(reader: Reader) -> bool:
 
 
 def _divided(backend: Backend, kind: Kind, reader: Reader, cut: Split, compute: dtype) -> Lanes:
-    """How a GPU's groups divide rows: elements are kept where several passes, or one and what stores, read them."""
+    """Divide rows among a GPU's groups; lanes keep elements that several passes, the storing one included, read."""
     sums = max([len(stage.sums) for stage in kind.stages], default=0)
     passes = len(kind.stages) + bool(kind.store)
     most = 0
@@ -413,7 +422,7 @@ def _lanes_kernel(
     out: dtype,
     lanes: Lanes,
 ) -> Any:
-    """A GPU's kernel."""
+    """Return the kernel of a GPU's schedule."""
     dense = (cut.reduced_strides if reader.row else cut.kept_strides)[-1][-1] == 1
     shape = lanes._replace(groups=0)
     key = (backend.device, kind, compute, out, reader.key, reader.values, shape, dense)
@@ -423,7 +432,7 @@ def _lanes_kernel(
     parameters, types = _signature(kind, reader, compute, out, False)
     schedule = f"gpu_{'row' if reader.row else 'col'}{lanes.across}x{lanes.along}"
     name = _named(kind, reader, out, schedule) + (f"_held{lanes.held}" if lanes.held else "")
-    # The largest groups have few registers, and places across memory take more of them.
+    # Lanes of the largest groups have few registers, and addresses across rows take more of them.
     many = len(reader.program.leaves) > 2 or (
         not reader.row and lanes.across * lanes.along > PARTED
     )
@@ -440,7 +449,7 @@ def _lanes_kernel(
 def _signature(
     kind: Kind, reader: Reader, compute: dtype, out: dtype, scratch: bool
 ) -> tuple[list[str], list]:
-    """The kernel's parameters and their types for the backend."""
+    """Return the kernel's parameters and their types for the backend."""
     i64 = np.int64
     parameters = ["const long nout", "const long chunk", "const long nred", *reader.parameters()]
     types: list = [i64] * 3 + reader.argument_types()

@@ -1,7 +1,8 @@
-"""What every running state of a reduction is: fields, an update per element, a merge, results; as C text for any number of lanes.
+"""The running state of a reduction: fields, an update per element, a merge, results; as C text for any number of lanes.
 
-A state has fields (merged at the end, and what partial results consist of) and may have a block: short-lived accumulators
-flushed into the fields every few steps, which is what keeps long sums accurate. Names are `<prefix><field>`.
+A state has fields, of which partial results consist and which are merged at the end. It may have a block: short-lived
+accumulators that are flushed into the fields every BLOCK steps, which keeps long sums accurate. C names are
+`<prefix><field>`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ BLOCK = 128  # steps between flushes
 
 
 def select(condition: str, yes: str, no: str) -> str:
-    """Choose per lane. The operator, not `select()`: that is a call into the builtin library on PoCL, 3 to 7 times slower."""
+    """Choose per lane. Uses `?:`, as `select()` is a call into the builtin library on PoCL, 3 to 7 times slower."""
     return f"({condition} ? {yes} : {no})"
 
 
@@ -21,17 +22,18 @@ class State:
     """One kind of reduction over values of a compute dtype."""
 
     name = ""
-    needs_index = False
-    prime = False  # wants its first vector before it starts
-    scale = False  # takes a number from the host (a count, or degrees of freedom)
-    light = True  # worth several independent accumulators
-    ahead = False  # whether an element takes so long that memory would wait, unless it is asked for the next ones
+    needs_index = False  # `update` takes positions
+    prime = False  # `first` looks at the first vector before any update
+    scale = False  # the kernel takes a number from the host (a count, or degrees of freedom)
+    light = True  # updates are so cheap that several independent accumulators pay
+    ahead = False  # an update takes so long that memory would idle without prefetches of the next elements
     headers: tuple[str, ...] = ()
-    pairs = (
-        False  # whether complex numbers may be reduced as vectors of parts, in the order of memory
+    # Complex numbers may be reduced as vectors of real and imaginary parts in turn, as they lie in memory
+    pairs = False
+    paired: dtype | None = (
+        None  # complex dtype of the results, where the kernel ends with pairs of real lanes
     )
-    paired: dtype | None = None  # what pairs of values are that leave the kernel as one
-    turns = False  # whether lanes are real and imaginary parts in turn
+    turns = False  # lanes are real and imaginary parts in turn
 
     def __init__(self, compute: dtype, *, merging: bool = False) -> None:
         self.dt, self.base = compute, compute.reg
@@ -46,11 +48,11 @@ class State:
 
     @property
     def block(self) -> tuple[tuple[str, str, str], ...]:
-        """The same for the short-lived accumulators."""
+        """(name, C type, initial value) of the short-lived accumulators."""
         return ()
 
     def initial(self, first: str, kind: str, lanes: int) -> str:
-        """A field or accumulator of `lanes` numbers of a C type, as it is before anything is seen."""
+        """Return the initial value of a field or accumulator of `lanes` numbers of C type `kind`."""
         return f"({lanes_of(kind, lanes)})({first})"
 
     def declare(self, p: str, lanes: int) -> list[str]:
@@ -61,7 +63,7 @@ class State:
         ]
 
     def update(self, p: str, v: list[str], lanes: int, ok: str = "", index: str = "") -> list[str]:
-        """Take in values; `ok` masks lanes, `index` is their position."""
+        """Update the state `p` with values; `ok`: mask of lanes that count; `index`: the values' position."""
         raise NotImplementedError
 
     def flush(self, p: str, lanes: int) -> list[str]:
@@ -73,26 +75,29 @@ class State:
         return []
 
     def together(self, p: str, v: list[str], lanes: int, index: str = "") -> list[str]:
-        """See several vectors of values at once, the first at position `index`; nothing where that is no quicker than one by one."""
+        """Update with several vectors of values at once, the first at position `index`.
+
+        Empty if the state has no quicker way than `update` for each.
+        """
         return []
 
     @property
     def beside(self) -> tuple[tuple[str, str, str], ...]:
-        """(name, C type, initial value) of what `together` keeps beside fields and block until `settle`."""
+        """(name, C type, initial value) of what `together` keeps in addition to fields and block, until `settle`."""
         return ()
 
     def settle(self, p: str, lanes: int) -> list[str]:
-        """Move what is kept beside into the fields, at the end."""
+        """Move `beside` into the fields, at the end."""
         return []
 
     def merge(self, d: str, a: str, b: str, lanes: int) -> list[str]:
-        """Store into `d` what states `a` and `b` have seen; `d` may be `a`."""
+        """Merge the states `a` and `b` into `d`, which may be `a`."""
         raise NotImplementedError
 
     def results(self, p: str, lanes: int, origin: str) -> dict[str, tuple[str, dtype]]:
-        """Name the final values: text and dtype. `origin` is the position the part began at."""
+        """Return the final values by name: text and dtype. `origin`: the position where the part begins."""
         raise NotImplementedError
 
     def partial(self, p: str, lanes: int, origin: str) -> list[tuple[str, str]]:
-        """What a part hands on, field by field: text and C type of a lane."""
+        """Return a part's state as it is stored, field by field: text and C type of a lane."""
         return [(p + n, t + "2" * bool(self.paired)) for n, t, _ in self.fields]

@@ -1,4 +1,4 @@
-"""Running states of sums, products and deviations, and all kinds of reductions by name (see state.py; extremes.py has the extremes)."""
+"""Running states of sums, products and deviations, and all kinds of reductions by name (see state.py, extremes.py)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class NormTwo(Sum):
 
 
 class Prod(State):
-    """Where real and imaginary parts are lanes in turn, a product has the bits of `cmul`."""
+    """The product. Where lanes are real and imaginary parts in turn, it has the same bits as `cmul`."""
 
     name, pairs = "prod", True
 
@@ -122,7 +122,7 @@ class Prod(State):
 
 
 class Xor(State):
-    """The exclusive or of words."""
+    """The bitwise exclusive or."""
 
     name = "xor"
 
@@ -144,8 +144,8 @@ class Xor(State):
 class Var(State):
     """Count, mean and sum of squared deviations: blocks are summed about a running mean, then merged.
 
-    A mean is the sum of `u` and `l`, as where values are many deviations from 0, one number is rounded by more than means
-    of blocks differ.
+    The mean is kept as the unevaluated sum of two numbers, `u` and `l`: where values are many standard deviations from 0,
+    a single number's rounding error would exceed the differences of blocks' means.
     """
 
     name, prime, scale = "var", True, True
@@ -181,7 +181,7 @@ class Var(State):
         ]
 
     def together(self, p, v, lanes, index=""):
-        """See vectors one by one, as they would be alone, and count them once."""
+        """Update with each vector in turn, with the same bits as `update`, but count all of them at once."""
         kind = lanes_of(self.base, lanes)
         return [
             f"{p}c += ({kind})({len(v)});",
@@ -253,7 +253,7 @@ class Sums(State):
 
 
 class NormSums(Sums):
-    """Of x, a gradient g, mean and reciprocal deviation: the sums of g times the normalised x, and of g."""
+    """The sums of g times the normalised x, and of g; values are x, the gradient g, mean and reciprocal deviation."""
 
     name = "norm_sums"
 
@@ -272,7 +272,7 @@ class Ratio(Sums):
 
 
 class HitRatio(Ratio):
-    """The sum of a value, and how many of a second are not negative, and the first divided by the other."""
+    """The sum of a value, the number of second values that are not negative, and the sum divided by that number."""
 
     name = "hit_ratio"
 
@@ -287,7 +287,7 @@ class LogSumExp(State):
 
     name, light, ahead = "logsumexp", False, True
     headers = ("elementary/exp", "all_lanes")
-    RISE = 16  # by which a value may be above that which the sum is relative to
+    RISE = 16  # how far a value may exceed the maximum that the sum of exponentials is relative to
 
     def _exp(self, lanes: int) -> str:
         return f"clt_exp_neg_{lanes_of(self.base, lanes)}" if self.base == "float" else "exp"
@@ -328,9 +328,10 @@ class LogSumExp(State):
         return (("t", self.base, "-INFINITY"),)
 
     def together(self, p, v, lanes, index=""):
-        """The sum stays relative to what was the largest value until one is larger by RISE; `t` is the largest of all meanwhile.
+        """Update with the sum of exponentials relative to an earlier maximum, until a value exceeds that by RISE.
 
-        What neighbouring lanes see changes no bit of a lane.
+        `t` is the maximum of all values. The branch is taken for all lanes together, but changes no bit of a lane that
+        did not need it.
         """
         kind, mask = lanes_of(self.base, lanes), lanes_of(self.mask, lanes)
         zero, one, added = f"({kind})(0)", f"({kind})(1)", f"clt_exp_added_{kind}"
@@ -342,7 +343,7 @@ class LogSumExp(State):
             f"{kind} n{p} = {p}t, r{p} = {zero};",
             *[f"n{p} = {select(f'({x} > n{p})', x, f'n{p}')};" for x in v],
             f"{p}t = n{p};",
-            f"const {mask} w{p} = ~(n{p} - {p}m <= ({kind})({self.RISE}));",  # so of infinities
+            f"const {mask} w{p} = ~(n{p} - {p}m <= ({kind})({self.RISE}));",  # also set for infinities
             f"if (CLT_ANY_{mask}(w{p})) {{",
             f"  {p}s = {select(f'w{p}', f'{p}s * {fallen}', f'{p}s')};",
             f"  {p}m = {select(f'w{p}', f'n{p}', f'{p}m')};",
