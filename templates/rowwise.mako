@@ -380,8 +380,7 @@ ${lines(reader.element('0', 'm' if L > 1 else '1', compute, vector)[0], 6)}\
 % endfor
     }
 </%def>\
-## Run both stages block by block (see `blocks`), then the storing pass. The last block is up to twice as long as the
-## others.
+## Run both stages block by block (see `blocks`), then the storing pass. The last block is up to twice as long.
 <%def name="in_blocks()">\
 <%
 (first, last), every = kind.stages, f"for (long from = 0, until, block = 0; from < nred; from = until, block++)"
@@ -430,8 +429,7 @@ ${lines(fold(name), 4)}\
       ${name} = ${name} / (${S})((${T})m);
     }
 </%def>\
-## Store the numbers of row `at` (`each`, `pick`) and its target, -1 if that does not count. `sums`: C expressions of
-## the row's names.
+## Store the numbers of row `at` (`each`, `pick`) and its target, -1 if it does not count. `sums`: the row's names in C.
 <%def name="pick(at, sums, column)">\
 <%
 statements, _ = scalar.element('hit', '1', compute, column)

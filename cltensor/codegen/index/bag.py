@@ -19,7 +19,7 @@ KINDS = ("sum", "mean", "max")
 
 
 class Bags(NamedTuple):
-    """The reduced rows, how many rows counted in each bag, the bag of each index, and for max the row each element is from."""
+    """The reduced rows, how many rows count in each bag, the bag of each index, and for max the row of each element."""
 
     out: Operand
     sizes: Operand
@@ -28,7 +28,7 @@ class Bags(NamedTuple):
 
 
 def _bad(rows: int, n: int, briefly: bool) -> Describe:
-    """Word the errors: of an index when `what` is its place, else of offsets."""
+    """Make the function that words an error: of a bad index if `what` is its position, of offsets if negative."""
 
     def describe(value: int, what: int) -> Exception:
         if what >= 0 and briefly:
@@ -62,7 +62,10 @@ def bags(
     padding: int,
     scale: Operand | None,
 ) -> Bags:
-    """Reduce rows of `table` (V, D) by 1-D `indices` and the `offsets` at which bags begin; RuntimeError for bad ones."""
+    """Reduce the rows of `table` (V, D) that 1-D `indices` name, bag by bag; `offsets` are where bags begin.
+
+    `padding`: an index that does not count; `scale`: a factor per index. RuntimeError for bad indices and offsets.
+    """
     n, count = indices.shape[0], offsets.shape[0]
     (rows, width), dt = table.shape, table.dtype
     result = Bags(

@@ -1,7 +1,8 @@
-"""Rows made anew on a GPU: rows of another tensor, or zeros, to which elements are written or added where an index of their own says.
+"""Out-of-place scatter along the last dim on a GPU: scatter, scatter_add and the gradient of gather.
 
-What scatter, scatter_add and the gradient of gather are along the last dim. A row is read and written once. Owns when that fits local
-memory, and the launch; what an operation means is for scatter.py. Knows operands and backends, nothing of tensors.
+Each row is copied to local memory, or begins as zeros there, is written or added to, and written to the result: it is
+read and written once. Owns when a row fits local memory, and the launch; what an operation means is in scatter.py.
+Knows operands and backends, nothing of tensors.
 """
 
 from __future__ import annotations
@@ -18,18 +19,22 @@ from .moves import summed
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-_GROUPS = 1 << 16
-_LEAST, _MOST, _EACH = 64, 256, 8  # lanes of a group, and contributions of a lane at most
-_PLACES = 4  # elements of a row that a lane reads at least, if there are lanes enough for its contributions
-_CLAIMS = 4  # for each contribution, where a row has as many places
-_ROOM = 1 << 15  # bytes of a row in local memory
-ROUNDS = 8  # of claims, before lanes go through what is left
-CROWDED = 4  # contributions to each place from which on sorting brings them together sooner
-FEW = 32  # contributions to a row that are left to lanes of their own
+_GROUPS = 1 << 16  # work-groups, at most
+_LEAST, _MOST, _EACH = (
+    64,
+    256,
+    8,
+)  # lanes of a group, least and most, and contributions of a lane, at most
+_PLACES = 4  # elements of a row per lane, at least, unless the row's contributions need more lanes
+_CLAIMS = 4  # claims per contribution, if the row has that many places
+_ROOM = 1 << 15  # bytes of a row in local memory, at most
+ROUNDS = 8  # rounds of claims, before the remaining contributions are added one after another
+CROWDED = 4  # contributions per place above which sorting them takes less time
+FEW = 32  # contributions to a row, at most, for which a lane per place (index/write.mako) takes less time
 
 
 def _divided(backend: Backend, width: int, count: int) -> tuple[int, int, int, int]:
-    """Return a group's lanes, and how much it has room for: contributions, places, claims."""
+    """Return a group's lanes, and the contributions, places and claims that it has room for."""
     contributions = 1 << max((count - 1).bit_length(), 1)
     places = 1 << max((width - 1).bit_length(), 1)
     lanes = max(_LEAST, min(_MOST, max(contributions, places // _PLACES)))
@@ -39,7 +44,10 @@ def _divided(backend: Backend, width: int, count: int) -> tuple[int, int, int, i
 
 
 def fits(backend: Backend, dt: dtype, rows: int, width: int, count: int, adds: bool) -> bool:
-    """Tell whether `anew` can make so many rows of so many elements, and so many written to each: enough for all units."""
+    """Return whether `anew` can make `rows` rows of `width` elements with `count` contributions each.
+
+    That takes enough local memory, and enough rows for all compute units. `adds`: contributions are added, not written.
+    """
     if not is_gpu(backend) or rows < backend.info.compute_units or not count > 0:
         return False
     size = summed(dt).itemsize
@@ -60,9 +68,9 @@ def anew(
     src: Operand | tuple[int, int],
     describe: Describe,
 ) -> Operand:
-    """Copy `base` (dense; zeros for None) and write `src` into each row where the row of `index` (dense) says.
+    """Copy `base` (dense; zeros for None), write or add `src` in each row at the positions in the row of `index`, dense.
 
-    `src` is dense, one element repeated, or the words of a number's bits, which are not added.
+    `src` is dense, one element repeated, or the two words of a number's bits, which can only be written.
     """
     result, n, width = empty(backend, dt, shape), index.shape[-1], shape[-1]
     rows = math.prod(shape[:-1])

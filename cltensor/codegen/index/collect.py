@@ -1,7 +1,8 @@
-"""Rows made anew from the rows that an index sends to them: index_add, and the gradients of rows looked up. On a GPU ordered.py does it.
+"""Out-of-place index_add, also the gradient of looking rows up; on a GPU ordered.py does it.
 
-A copy that is then added to is written twice and read twice. Here each row is written once, by who has put in order what goes there.
-Owns when that pays, and the launch; what an op means is for scatter.py and lookup.py. Knows operands and backends, nothing of tensors.
+A copy that is then added to would be written and read twice. Here a work-item sorts the contributions to its rows and
+writes each row once. Owns when that pays, and the launch; what an op means is in scatter.py and lookup.py. Knows
+operands and backends, nothing of tensors.
 """
 
 from __future__ import annotations
@@ -19,16 +20,22 @@ from . import ordered
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-NARROW = 256  # bytes of a row from which on asking for each who is sent there costs little
-LEAST = 1 << 21  # bytes of a result; a smaller one is written and read again in the caches
-CROWDED = 8  # rows of a source for each of the result, from which on the result stays in a cache and they are better read in order
-AHEAD = 6  # rows of a source between asking for one and adding it
-OTHERS = 16  # places where what goes to other ranges is counted
-SHARES = 2  # ranges of rows for each core: indices may prefer some
+NARROW = (
+    256  # bytes of a row, at least: following the list of contributions to a row then costs little
+)
+LEAST = (
+    1 << 21
+)  # bytes of a result, at least: a smaller one is written and read again in the caches
+# Rows of the source per row of the result, at most: with more, the result stays in a cache and the source is better
+# read in order
+CROWDED = 8
+AHEAD = 6  # rows of the source from a prefetch to the addition
+OTHERS = 16  # dummy counters for contributions that go to other work-items' ranges
+SHARES = 2  # ranges of rows per core: indices may prefer some ranges
 
 
 def fits(backend: Backend, dt: dtype, rows: int, width: int, n: int) -> bool:
-    """Whether `collect` can make rows of so many elements, and should."""
+    """Return whether `collect` can make `rows` rows of `width` elements from n contributions, and pays."""
     if is_gpu(backend):
         return ordered.fits(backend, dt, rows, width, n)
     if backend.info.kind != "cpu" or dt.is_complex or dt.code in ("b8", "f16", "bf16"):
@@ -49,7 +56,8 @@ def collect(
 ) -> Operand:
     """Add the rows of `src` to those of `base` (dense; zeros for None) that `index` names, into fresh memory.
 
-    A row is all dims after the first, dense in `src`, too, or one element repeated.
+    A row is all dims after the first; in `src` it is dense, or one element repeated. `wrap`: negative indices count from
+    the end.
     """
     if is_gpu(backend):
         return ordered.collect(backend, dt, shape, base, index, src, wrap, describe)
@@ -58,9 +66,9 @@ def collect(
     lanes = min(16, LINE // size)
     unit = int(any(src.strides[1:]))
     moved = (rows * (2 if base else 1) + n * unit) * width * size
-    # What else passes through the cache drives the result out of it.
+    # Base and source pass through the cache, too, and evict the result, so they count here.
     streamed = width % lanes == 0 and past_cache(backend, max(rows * width * size, moved // 2))
-    # Each work-item reads all indices: less of them than there is to write.
+    # Each work-item reads all indices: together no more than there is to write.
     items = min(SHARES * backend.info.compute_units, workers(backend, rows * width))
     items = min(items, max(1, rows * width // n))
     lists = backend.alloc(4 * (n + rows + (OTHERS + 1) * items))

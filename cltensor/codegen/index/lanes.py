@@ -1,7 +1,7 @@
 """Moves on a GPU: elements that index operands name, read or written by lanes (index/lanes.mako).
 
-Owns how wide an element is and how many a lane has on their way. What an operation means is for lookup.py and scatter.py. Knows operands
-and backends, nothing of tensors.
+Owns how many elements are moved as one, and how many loads a lane has in flight. What an operation means is in
+lookup.py and scatter.py. Knows operands and backends, nothing of tensors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _GROUP, _GROUPS = 256, 1 << 16
 _WIDEST = 16  # bytes that a lane reads or writes at once
-# Elements of which a lane has several on their way, where more lanes would wait for others to be done: lanes of a unit and a half.
+# Loads that a lane has in flight, at most; more than one if there are more lanes per compute unit than this (one and a
+# half times those that run at once)
 _MOST, _LANES = 4, 3072
 
 
@@ -33,7 +34,10 @@ def move(
     wrap: bool,
     describe: Describe | None,
 ) -> None:
-    """Launch index/lanes.mako over `dims`: the destination and the source, or the two words of a scalar's bits, and the indices."""
+    """Launch index/lanes.mako over `dims`, with strides of the destination, the source if any, and the indices.
+
+    `operands`: the destination and the source; without a source, `words` are the two words of a scalar's bits.
+    """
     dt, moved = operands[0].dtype, len(operands)
     every = [*operands, *(t.operand for t in through)]
     wide = 1 if words or backend.info.host_shared else _side_by_side(operands, dims, through)
@@ -75,7 +79,7 @@ def move(
 
 
 def _side_by_side(operands: Sequence[Operand], dims: Dims, through: Sequence[Through]) -> int:
-    """Return how many elements are moved as one: adjacent in the source and the destination, and there from an aligned one on."""
+    """Return how many elements are moved as one: they are adjacent and aligned in the source and the destination."""
     moved = dims.strides[: len(operands)]
     if any(s[-1] != 1 for s in moved) or any(s[-1] != 0 for s in dims.strides[len(operands) :]):
         return 1

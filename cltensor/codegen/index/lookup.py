@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def bounds_error(
     kind: type[Exception], dims: Sequence[int], sizes: Sequence[int], prefix: str = ""
 ) -> Describe:
-    """Name the index and the dim."""
+    """Make the function that words an index error, naming the index and the dim."""
 
     def describe(value: int, ordinal: int) -> Exception:
         return kind(
@@ -55,7 +55,7 @@ def _select_error(shape: tuple[int, ...], dim: int) -> Describe:
 
 
 def over(index: Operand, ndim: int, dim: int) -> tuple[int, ...]:
-    """Lay a 1-D (or 0-D) index along `dim` of a space of `ndim` dims."""
+    """Return the strides of a 1-D (or 0-D) index laid along `dim` of a space of `ndim` dims."""
     step = index.strides[0] if index.strides else 0
     return tuple(step if d == dim else 0 for d in range(ndim))
 
@@ -192,8 +192,9 @@ class _Advanced(NamedTuple):
 
 
 def _advanced(x: Operand, indices: Sequence[tuple[int, Operand]]) -> _Advanced:
-    """Lay out `x[..., i, j, ...]`: the sliced dims of `x` with the index block where the indexed dims stand
-    when they are neighbours, else first.
+    """Lay out `x[..., i, j, ...]`: the sliced dims of `x`, and the block of index dims.
+
+    The block stands in place of the indexed dims if these are adjacent, else first.
     """
     dims = [d for d, _ in indices]
     block_shape = indices[0][1].shape
@@ -229,8 +230,8 @@ def advanced_get(
     """Return `src` indexed in the given dims by index operands of one common (broadcast) shape, as
     numpy and torch do.
 
-    The result has the other dims with the block of index dims where the indexed dims stand when they are
-    neighbours, else first. Negative indices wrap; IndexError out of range.
+    The block of index dims stands in place of the indexed dims if these are adjacent, else first. Negative indices count
+    from the end; IndexError if one is out of range.
     """
     plan = _advanced(src, indices)
     result = empty(backend, src.dtype, plan.space)

@@ -1,8 +1,8 @@
 """The two kernels behind indexing: launching them over regions and index operands.
 
 `move` reads through index operands (or writes through them where order does not matter); `combine`
-writes or reduces into positions where several contributions may meet, always in index order. Owns
-how the work is divided; what an operation means is for lookup.py and scatter.py. Knows nothing of tensors.
+writes or reduces into positions that several contributions may share, always in index order. Owns
+how the work is divided; what an operation means is in lookup.py and scatter.py. Knows nothing of tensors.
 
 Note [Order of writes]: a duplicate index means "the last one wins" for plain writes on a CPU
 schedule, and a sum (product, maximum ...) taken in index order for reductions on every schedule, so
@@ -40,15 +40,17 @@ from .lanes import move as move_by_lanes
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-# A GPU schedule gives a lane to each position that cannot collide when there are so many for each of its units, else it sorts; it
-# does that, too, where a lane would go through more steps than this and few keys are to be sorted.
+# A GPU schedule gives a lane to each position that cannot collide if there are at least this many per compute unit,
+# else it sorts the destinations; it also sorts where a lane would take more than this many steps and there are few keys
+# to sort.
 _SERIAL_LANES, _SERIAL_STEPS = 256, 256
-# Contributions of a row that a work-group sorts in local memory, and how many a lane of it holds, at most and where there are enough.
+# Contributions of a row that a work-group sorts in local memory, at most; contributions that a lane holds, at most and
+# usually
 _ROW, _HELD, _EACH = 2048, 8, 4
-_ROOM = 1 << 14  # bytes of local memory for it, with which several groups run at once
-_GROUPS = 1 << 16  # that walk through all rows
-FAR = 16  # eights of elements between asking for what lies anywhere and reading it
-ANYWHERE = 8  # elements moved in order in the time that one is found anywhere
+_ROOM = 1 << 14  # bytes of local memory for that, at most, so that several groups run at once
+_GROUPS = 1 << 16  # work-groups, at most; together they walk through all rows
+FAR = 16  # prefetch distance at random addresses, in units of eight elements
+ANYWHERE = 8  # elements moved in order in the time of one at a random address
 
 
 class Through(NamedTuple):
@@ -61,7 +63,7 @@ class Through(NamedTuple):
 
 
 class Meeting(NamedTuple):
-    """A reduction of `src` into `dst`: positions along `c` may meet, those along `s` do not."""
+    """A reduction of `src` into `dst`: destinations along the dims `c` may coincide, those along `s` do not."""
 
     action: str
     dst: Operand
@@ -149,7 +151,7 @@ def _moving(
     through: Sequence[Through],
     wrap: bool,
 ) -> _Launch:
-    """Choose the kernel of a move and divide its work: the destination, the source if it is no scalar, and the indices."""
+    """Choose the kernel of a move and divide its work; `operands`: destination, source unless a scalar, indices."""
     dt = operands[0].dtype
     moving = 1 if scalar else 2
     hoist = dims.sizes[-1] >= 8 and all(s[-1] == 0 for s in dims.strides[moving:])
@@ -187,7 +189,7 @@ def _moving(
 
 
 def _step_in_runs(dims: Dims, size: int) -> int:
-    """Return 1 or -1 where vectors of a source lie in the order of the destination's, or in the reverse of it; else 0."""
+    """Return 1 or -1 if the source is contiguous in the order of the destination, or in its reverse; else 0."""
     to, of = (strides[-1] for strides in dims.strides[:2])
     return of if to == 1 and abs(of) == 1 and size <= 8 and dims.sizes[-1] * size >= LINE else 0
 
@@ -206,7 +208,7 @@ def combine(
     describe: Describe,
     factor: Operand | None = None,
 ) -> None:
-    """Launch index/write.mako; `colliding` names the dims of `space` along which positions may meet."""
+    """Write or reduce in index order; `colliding` names the dims of `space` along which destinations may coincide."""
     if not math.prod(space):
         return
     gpu = is_gpu(backend)
@@ -251,11 +253,11 @@ def combine(
 
 
 def _walking(backend: Backend, meeting: Meeting, hoist: bool) -> _Launch:
-    """Choose the walk of a reduction and divide its work; `hoist`: indices do not vary along `s`."""
+    """Choose the loop order of a reduction and divide its work; `hoist`: indices do not vary along `s`."""
     action, dst, _, c, s, through, _, _, factor = meeting
     gpu = is_gpu(backend)
-    # The walk with the shorter steps in memory goes inside. A loop over few positions of s inside would cost more than looking
-    # every index up in the loop over c.
+    # The dims with the shorter strides make the inner loop; but an inner loop over few positions of s would cost more
+    # than looking up every index in an inner loop over c.
     outer = "c" if s.n >= 8 and (hoist or _step(s) <= _step(c)) else "s"
     inner = s if outer == "c" else c
     work = s.n
@@ -279,7 +281,7 @@ def _walking(backend: Backend, meeting: Meeting, hoist: bool) -> _Launch:
 
 
 def _common(backend: Backend, meeting: Meeting, hoist: bool) -> dict[str, Any]:
-    """What the kernels of a reduction all ask."""
+    """Return the template variables that all kernels of a reduction take."""
     operands = [meeting.dst, meeting.src, *(t.operand for t in meeting.through)]
     return {
         "I": index_type(backend, *operands),
@@ -293,7 +295,7 @@ def _common(backend: Backend, meeting: Meeting, hoist: bool) -> dict[str, Any]:
 
 
 def _step(dims: Dims) -> int:
-    """How far a walk along the nearest dim goes in the source and the indices."""
+    """Return the smallest step of a dim, in elements of the source and the indices together."""
     return min(
         (
             sum(abs(strides[d]) for strides in dims.strides[1:])
@@ -313,7 +315,7 @@ class _Shares(NamedTuple):
 
 
 def _shares(backend: Backend, dt: dtypes.dtype, count: int, places: int) -> _Shares | None:
-    """Return the shares of rows of so many contributions to so many places; None where local memory is too small."""
+    """Return the shares for rows of `count` contributions to `places` places; None if local memory is too small."""
     size = 1 << max((count - 1).bit_length(), 1)
     lanes = min(256, max(64, size // _EACH), group_limit(backend))
     rows = max(_EACH * lanes // size, 1)
@@ -325,7 +327,10 @@ def _shares(backend: Backend, dt: dtypes.dtype, count: int, places: int) -> _Sha
 
 
 def _combine_in_rows(backend: Backend, meeting: Meeting) -> bool:
-    """Reduce by destination on a GPU schedule, in local memory, where each position of `s` has its own few contributions and one index."""
+    """Reduce on a GPU schedule by sorting each row's destinations in local memory; return False if impossible.
+
+    Each position of `s` has contributions of its own, few enough for local memory, and there is one index operand.
+    """
     action, dst, src, c, s, through, _, describe, factor = meeting
     if factor or len(through) != 1 or any(c.strides[0]):
         return False
@@ -355,14 +360,14 @@ def _combine_in_rows(backend: Backend, meeting: Meeting) -> bool:
 
 
 def summed(dt: dtypes.dtype) -> dtypes.dtype:
-    """Return what sums of a type are kept in: what kernels have it in."""
+    """Return the dtype that sums of `dt` are kept in, which is its type in registers."""
     if dt.cl == dt.reg:
         return dt
     return dtypes.complex64 if dt.is_complex else dtypes.float32
 
 
 def _combine_sorted(backend: Backend, meeting: Meeting, hoist: bool) -> None:
-    """Reduce by destination on a GPU schedule: sort the destinations, then one lane walks each run of equal ones, or part of a long run."""
+    """Reduce on a GPU schedule: sort the destinations, then a lane reduces each run of equal ones, or part of a run."""
     from ..order.sort import sort_flat  # sort.py uses this module
 
     action, dst, src, c, s, through, _, describe, factor = meeting
@@ -378,7 +383,8 @@ def _combine_sorted(backend: Backend, meeting: Meeting, hoist: bool) -> None:
         buffers, scalars = [keys.buffer, *lists, status.buffer], [status.offset, n, c.n, *walks]
         run(backend, "index/keys", name, buffers, scalars, n, n * 16, [none], **common)
     ordered, order = sort_flat(backend, keys, none.bit_length())
-    # So long that neither what a lane walks nor what is then added up is much more than the other.
+    # Stretch of a lane, about the square root of n: neither its walk nor the second launch, which joins stretches, is
+    # then long.
     span = 1 << max(6, min(12, n.bit_length() // 2))
     accumulator = summed(dst.dtype)
     partial = empty(backend, accumulator, (2 * -(-n // span) * width,))

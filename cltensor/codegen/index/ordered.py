@@ -1,7 +1,7 @@
-"""Rows made anew on a GPU from the rows that an index sends to them: index_add, and the gradients of rows looked up.
+"""Out-of-place index_add on a GPU, also the gradient of looking rows up.
 
-Contributions are put in order by one kernel, which also begins the rows, and added up in that order by stretches. Owns when that pays,
-and the launches; what an op means is for scatter.py and lookup.py. Knows operands and backends, nothing of tensors.
+One kernel sorts the contributions by row and initialises the rows; another adds them up in that order, a stretch of contributions per lane. Owns
+when that pays, and the launches; what an op means is in scatter.py and lookup.py. Knows operands and backends, nothing of tensors.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from .moves import summed
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-# Of a group that puts in order: lanes, and rows and contributions that it lists.
+# Of a group that sorts: lanes, and rows and contributions that it lists in local memory
 LANES, LISTED = 512, 1024
-_GROUPS, _AHEAD = 2, 8  # of these for each unit, and indices of a lane on their way
-MOST = 1 << 15  # contributions, each of which every group reads
-_READ = 1 << 24  # of these, how many are read by all groups together
-CROWDED = 16  # contributions for each row from which on a group would list many of the same row
-FEW = 32  # contributions that are left to lanes of their own
+_GROUPS, _AHEAD = 2, 8  # such groups per compute unit, and indices that a lane has in flight
+MOST = 1 << 15  # contributions, at most, as every group reads all of them
+_READ = 1 << 24  # indices that all groups together read, at most
+CROWDED = 16  # contributions per row, at most: with more, a group would list many of the same row
+FEW = 32  # contributions, at most, for which a lane per element (index/write.mako) takes less time
 _WIDEST = 16  # bytes that a lane reads or writes at once
-SPAN, _WAITING = 16, 4  # contributions that a lane adds up, and how many are on their way
-_ADDING = 128, 256  # lanes of a group that adds, and of those that lie along a row at most
+SPAN, _WAITING = 16, 4  # contributions that a lane adds up, and how many of them it has in flight
+_ADDING = 128, 256  # lanes of a group that adds, and of these lanes along a row, at most
 
 
 def _groups(backend: Backend, rows: int) -> int:
-    """Return how many groups put in order what goes to so many rows."""
+    """Return how many groups sort the contributions to `rows` rows."""
     return max(min(rows, _GROUPS * backend.info.compute_units), -(-rows // LISTED))
 
 
 def fits(backend: Backend, dt: dtype, rows: int, width: int, n: int) -> bool:
-    """Whether `collect` can make rows of so many elements, and should."""
+    """Return whether `collect` can make `rows` rows of `width` elements from n contributions, and pays."""
     if dt.code in ("b8", "c128") or not width or not FEW < n <= min(MOST, CROWDED * rows):
         return False
     return n * _groups(backend, rows) <= _READ
@@ -99,7 +99,7 @@ def _add(
     wide: int,
     kind: str,
 ) -> None:
-    """Add the rows of `src` in their order, runs that go on from one stretch to the next in a second launch."""
+    """Add up the rows of `src` in sorted order; a second launch joins runs that cross from one stretch to the next."""
     dt, n, unit, row = dst.dtype, keys.shape[0], int(any(src.strides[1:])), src.strides[0]
     if dt.cl != dt.reg or dt.is_complex or (unit and (row % wide or src.offset % wide)):
         wide = 1

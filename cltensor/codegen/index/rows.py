@@ -1,7 +1,8 @@
-"""Rows and one index, on a CPU schedule: rows that the index chooses, and rows along which it chooses elements.
+"""Rows and one index operand, on a CPU schedule: the index chooses rows, or elements along each row.
 
-What gather, scatter_add, index_select, embeddings and index_add mostly are; the general walks are in moves.py, which asks here
-first. Each function tells whether the layout was its own. Knows operands and backends, nothing of tensors.
+Most calls of gather, scatter_add, index_select, embeddings and index_add are of this kind; the general loops are in
+moves.py, which tries `take` and `combine` first: these return whether they could do it. Knows operands and backends,
+nothing of tensors.
 """
 
 from __future__ import annotations
@@ -22,10 +23,15 @@ if TYPE_CHECKING:
     from ...runtime import Backend
     from .moves import Meeting, Through
 
-_LINE, _ROW = 64, 1 << 15  # bytes of a cache line, and of a row worth reading ahead
-_AHEAD, _NEAR = 8, 1024  # rows between asking for one and reading it, and how many bytes of it
-_CACHE = 1 << 20  # bytes that a core's own cache holds: rows that lie in it are not asked for
-_BITS = {1: dtypes.uint8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}  # what only moves
+_LINE, _ROW = 64, 1 << 15  # bytes of a cache line, and of a row that fits the first-level cache
+_AHEAD, _NEAR = 8, 1024  # rows from a prefetch to the read, and bytes of a row that are prefetched
+_CACHE = 1 << 20  # bytes that a core's own cache holds: tables that fit are not prefetched
+_BITS = {
+    1: dtypes.uint8,
+    2: dtypes.int16,
+    4: dtypes.int32,
+    8: dtypes.int64,
+}  # for elements that are only moved
 SLICE = 1024  # bytes of a row that are worth a work-item of their own
 memory_of = functools.cache(Memory)  # part of a kernel's key
 
@@ -39,7 +45,10 @@ def take(
     wrap: bool,
     describe: Describe,
 ) -> bool:
-    """Copy what an index chooses to `dst`: rows of `src`, or elements of each row; `dims` walk dst, src and the index."""
+    """Copy what an index chooses to `dst`: rows of `src`, or elements of each row; return whether layouts allow it.
+
+    `dims`: strides of dst, src and the index.
+    """
     size = dst.dtype.itemsize
     lanes = min(16, 64 // size)
     if len(through) != 1 or dims.rank != 2 or size > 8 or dims.sizes[1] < lanes:
@@ -54,7 +63,7 @@ def take(
     places = [dst.offset, src.offset, step, dst_step, width]
     name, storage_type = f"take_b{size}_{index.dtype.code}_rows", storage(dst.dtype)
     words = size < 4 and width * size >= _LINE and not any(k % (4 // size) for k in places)
-    if words:  # they move by wider vectors
+    if words:  # rows of small elements move as 32-bit words, in wider vectors
         places = [k * size // 4 for k in places]
         size, lanes, storage_type, name = 4, 16, "uint", f"take_b4_{index.dtype.code}_rows"
     dst_offset, src_offset, step, dst_step, width = places
@@ -86,7 +95,7 @@ def take(
 
 
 def combine(backend: Backend, meeting: Meeting) -> bool:
-    """Reduce rows of `src` into the rows of `dst` that one index chooses."""
+    """Reduce rows of `src` into the rows of `dst` that one index chooses; return whether the layout allows that."""
     action, dst, src, c, s, through, wrap, describe, factor = meeting
     dt, width = dst.dtype, s.n
     strides = [st[0] for st in c.strides]
@@ -106,8 +115,8 @@ def combine(backend: Backend, meeting: Meeting) -> bool:
     if not plain or dt.is_complex or width < lanes:
         return False
     index, size, step = through[0].operand, through[0].size, through[0].step
-    # A slice of columns is balanced whatever the indices are; a range of rows is walked in longer runs.
-    # Every work-item reads all indices: no more of them than cores.
+    # Work is divided by slices of columns, which are balanced whatever the indices are, then by ranges of rows, which
+    # keep memory runs long. Every work-item reads all indices, so there are no more of them than cores.
     items = min(backend.info.compute_units, workers(backend, c.n * width))
     slices = max(1, min(items, width * dt.itemsize // SLICE))
     ranges = max(1, min(items // slices, size))
@@ -156,7 +165,7 @@ def _along(
     (index, _, count, step), (rows, n), dt = through, dims.sizes, dst.dtype
     size = dt.itemsize
     (dst_row, dst_step), (src_row, src_step), (index_row, index_step) = dims.strides
-    # A row that fits the first-level cache and of which most lines are met is worth reading in order.
+    # A row that fits the first-level cache and most of whose cache lines are needed is prefetched in order.
     whole = step == 1 and count * size <= _ROW and 2 * n * _LINE >= count * size
     flat = action == "get" and (dst_step, index_step, step) == (1, 1, 1)
     numbers = [rows, n, count if whole else 0, dst.offset, src.offset, index.offset, count, step]
@@ -183,7 +192,7 @@ def _along(
 
 
 def fits_anew(backend: Backend, dt: dtypes.dtype, width: int, adds: bool) -> bool:
-    """Tell whether `anew` can make rows of so many elements."""
+    """Return whether `anew` can make rows of `width` elements."""
     kinds = not (adds and dt.code in ("f16", "bf16")) and not dt.is_complex
     return backend.info.kind == "cpu" and kinds and 0 < width * dt.itemsize <= _ROW
 
@@ -198,9 +207,9 @@ def anew(
     src: Operand | tuple[int, int],
     describe: Describe,
 ) -> Operand:
-    """Copy `base` (dense; zeros for None) and write `src` into each row where the row of `index` (dense) says.
+    """Copy `base` (dense; zeros for None), write or add `src` in each row at the positions in the row of `index`, dense.
 
-    `src` is dense, one element repeated, or the words of a number's bits, which are not added.
+    `src` is dense, one element repeated, or the two words of a number's bits, which can only be written.
     """
     result, n = empty(backend, dt, shape), index.shape[-1]
     rows, width, size = numel(index.shape[:-1]), shape[-1], dt.itemsize

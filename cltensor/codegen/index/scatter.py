@@ -1,4 +1,4 @@
-"""Writing along a dim at the positions an index operand names: scatter and its reductions, index_add and its kin.
+"""Writing along a dim at the positions an index operand names: scatter and its reductions, index_add and the like.
 
 Lays each operation out for the kernels of moves.py and words its errors as torch does, as lookup.py does.
 """
@@ -120,7 +120,7 @@ def _along(
     if not dst.shape and space:  # a 0-d destination is one element of one dim
         strides, colliding = (0,) * len(space), list(range(len(space)))
     if not include_self and action != "move":
-        if action in ("amax", "amin"):  # any contribution is a neutral start for these
+        if action in ("amax", "amin"):  # any contribution to an element can start its extreme
             move(backend, "set", dst, src, space, strides, src.strides, [through], wrap, describe)
         else:
             start = scalar_words(dst.dtype, 1 if action == "mul" else 0)
@@ -199,7 +199,10 @@ def fits_anew(
     adds: bool,
     number: bool,
 ) -> bool:
-    """Tell whether `scattered` can make rows, with so many elements, or so often a number, written or added to each."""
+    """Return whether `scattered` can build rows anew with `count` elements written, or with `adds` added, to each.
+
+    `number`: one number is written `count` times.
+    """
     if is_gpu(backend):
         many = claims.fits(backend, dt, numel(shape[:-1]), shape[-1], count, adds)
         return many and (adds or number)
@@ -215,11 +218,11 @@ def scattered(
     src: Operand | Scalar,
     reduce: str | None = None,
 ) -> Operand:
-    """Do as `scatter` along the last dim, into a copy of `base` or into zeros, where `fits_anew`.
+    """Return the result of `scatter` along the last dim into a copy of `base`, or into zeros, if `fits_anew`.
 
-    All are dense and have the same rows; of `src` one element may be repeated, and what is a number is not added.
+    All operands are dense and have the same rows; `src` may be one element repeated, and a number is only written.
     """
-    if not index.shape:  # counts as one element
+    if not index.shape:  # a 0-d index counts as one element
         index = index._replace(shape=(1,), strides=(1,))
     error = bounds_error(RuntimeError, [len(shape) - 1], [shape[-1]])
     value = src if isinstance(src, Operand) else scalar_words(dt, src)

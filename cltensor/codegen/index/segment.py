@@ -1,4 +1,7 @@
-"""Consecutive runs of a dim reduced, or filled with a value each, in one kernel. Knows operands and backends, nothing of tensors."""
+"""Reductions of consecutive runs of a dim, and runs filled with a value each.
+
+Knows operands and backends, not tensors.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,15 @@ if TYPE_CHECKING:
 
 
 def reduce(backend: Backend, x: Operand, bounds: Operand, kind: str) -> Operand:
-    """Reduce runs of a dense operand (…, n, …), along the dim that is the last one of `bounds` (…, runs + 1), dense, int64, by "sum",
-    "prod", "max" or "min".
+    """Reduce runs of a dense operand (…, n, …) along the dim of `bounds`' last one (…, runs + 1).
 
-    A run of no elements gives 0, 1 or an infinity, as `kind` has them; nan wins over numbers.
+    `bounds` is dense, int64. `kind`: "sum", "prod", "max" or "min"; an empty run gives its identity. NaN wins.
     """
     return _launched(backend, x, bounds, kind, x.shape[len(bounds.shape) - 1])
 
 
 def spread(backend: Backend, v: Operand, bounds: Operand, n: int) -> Operand:
-    """Give each of `n` elements the value of its run of a dense operand (…, runs, …), of which there are some, and 0 outside of all runs."""
+    """Return (…, n, …): each element gets its run's value from a dense, nonempty (…, runs, …), or 0."""
     return _launched(backend, v, bounds, "spread", n)
 
 

@@ -1,7 +1,7 @@
-"""Counting: how often each small integer occurs, which bincount and the histograms are made of.
+"""Counting how often each small integer occurs, of which bincount and the histograms are made.
 
-Sums of integers do not depend on their order, so tables are filled side by side and added. Knows operands and backends,
-nothing of tensors.
+Sums of integers do not depend on their order, so several tables are filled in parallel and added. Knows operands and
+backends, nothing of tensors.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 WAYS = 4  # tables that a work-item fills in turn
-SHARE = 4  # elements for each entry of a table, which is written and added up, too
-LOCAL = 2048  # entries of the largest table that a GPU's work-groups have in local memory
-GROUP = 256  # work-items that share it
-GROUPS = 4  # work-groups for each unit at most
+SHARE = 4  # elements per entry of another table, at least, as its entries have to be cleared and added up, too
+LOCAL = 2048  # entries of the largest table that a GPU's work-group keeps in local memory
+GROUP = 256  # work-items of such a group
+GROUPS = 4  # work-groups per compute unit, at most
 
 
 def count(backend: Backend, places: Operand, bins: int) -> tuple[Operand, Operand]:
-    """Count in an integer operand 0, 1, … `bins - 1`, and what is none of them: int64 of (bins,), and of one element."""
+    """Return how often 0, 1, … `bins - 1` occur in an integer operand, int64 (bins,), and all else, int64 (1,)."""
     result = empty(backend, dtypes.int64, (bins,))
     rest = empty(backend, dtypes.int64, (1,))
     src, gpu, width = dense(backend, places), is_gpu(backend), bins + 1

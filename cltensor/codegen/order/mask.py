@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 def is_small(backend: Backend, n: int) -> bool:
-    """Whether one CPU work-item counts what a mask of n elements keeps and moves it, in one launch."""
+    """Return whether a single CPU work-item both counts and moves what a mask of n elements keeps, in one launch."""
     return not is_gpu(backend) and workers(backend, n) == 1
 
 
 class _Places:
     """Where kept elements go: counts per work-item (CPU schedule) or an inclusive scan of the mask (GPU schedule).
 
-    A single work-item counts by itself (`alone`): the total is known when the elements are moved.
+    A single work-item counts while it moves the elements (`alone`), so that the total is known only afterwards.
     """
 
     alone = False
@@ -72,11 +72,11 @@ class _Places:
         return flags
 
     def room(self) -> int:
-        """How many elements to allocate for those that are kept."""
+        """Return how many elements to allocate for the kept ones: all of them, if their number is not known yet."""
         return self.n if self.alone else self.total()
 
     def total(self) -> int:
-        """Read the number of kept elements back; if a work-item is alone, after it moved them."""
+        """Read back the number of kept elements; if `alone`, valid only after they were moved."""
         if self.gpu:
             size = self.counted.itemsize
             last = self.backend.read(self.buffer, size * (self.n - 1), size)
@@ -140,7 +140,7 @@ def nonzero(backend: Backend, src: Operand) -> Operand:
     ndim = len(src.shape)
     if not numel(src.shape):
         return empty(backend, dtypes.int64, (0, ndim))._replace(strides=(1, 0))
-    if not ndim:  # one number, which has no coordinates
+    if not ndim:  # a single element has no coordinates
         found = nonzero(backend, src._replace(shape=(1,), strides=(1,)))
         return found._replace(shape=(found.shape[0], 0))
     places = _Places(backend, src)
@@ -152,7 +152,9 @@ def _coordinates(places: _Places, many: int) -> Operand:
     ndim = len(src.shape)
     result = empty(places.backend, dtypes.int64, (ndim, many))
     if many:
-        dims = Dims.apart(src.shape, [src.strides])  # whose places are the coordinates
+        dims = Dims.apart(
+            src.shape, [src.strides]
+        )  # not merged: indices along these dims are the coordinates
         scalars = [many, places.n, src.offset, *dims.args()]
         places.launch("nonzero", dims, [result], scalars, dtypes.int64)
         if places.alone:
@@ -167,7 +169,7 @@ def compact(backend: Backend, flags: Operand) -> Operand:
 
 
 def run_values(backend: Backend, src: Operand, starts: bool) -> tuple[Operand, Operand | None]:
-    """Return the first of each run of equal values of a 1-D operand that is not empty, and where they are if asked for."""
+    """Return the first of each run of equal values of a nonempty 1-D operand, and with `starts` their positions."""
     places = _Places(backend, first_of_runs(backend, src))
     many = places.room()
     values = _selected(places, many, src)
@@ -213,7 +215,7 @@ def _packed(backend: Backend, x: Operand) -> Operand:
 
 
 def first_of_runs(backend: Backend, src: Operand, first: bool = True) -> Operand:
-    """Flag the first of each run of equal values of a 1-D operand; that of the first run as `first` says."""
+    """Flag the first of each run of equal values of a 1-D operand (bool); the first run's flag is `first`."""
     n = src.shape[0]
     gpu = is_gpu(backend)
     flags = empty(backend, dtypes.bool, (n,))
@@ -239,14 +241,14 @@ def first_of_runs(backend: Backend, src: Operand, first: bool = True) -> Operand
 
 
 def run_numbers(backend: Backend, src: Operand) -> Operand:
-    """Number the runs of equal values of a 1-D operand, for each element (int64)."""
+    """Return for each element of a 1-D operand the number of its run of equal values (int64)."""
     groups = scan(backend, first_of_runs(backend, src, False), 0, "cumsum", dtypes.int64)
     assert isinstance(groups, Operand)
     return groups
 
 
 def run_lengths(backend: Backend, starts: Operand, total: int) -> Operand:
-    """Return the lengths of runs from their starts; the last ends at `total`."""
+    """Return the lengths of runs, given their starts; the last run ends at `total`."""
     n = starts.shape[0]
     result = empty(backend, dtypes.int64, (n,))
     gpu = is_gpu(backend)

@@ -1,6 +1,6 @@
-"""Places by their row-major numbers, and by coordinates: how sparse tensors' entries are put in order.
+"""Conversion between row-major numbers of places and their coordinates, for sorting the entries of sparse tensors.
 
-Owns the two kernels between them. Knows operands and backends, nothing of tensors.
+Owns the two kernels. Knows operands and backends, nothing of tensors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def numbers(backend: Backend, indices: Operand, sizes: Sequence[int]) -> Operand | None:
-    """Return the number of each place, a column of `indices` (int64, some dims); None where one is outside the sizes. Waits."""
+    """Return the row-major number of each place, a column of `indices` (int64); None if one is out of bounds. Waits."""
     rank, count = indices.shape
     keys, gpu = empty(backend, dtypes.int64, (count,)), is_gpu(backend)
     work = count if gpu else workers(backend, count * rank)
@@ -43,7 +43,7 @@ def numbers(backend: Backend, indices: Operand, sizes: Sequence[int]) -> Operand
 
 
 def merged(backend: Backend, keys: Operand, sizes: Sequence[int]) -> tuple[Operand, Operand]:
-    """Return where runs of equal ones of the sorted `keys` start, and the coordinates (dims, runs) of these places. Waits."""
+    """Return where runs of equal `keys`, which are sorted, start, and these places' coordinates (dims, runs). Waits."""
     rank, n, gpu = len(sizes), keys.shape[0], is_gpu(backend)
     alone = is_small(backend, n)
     if alone:

@@ -31,21 +31,25 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 KINDS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
-_BLOCK = 64  # neighbouring rows a CPU work-item carries together
-# Rows, or parts of them, that are walked together: a step waits for the one before, and not for other rows.
+_BLOCK = 64  # neighbouring rows that a CPU work-item scans together in `columns`
+# Rows, or parts of rows, that are walked together: each row is a dependency chain, and the chains of several rows
+# overlap
 _ABREAST = 4
-_BESIDE = 16  # rows whose steps a CPU work-item takes together; half as many of doubles
-# Parts of a long row that are taken together as rows are, where a step of one waits long for the step before: of very long ones more.
+_BESIDE = 16  # rows of which a CPU's vector takes a step each (`beside`); half as many for doubles
+# Parts into which a long row is cut to be scanned as rows are, where a step's latency is long; parts of a row of more
+# than _LONG numbers
 _PIECES, _MANY, _LONG = 64, 256, 1 << 16
 _LANES = 128  # of a GPU work-group
-# Bytes of neighbours that a lane of it scans by itself: of whole rows, and of parts of long ones without positions.
+# Bytes of adjacent elements that a GPU's lane scans by itself: of whole rows, and of parts of long rows if no positions
+# are wanted
 _ITEMS, _MANY_ITEMS = 32, 64
-# The most parts of a row on a GPU: a group's lanes join the states of those before, or each lane does.
+# Parts of a row on a GPU, at most: where the lanes of a group together combine the states of earlier parts, and where
+# each lane does so alone
 _CHUNKS_OF_GROUPS, _CHUNKS_OF_LANES = 1024, 64
-_STATE_BYTES = 32
-_SHORT_OF_LANES = 32  # numbers in rows of which a GPU's lane scans one by itself
-_LINE = 16  # numbers that a vector holds of short rows
-_SHORT = 64  # numbers of a row that is taken together with its neighbours
+_STATE_BYTES = 32  # scratch memory for the state of a part
+_SHORT_OF_LANES = 32  # length of rows up to which a GPU's lane scans a row by itself
+_LINE = 16  # numbers of short rows that a vector holds
+_SHORT = 64  # length of rows, at most, that share vectors with their neighbours (scan/short.mako)
 _TORCH_NAMES = {
     "cummax": "cummax_cpu",
     "cummin": "cummin_cpu",
@@ -74,9 +78,9 @@ def scan(
 ) -> Operand | tuple[Operand, Operand]:
     """Return the scan of `src` along `dim`; for cummax and cummin a pair with the int64 positions.
 
-    `back`: from the end on, of what has no positions.
+    `back`: scan from the end (not for cummax and cummin).
     cumsum and cumprod take `dtype` (default: int64 for integers and bool); each element is
-    converted first. For equal extremes the position is that of the last; a NaN stays.
+    converted first. For equal extremes the position is that of the last; once met, a NaN stays the extreme.
     """
     ranked = kind in ("cummax", "cummin")
     target = src.dtype
@@ -93,7 +97,7 @@ def scan(
 
 
 def _turned(x: Operand, dim: int) -> Operand:
-    """View from the end of a dim on."""
+    """Return a view with the order along `dim` reversed."""
     if not x.shape:
         return x
     strides = tuple(-s if d == dim else s for d, s in enumerate(x.strides))
@@ -113,22 +117,22 @@ def _headers(kind: str, dt: dtypes.dtype, wide: bool, unit: bool) -> str:
 
 
 def _lanes(dt: dtypes.dtype) -> int:
-    """Return how many numbers a CPU's vector holds, and how many rows are taken beside each other."""
+    """Return how many numbers a CPU's vector holds, which is also how many rows are taken together in `beside`."""
     return _BESIDE // 2 if dt.reg == "double" else _BESIDE
 
 
 class _Schedule(NamedTuple):
-    """How rows are walked; `chunks` parts of each are scanned side by side."""
+    """How rows are walked."""
 
     columns: bool  # neighbouring rows together, step by step
-    chunks: int
-    unit: bool  # what vectors hold, without gaps along the rows
-    same: bool  # an operand that is one number along a row
-    filled: bool  # a result that is as `unit` says
-    dense: bool  # any dtype without gaps
+    chunks: int  # parts of each row that are scanned in parallel
+    unit: bool  # operand and result are contiguous along rows, and of a dtype that vectors hold
+    same: bool  # the operand is one number along a row
+    filled: bool  # the result is contiguous along rows, and of a dtype that vectors hold
+    dense: bool  # operand and result are contiguous along rows, of any dtype
     beside: bool  # as many rows at a time as a vector has lanes, a step of each in one vector
     wide: bool  # by vectors
-    apart: bool  # as `wide` but for how the operand lies: a copy costs less than to take it number by number
+    apart: bool  # would be `wide` but for the operand's layout: copying it costs less than to scan it number by number
     abreast: int  # rows or parts that are walked together, number by number; 0: one after the other
 
 
@@ -141,12 +145,12 @@ def _schedule(
     length: int,
     steps: list[int],
 ) -> _Schedule:
-    """Choose by layouts and the device; the walk of `dst` says which rows are neighbours."""
+    """Choose by layouts and the device; whether rows are neighbours in memory, the strides of `dst` decide."""
     gpu, ranked, units = is_gpu(backend), len(steps) > 2, backend.info.compute_units
     columns = dims.sizes[-1] >= 8 and abs(dims.strides[1][-1]) < abs(steps[1]) and length > 1
     columns |= (
         gpu and 1 < length <= _SHORT_OF_LANES
-    )  # a group would have nothing to do for most lanes
+    )  # else most lanes of a group that takes such a row would idle
     waits = kind == "cumprod" or (kind == "cumsum" and dst.dtype.reg != "float")
     waits = waits and dst.dtype.category >= 2
     chunks = 1
@@ -168,7 +172,9 @@ def _schedule(
         chunks = max(1, min(-(-4 * units * several // dims.n), length * several // GRAIN))
     single = src.dtype is dst.dtype and not gpu
     single &= dst.dtype.reg == "float" or (kind == "logcumsumexp" and dst.dtype.reg == "double")
-    near = [s[-1] for s in dims.strides] if columns else steps  # of what a vector holds
+    near = (
+        [s[-1] for s in dims.strides] if columns else steps
+    )  # strides between a vector's elements
     wide = (
         single and length < 1 << 31 and (columns or ranked) and all(step == 1 for step in near[1:])
     )
@@ -176,7 +182,7 @@ def _schedule(
     dense = not gpu and steps[0] == steps[1] and abs(steps[1]) == 1
     beside = dense and single and not (columns or ranked or kind == "cumsum") and chunks == 1
     beside = beside and min(dims.n, length) >= _lanes(dst.dtype)
-    # Of vectors of products more time goes into turning them than a step of a few rows takes.
+    # For products, transposing vectors of rows takes more time than the steps of a few rows `abreast`.
     beside = beside and (kind == "logcumsumexp" or dst.dtype.itemsize == 2)
     abreast = waits and not (gpu or columns or beside)
     along = not gpu and not columns
@@ -199,7 +205,7 @@ def _schedule(
 
 
 def _items(dt: dtypes.dtype, many: bool) -> int:
-    """Return how many neighbours a GPU's lane scans by itself; their room in local memory is the same for all dtypes."""
+    """Return how many adjacent elements a GPU's lane scans by itself; local memory is the same for all dtypes."""
     return (_MANY_ITEMS if many else _ITEMS) // max(4, min(dt.itemsize, 16))
 
 
@@ -291,9 +297,10 @@ def _scan(
 
 
 def _is_short(backend: Backend, kind: str, src: Operand, dst: Operand) -> bool:
-    """Whether rows are short and those of results follow one another: a vector then holds parts of several."""
+    """Return whether rows are short and the result dense: vectors then hold parts of several rows (scan/short.mako)."""
     register, length = _short_register(kind, dst.dtype), dst.shape[-1]
-    # Of logarithms and doubles a step costs more than turning whole rows does, and products of doubles have no wider type.
+    # Longer rows are transposed instead, where a step costs more than that: logcumsumexp, doubles. Products of float64
+    # have no wider type to be computed in (see `_short_register`).
     most = _BESIDE - 1 if kind == "logcumsumexp" or register == "double" else _SHORT
     if (
         is_gpu(backend)
@@ -302,21 +309,25 @@ def _is_short(backend: Backend, kind: str, src: Operand, dst: Operand) -> bool:
     ):
         return False
     if kind == "cumsum" and register == "float" and length > 2 * _LINE and length % _LINE == 0:
-        return False  # sums of whole vectors need no neighbours
+        return False  # rows of whole vectors share none with their neighbours
     known = src.dtype is dst.dtype and register in ("float", "double", "int", "long")
     known |= dst.dtype is dtypes.int64 and src.dtype.category < dtypes.FLOATING
     return known and is_dense(dst) and (register == dst.dtype.reg or backend.info.fp64)
 
 
 def _register(backend: Backend, kind: str, dt: dtypes.dtype) -> str:
-    """Return the type that is computed in: doubles for products of float32 and sums of complex64, as torch has it, where they cost little."""
+    """Return the C type that is computed in.
+
+    With doubles on the device, these for products of float32 and complex64, and on a CPU for sums of complex64, as torch has
+    it.
+    """
     doubles = kind == "cumprod" and dt in (dtypes.float32, dtypes.complex64)
     doubles |= kind == "cumsum" and dt is dtypes.complex64 and not is_gpu(backend)
     return dt.reg.replace("float", "double") if doubles and backend.info.fp64 else dt.reg
 
 
 def _is_pair(backend: Backend, kind: str, dt: dtypes.dtype) -> bool:
-    """Whether a second float carries what rounding lost, where no doubles do: of sums, and of products of float32."""
+    """Return whether a second float keeps rounding errors, of sums and float32 products not made in doubles."""
     if _register(backend, kind, dt) != dt.reg:
         return False
     return (
@@ -327,12 +338,15 @@ def _is_pair(backend: Backend, kind: str, dt: dtypes.dtype) -> bool:
 
 
 def _short_register(kind: str, dt: dtypes.dtype) -> str:
-    """Return the type that short rows are scanned in: some products leave a float's range in one order and not in another."""
+    """Return the C type that short rows are scanned in: double for products of floats.
+
+    The order of multiplications differs, and in one order a product can leave a float's range but not in another.
+    """
     return "double" if kind == "cumprod" and dt.reg == "float" else dt.reg
 
 
 def _short(backend: Backend, kind: str, lifted: list[Operand], back: bool) -> None:
-    """Scan short rows, which are copied together where they do not follow one another; `back`: the last one's end first."""
+    """Scan short rows, copied to dense memory if they are not adjacent; `back`: begin with the end of the last row."""
     src, dst = dense(backend, lifted[0]), lifted[1]
     length, total = dst.shape[-1], math.prod(dst.shape)
     register = _short_register(kind, dst.dtype)
@@ -358,7 +372,7 @@ def _short(backend: Backend, kind: str, lifted: list[Operand], back: bool) -> No
 
 
 def _splits(backend: Backend, lifted: list[Operand]) -> bool:
-    """Whether rows are so few and long that parts of each are better taken side by side than one element after the other."""
+    """Return whether rows are so few and long that scanning parts of each side by side pays (`_in_pieces`)."""
     src, dst = lifted
     if is_gpu(backend) or src.dtype is not dst.dtype or dst.dtype.cl not in ("float", "double"):
         return False
@@ -368,7 +382,7 @@ def _splits(backend: Backend, lifted: list[Operand]) -> bool:
 
 
 def _in_pieces(backend: Backend, src: Operand, dst: Operand) -> None:
-    """Scan parts of rows as rows of their own, and then give each what came before it."""
+    """Scan parts of rows as rows of their own, and then combine each with the result of the parts before."""
     kind, kept, length = "logcumsumexp", src.shape[:-1], src.shape[-1]
     pieces = _MANY if length >= _LONG else _PIECES
     lanes = _lanes(dst.dtype)

@@ -23,14 +23,16 @@ from .mask import run_lengths, run_numbers, run_values
 if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
 
-# Of a work-group, the most elements that a lane of it holds, and how many are enough: with more, registers and local memory let fewer groups run.
+# Lanes of a work-group; elements that a lane holds, at most, and where fewer do not suffice: with more, registers and
+# local memory let fewer groups run
 TILE_LANES, TILE_MOST, TILE_ITEMS = 256, 16, 8
-_CHUNKS = 1024  # of a row, whose digits are counted by a group each
-_SEGMENTS = 32  # of these, added up by lanes side by side
+_CHUNKS = 1024  # chunks of a row, at most; a group counts the digits of each
+_SEGMENTS = 32  # segments of chunks, at most, whose counts are added up by lanes side by side
+# k of `topk` up to which sort/topk.mako, and on a CPU sort/first.mako, finds the elements
 _TOPK_MOST, _FIRST_MOST = 64, 1024
-# Lanes of a group that takes a row, and elements of a row that one takes where there are few rows.
+# Lanes of a group that picks elements of a row without sorting; elements of a row, at most, if there are few rows
 CHOSEN_LANES, CHOSEN_ALONE = 1024, 1 << 17
-_TURN = 1 << 12
+_TURN = 1 << 12  # elements from which on strided rows are copied to contiguous memory first
 
 
 def _sortable(x: Operand, what: str) -> None:
@@ -41,14 +43,12 @@ def _sortable(x: Operand, what: str) -> None:
 
 
 def _key_type(dt: dtypes.dtype) -> dtypes.dtype:
-    """Return the one type that stands for all whose keys are made alike (bool and uint8, for
-    example).
-    """
+    """Return the dtype that stands for all whose keys are made alike (uint8 for bool)."""
     return dtypes.uint8 if dt is dtypes.bool else dt
 
 
 def _lift(x: Operand, dim: int) -> Operand:
-    """View with `dim` last; a 0-d operand as one row of one."""
+    """Return a view with `dim` as the last dim; of a 0-d operand as one row of one element."""
     if not x.shape:
         return x._replace(shape=(1,), strides=(1,))
     return moved_last(x, dim)
@@ -69,8 +69,9 @@ class _Rows:
 
 
 class _Sorting:
-    """One sort of the rows (last dim) of `src` into strided operands of the same shape, and its scratch memory: two halves of keys,
-    and of their places where positions are wanted.
+    """One sort of the rows (last dim) of `src` into strided operands of the same shape, with its scratch memory.
+
+    Scratch memory has two halves of keys, and of the keys' positions where these are wanted.
     """
 
     def __init__(
@@ -98,7 +99,10 @@ class _Sorting:
         self.scratch: list[Buffer] = []
 
     def take(self, half: int) -> None:
-        """Take scratch memory for so many keys in each half, on a CPU above their positions where these fit beside them."""
+        """Allocate scratch memory for `half` keys in each half.
+
+        On a CPU a key and its position share a word of 8 bytes, the key in the upper bits, unless keys have 8 bytes.
+        """
         word, places = self.dt.itemsize, self.order
         if places and not is_gpu(self.backend):
             word, places = 8, word == 8
@@ -128,7 +132,7 @@ class _Sorting:
         )
 
     def merge(self, span: int, half: int, work: int) -> None:
-        """Merge sorted runs of `span` keys until a row is one, the last time into the results."""
+        """Merge sorted runs of `span` keys until a row is one run; the last merge writes the results."""
         a, b = 0, half
         while span < self.rows.length:
             last = 2 * span >= self.rows.length
@@ -148,7 +152,7 @@ def _sort(
 ) -> None:
     """Sort the rows (last dim) of `src` into `values` and, if wanted, `indices`, strided operands of the same shape.
 
-    `bits`: of keys of which the others are all alike; a GPU then leaves those out.
+    `bits`: keys differ in no higher bits than these lowest ones; a GPU then skips the other digits.
     """
     sorting = _Sorting(backend, _along(backend, src), values, indices, descending)
     if sorting.total and is_gpu(backend):
@@ -158,7 +162,7 @@ def _sort(
 
 
 def _sort_rows(sorting: _Sorting) -> None:
-    """CPU: whole rows, or where there are few and long ones, parts of them that are merged."""
+    """Sort on a CPU: whole rows, or if there are few and long ones, parts of rows that are then merged."""
     backend, total = sorting.backend, sorting.total
     rows, length = sorting.rows.rows, sorting.rows.length
     work, units, chunks = workers(backend, total), backend.info.compute_units, 1
@@ -180,7 +184,7 @@ def _sort_rows(sorting: _Sorting) -> None:
 
 
 def _sort_on_gpu(sorting: _Sorting, passes: int) -> None:
-    """GPU: in local memory what fits there, else in passes by digits of eight bits, so many from the lowest."""
+    """Sort on a GPU: rows that fit local memory there, others by the `passes` lowest digits of eight bits."""
     info, rows, length = sorting.backend.info, sorting.rows.rows, sorting.rows.length
     word = max(4, sorting.dt.itemsize)
     lanes, items = min(TILE_LANES, info.max_group), TILE_MOST
@@ -188,7 +192,8 @@ def _sort_on_gpu(sorting: _Sorting, passes: int) -> None:
         items //= 2
     how = {"lanes": lanes, "word": "ulong" if word == 8 else "uint"}
     if length <= lanes * items:
-        # What sums of digits take is shared by a lane's elements; where there is little, more lanes are sooner done.
+        # The cost of summing digits' counts is shared by a lane's elements; if there is little to sort, more lanes with
+        # fewer elements take less time.
         enough = TILE_ITEMS if rows * length >= 8 * info.compute_units * lanes * TILE_ITEMS else 1
         while items > enough and length <= lanes * items // 2:
             items //= 2
@@ -240,15 +245,13 @@ def sort(
     dim: int = -1,
     descending: bool = False,
 ) -> tuple[Operand, Operand]:
-    """Return the values along `dim` in order, equal ones in their old order, and their int64 positions; NaN
-    counts as the largest.
-    """
+    """Return the values along `dim` in stable order, and their int64 positions; NaN counts as the largest."""
     _sortable(src, "sort")
     dim = dim % len(src.shape) if src.shape else 0
     results = empty(backend, src.dtype, src.shape), empty(backend, dtypes.int64, src.shape)
     rows = [_lift(x, dim) for x in results]
     if rows[0].strides[-1] != 1 and math.prod(src.shape) >= _TURN:
-        # Each number would be written to a line of its own.
+        # Sort into contiguous rows and copy: each number would otherwise be written to a cache line of its own.
         ordered = [empty(backend, x.dtype, x.shape) for x in rows]
         _sort(backend, _lift(src, dim), ordered[0], ordered[1], descending)
         for x, y in zip(ordered, rows, strict=True):
@@ -259,7 +262,7 @@ def sort(
 
 
 def sort_flat(backend: Backend, src: Operand, bits: int | None = None) -> tuple[Operand, Operand]:
-    """Sort a 1-D operand ascending; `bits`: unsigned integers that have no more than these."""
+    """Return a 1-D operand's values in ascending order, and positions; `bits`: if of unsigned integers, theirs."""
     if not src.shape[0] or bits is None:
         return sort(backend, src, 0)
     values, order = empty(backend, src.dtype, src.shape), empty(backend, dtypes.int64, src.shape)
@@ -276,7 +279,7 @@ def _sorted_values(backend: Backend, src: Operand) -> Operand:
 
 
 def _along(backend: Backend, rows: Operand) -> Operand:
-    """Return rows with their elements side by side, where a copy by tiles is less work than to read them apart."""
+    """Return rows with contiguous elements: a copy by tiles if that is less work than strided reads."""
     if rows.strides[-1] == 1 or math.prod(rows.shape) < _TURN:
         return rows
     return dense(backend, rows)
@@ -336,12 +339,15 @@ def topk(
 
 
 def _picked(backend: Backend) -> int:
-    """Return how many elements of a row a GPU's group can pick and sort in local memory."""
+    """Return how many elements of a row a GPU's work-group can pick and sort in local memory."""
     return _FIRST_MOST if backend.info.local_mem >= 1 << 15 else _FIRST_MOST // 4
 
 
 def _chooses(backend: Backend, src: Operand, dim: int) -> bool:
-    """Whether a GPU's groups each look for elements of a row that is not sorted: a row that no tile holds, unless few groups would have much to do."""
+    """Return whether a GPU's groups each pick elements from a row without sorting it.
+
+    For rows longer than a tile, unless a few groups would have very long rows.
+    """
     length = src.shape[dim] if src.shape else 1
     if length <= TILE_LANES * TILE_ITEMS:
         return False
@@ -559,7 +565,7 @@ def unique(backend: Backend, src: Operand, inverse: bool = True, counts: bool = 
     found = unique_consecutive(backend, ordered, True, counts)
     assert found.inverse is not None
     places = empty(backend, dtypes.int64, src.shape)
-    # No two elements go to one place, so all may be written at once.
+    # A permutation has no duplicates, so the order of writes does not matter.
     through = [Through(order, (1,), flat.shape[0], 1)]
     move(backend, "set", places, found.inverse, flat.shape, (0,), (1,), through, describe=_never)
     return found._replace(inverse=places)
