@@ -1,6 +1,6 @@
-"""Strided copies and fills: straight, along the rows of the source, or tile by tile where the two sides run along different dims.
+"""Strided copies and fills: plain, along the source's rows, or by tiles if the two sides run along different dims.
 
-Owns which of these a copy is. Knows operands and backends, nothing of tensors.
+Owns which way a copy takes. Knows operands and backends, nothing of tensors.
 """
 
 from __future__ import annotations
@@ -35,19 +35,26 @@ from ..turn import turn
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-FEW = 8  # places along a dim that make no tile
-TALL = 2  # lines of a destination's row that are written at once
-CLOSE = 512  # bytes from one such row to the next up to which, by registers of less than a line, it is one: neighbours are written together
-PHASED = 4  # lines of a row that begins anywhere from which on they go past the cache
-FETCHED = 1 << 21  # bytes of a destination that no core's own cache holds
-_SHARED = 1 << 19  # bytes from which on a copy is more than one thread's work
+FEW = 8  # size of a dim below which it is not tiled
+TALL = 2  # cache lines of a destination's row that are written at once
+# Bytes from one row of the destination to the next up to which only one line is written at once, where registers are
+# smaller than a line: neighbouring rows are then written together
+CLOSE = 512
+PHASED = (
+    4  # cache lines of a row, at least, for non-temporal stores to rows that do not begin at a line
+)
+FETCHED = 1 << 21  # bytes of a destination that does not fit a core's own cache
+_SHARED = 1 << 19  # bytes from which on several threads do a copy
 BLOCK = 64  # numbers of a block copied by a table of places, at most; and such blocks, at least
-# Of a block that is written several times: bytes that do not stay in a core's own cache, and of a piece that does.
+# Of a block that is written several times: bytes that do not stay in a core's own cache, and bytes of a piece that does
 REPEATED, _PIECE = 1 << 18, 1 << 14
 
 
 def copy_strided(backend: Backend, src: Operand, dst: Operand) -> None:
-    """Copy `src` to `dst` of the same shape and item size; strides of either sign, zero only in `src`. It is written along its own rows."""
+    """Copy `src` to `dst` of the same shape and item size; strides of either sign, zero only in `src`.
+
+    The order of the copy follows the rows of `dst`.
+    """
     if not math.prod(src.shape):
         return
     if any(abs(a) < abs(b) for a, b in itertools.pairwise(dst.strides)):
@@ -74,12 +81,12 @@ def copy_strided(backend: Backend, src: Operand, dst: Operand) -> None:
 
 
 def _copied_by_blocks(backend: Backend, src: Operand, dst: Operand) -> bool:
-    """Copy many small blocks that are dense on both sides, and differ in the order of their dims; False where it is not so."""
+    """Copy many small blocks, dense on both sides, with dims in different orders; return whether it is such a copy."""
     dims, size = Dims(dst.shape, [dst.strides, src.strides]), dst.dtype.itemsize
     if dims.rank < 3 or is_gpu(backend):
         return False
     blocks, (to, of) = dims.sizes[0], dims.strides
-    order = sorted(range(1, dims.rank), key=lambda d: -to[d])  # of memory that is written
+    order = sorted(range(1, dims.rank), key=lambda d: -to[d])  # by the destination's strides
     inner, steps = [dims.sizes[d] for d in order], [of[d] for d in order]
     block = math.prod(inner)
     if block > BLOCK or blocks < BLOCK or to[0] != block or of[0] != block:
@@ -99,7 +106,7 @@ def _copied_by_blocks(backend: Backend, src: Operand, dst: Operand) -> bool:
 
 
 def repeated(backend: Backend, src: Operand, dst: Operand) -> bool:
-    """Copy where large dense blocks are written several times each, one after another, into much memory; False where it is not so."""
+    """Copy large dense blocks, each written several times in a row, to much memory; return whether it is such a copy."""
     dims, size = Dims(dst.shape, [dst.strides, src.strides]), dst.dtype.itemsize
     if dims.rank not in (2, 3) or backend.info.kind != "cpu" or not backend.info.host_shared:
         return False
@@ -120,12 +127,12 @@ def repeated(backend: Backend, src: Operand, dst: Operand) -> bool:
 
 @functools.cache
 def _words(backend: Backend) -> Memory:
-    """Vectors of what only moves; part of a kernel's key."""
+    """Return loads and stores of vectors of 32-bit words; cached, as it is part of a kernel's key."""
     return Memory(dtypes.int32, backend.info.lanes)
 
 
 def _along_rows(src: Operand) -> list[int] | None:
-    """Return an order of dims in which rows are read where the last dim has few places, such as channels; None where it is not so."""
+    """Return an order of dims that reads the source along its rows if the last dim is short (channels), else None."""
     shape, strides = src.shape, src.strides
     last = first = len(shape) - 1
     if last < 1 or shape[last] >= FEW or strides[last - 1] != 1 or abs(strides[last]) <= 1:
@@ -137,7 +144,7 @@ def _along_rows(src: Operand) -> list[int] | None:
 
 
 def _ordered(x: Operand, order: Sequence[int]) -> Operand:
-    """See an operand with its dims in another order."""
+    """Return a view with the dims in another order."""
     return x._replace(
         shape=tuple([x.shape[d] for d in order]), strides=tuple([x.strides[d] for d in order])
     )
@@ -152,21 +159,21 @@ class _Tiling(NamedTuple):
     b: int
     tile_a: int
     tile_b: int
-    vector: int  # elements, 0 without vectors
+    vector: int  # elements of a vector, 0 without vectors
     across: int  # elements of a source's row that are read at once
-    streamed: bool
-    phased: bool
-    fetched: bool
+    streamed: bool  # non-temporal stores
+    phased: bool  # rows of the destination do not begin at a cache line
+    fetched: bool  # the destination's lines are prefetched
 
     @property
     def tiles(self) -> int:
-        """How many tiles there are."""
+        """Number of tiles."""
         na, nb = self.dims.sizes[self.a], self.dims.sizes[self.b]
         return self.outer.n * -(-na // self.tile_a) * -(-nb // self.tile_b)
 
 
 def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
-    """Work out tiles; None where the sides run along one dim, or tiles do not pay."""
+    """Plan tiles; None if source and destination run along the same dim, or tiles do not pay."""
     dims = Dims(dst.shape, [dst.strides, src.strides])
     to, of = ([abs(s) for s in strides] for strides in dims.strides)
     a = min(range(dims.rank), key=lambda d: to[d])
@@ -178,15 +185,17 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
     outer = Dims([dims.sizes[d] for d in rest], [[s[d] for d in rest] for s in dims.strides])
     gpu, size = is_gpu(backend), dst.dtype.itemsize
     unit = dims.strides[0][a] == 1 and dims.strides[1][b] == 1
-    # Rows of the destination are far apart: to fetch the lines that are written costs more than in a copy along rows.
+    # Non-temporal stores pay from half the usual size on: the destination's rows are far apart, so that reading the
+    # lines before they are written costs more than in a copy along rows.
     large = past_cache(backend, 2 * dims.n * size)
     vector = across = 0
     if not gpu and unit and size <= 8 and nb >= 16 // size:
         wide = 4 * tile(backend, "float")[1] == LINE
         vector = min(16, (LINE if wide else LINE // 2) // size)
-        # More where they go past the cache; of bytes one line, or two steps of wide vectors would not stay in it.
+        # More lines for non-temporal stores; one line of bytes with wide vectors, as two steps of these would not stay
+        # in the cache.
         across = (1 if size == 1 and wide else 4 if large else 2) * LINE // size
-    # On a GPU a line of memory each way, and at least so many numbers that lanes have several loads under way.
+    # On a GPU a cache line each way, and so many numbers that lanes have several loads in flight.
     tile_a = tile_b = (
         backend.tuned.get("copy.tile", {1: 64, 2: 64, 16: 16}.get(size, 32)) if gpu else 16
     )
@@ -208,7 +217,7 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
 
 
 def _in_pairs(src: Operand, dst: Operand, tiling: _Tiling) -> bool:
-    """Whether numbers of 16 bits can be read and written two at a time: all lie where 32 bits may."""
+    """Return whether 16-bit numbers can be read and written as pairs: all sizes, offsets and strides are even."""
     dims, outer, a, b = tiling[:4]
     to, of = dims.strides
     places = [dst.offset, src.offset, dims.sizes[a], dims.sizes[b], to[b], of[a]]
@@ -222,7 +231,7 @@ def _copy_tiled(backend: Backend, src: Operand, dst: Operand, tiling: _Tiling) -
     dims, outer, a, b, tile_a, tile_b, vector, across, streamed, phased, fetched = tiling
     gpu, size = is_gpu(backend), dst.dtype.itemsize
     paired = gpu and size == 2 and _in_pairs(src, dst, tiling)
-    # A GPU's lanes have eight loads under way, of small numbers more.
+    # With tiles of this size a GPU's lanes have eight loads in flight, more for small numbers.
     lanes = min(128 if size == 4 else 256, backend.info.max_group) if gpu else 1
     work = (
         (min(tiling.tiles, 1 << 16) * lanes, lanes)
@@ -274,7 +283,7 @@ def fill_strided(backend: Backend, dst: Operand, value: Scalar) -> None:
 
 
 def dense(backend: Backend, x: Operand) -> Operand:
-    """Return `x` itself when row-major without gaps, else a copy that is."""
+    """Return `x` itself if it is dense (row-major without gaps), else a dense copy."""
     if is_dense(x):
         return x
     result = empty(backend, x.dtype, x.shape)

@@ -1,4 +1,4 @@
-"""Rearranging regions, by strided copies keyed by element size and rank (flip, roll), and joining short rows.
+"""Rearranging regions by strided copies (flip, roll), and joining rows of several sources.
 
 Knows operands and backends, nothing of tensors.
 """
@@ -32,17 +32,19 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend
 
-# What `interleave` takes at most: bytes of a source's row, and sources.
+# What `interleave` takes, at most: bytes of a source's row, and sources
 RUN_BYTES, RUN_PARTS = 32, 8
-BATCH = 128  # rows that are made before they go past the cache
-# Of a GPU's join of rows: lanes of a group, groups for each unit, and rows that a lane copies at most and at a time.
+BATCH = 128  # rows that are made in local memory before they are written with non-temporal stores
+# Of a GPU's join of rows: lanes of a group, groups per compute unit, rows that a lane copies at most, and loads that it
+# has in flight
 _LANES, _GROUPS, _EACH, _AHEAD = 128, 16, 16, 4
 
 
 def interleaves(total: int, length: int, parts: int, itemsize: int) -> bool:
-    """Whether `total` elements, rows of `length` of so many sources, are better made in one launch than copied source by source.
+    """Return whether joining rows of `length` elements of each source in one launch pays, compared to a copy per source.
 
-    There is a kernel for each length and number of sources: few, and not worth a build where little is moved.
+    `total`: elements of the result; `parts`: sources. There is a kernel for each length and number of sources, so both are
+    limited, and a build is not worth it for little data.
     """
     return (
         total >= GRAIN
@@ -68,7 +70,7 @@ def interleave(backend: Backend, sources: Sequence[Operand], length: int, out: O
 
 
 def goes_beside(backend: Backend, rows: int, widths: Sequence[int], itemsize: int) -> bool:
-    """Whether so many rows of so many elements of each source are better made in one launch than source by source."""
+    """Return whether joining rows of `widths` elements of the sources in one launch pays, compared to copies."""
     few = 1 < len(widths) <= RUN_PARTS and rows * sum(widths) >= GRAIN
     if is_gpu(backend):
         return few and min(widths) > 0
@@ -95,7 +97,7 @@ def beside(
 
 
 def _unit(places: Sequence[int], size: int, most: int) -> int:
-    """Bytes of the largest unit of memory, of at most so many, that all places, in elements of `size` bytes, are whole numbers of."""
+    """Return the bytes of the largest unit, at most `most`, that divides all places, given in elements of `size` bytes."""
     return next(
         n
         for n in (16, 8, 4, 2, 1)
@@ -106,7 +108,7 @@ def _unit(places: Sequence[int], size: int, most: int) -> int:
 def _beside_on_lanes(
     backend: Backend, sources: Sequence[Operand], widths: Sequence[int], out: Operand
 ) -> None:
-    """As `beside`, by the largest units of memory that all rows are made of."""
+    """Do as `beside` on a GPU, in the largest units of memory that divide all rows and offsets."""
     size, total = out.dtype.itemsize, math.prod(out.shape)
     places = [out.offset, *(x.offset for x in sources), *widths]
     unit = _unit(places, size, 16)
@@ -128,13 +130,13 @@ def _beside_on_lanes(
 
 @functools.cache
 def _memory(backend: Backend, size: int) -> Memory:
-    """Vectors of what only moves; part of a kernel's key."""
+    """Return loads and stores of vectors of `size`-byte words; cached, as it is part of a kernel's key."""
     dt = {1: dtypes.uint8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[size]
     return Memory(dt, min(backend.info.lanes * 4 // size, 16))
 
 
 def spread(backend: Backend, ends: Operand, total: int, dt: dtype) -> Operand:
-    """Return each number as often as running totals of counts, dense and int64, say: [1, 1, 3] makes [0, 2, 2]."""
+    """Return each number repeated by its count; `ends`: running totals of counts, dense int64: [1, 1, 3] makes [0, 2, 2]."""
     out, n, gpu = empty(backend, dt, (total,)), ends.shape[0], is_gpu(backend)
     if total:
         run(
@@ -145,7 +147,7 @@ def spread(backend: Backend, ends: Operand, total: int, dt: dtype) -> Operand:
 
 
 def flipped(x: Operand, dims: Sequence[int]) -> Operand:
-    """View with the order of some dims reversed: their strides become negative."""
+    """Return a view with the order of some dims reversed: their strides change sign."""
     offset, strides = x.offset, list(x.strides)
     for d in dims:
         offset += strides[d] * max(x.shape[d] - 1, 0)
@@ -166,8 +168,8 @@ def roll(
     shifts: Sequence[int],
     dims: Sequence[int],
 ) -> Operand:
-    """Return `src` shifted along `dims`, what leaves at the end coming in at the start: two
-    copies per shifted dim.
+    """Return `src` rolled along `dims`: elements shifted beyond the end re-enter at the start. Each rolled dim doubles the
+    number of copies.
     """
     result = empty(backend, src.dtype, src.shape)
     if not math.prod(src.shape):

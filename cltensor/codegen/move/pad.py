@@ -31,13 +31,16 @@ if TYPE_CHECKING:
 
 MODES = ("constant", "reflect", "replicate", "circular")
 Pairs = Sequence[tuple[int, int]]
-ROWS = 4096  # shorter than a cache line, from which on they are not made one by one
+ROWS = 4096  # rows shorter than a cache line, from which number on they are not made one by one
 AT_ONCE = 8  # elements that a GPU's lane reads before it writes the first
-STAGED = 4096  # bytes of rows that are made before their lines are written past the cache
+STAGED = 4096  # bytes of the buffer in which rows are made before their lines are written with non-temporal stores
 
 
 def pad(backend: Backend, src: Operand, pairs: Pairs, mode: str, value: Scalar = 0) -> Operand:
-    """Return `src` with so many elements before and after each dim, dense; negative amounts cut off. What a mode allows was checked."""
+    """Return `src` padded by `pairs` of amounts before and after each dim, dense; negative amounts crop.
+
+    The caller has checked what the mode allows.
+    """
     out = empty(backend, src.dtype, [n + a + b for n, (a, b) in zip(src.shape, pairs, strict=True)])
     if not numel(out.shape):
         return out
@@ -83,7 +86,7 @@ def pad(backend: Backend, src: Operand, pairs: Pairs, mode: str, value: Scalar =
 def _around_a_copy(
     backend: Backend, src: Operand, out: Operand, pairs: Pairs, value: Scalar
 ) -> None:
-    """Set all of `out`, then copy what is left of `src`: of rows shorter than a cache line two passes take less time than one by rows."""
+    """Fill all of `out`, then copy `src` into it, cropped: for rows shorter than a cache line faster than one pass."""
     fill_strided(backend, out, value)
     for dim, (before, after) in enumerate(pairs):
         cut, end = max(-before, 0), src.shape[dim] - max(-after, 0)
@@ -95,7 +98,7 @@ def _around_a_copy(
 
 
 def _merged(src: Operand, pairs: Pairs) -> list[tuple[int, int, int, int]]:
-    """Size, stride and amounts of dims, neighbours that nothing is added to and that lie in order taken together."""
+    """Return (size, stride, before, after) of dims; adjacent dims that are not padded and are contiguous are merged."""
     dims: list[tuple[int, int, int, int]] = []
     for n, step, (before, after) in zip(src.shape, src.strides, pairs, strict=True):
         if not (before or after):

@@ -1,4 +1,4 @@
-"""Triangles of matrices in memory, zeros elsewhere. Knows operands and backends, nothing of tensors."""
+"""Lower and upper triangles of matrices, with zeros elsewhere. Knows operands and backends, nothing of tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def triangle(backend: Backend, src: Operand, diagonal: int, *, lower: bool) -> Operand:
-    """Return the triangles of (…, rows, columns) up to a diagonal, or from it on, dense."""
+    """Return the triangles of (…, rows, columns) up to a diagonal (`lower`) or from it on, zeros elsewhere, dense."""
     out, size, gpu = empty(backend, src.dtype, src.shape), src.dtype.itemsize, is_gpu(backend)
     total = numel(src.shape)
     if not total:

@@ -1,7 +1,7 @@
-"""Resampling kernels: enlarging and shrinking images along up to three axes, and the transposes of these.
+"""Resampling kernels: enlarging and shrinking images along up to three axes, and the transposes (gradients) of these.
 
 An `Axis` says how positions of one axis read those of another (the interpolation's kind, sizes and scale). Its tables (first
-position, weights) are made on the device, once, and kept for the next call. Knows operands and backends, nothing of tensors.
+position, weights) are made on the device once, and are cached. Knows operands and backends, nothing of tensors.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend, Buffer
 
-# Taps of the kinds that read a fixed number of positions, and the radius in which the others' weights are not 0.
+# Taps of the kinds that read a fixed number of positions; the radius within which the weights of the others are not 0
 TAPS = {"nearest": 1, "exact": 1, "linear": 2, "cubic": 4}
 RADIUS = {"antialias_linear": 1, "antialias_cubic": 2, "antialias_lanczos": 3}
-_KEPT = 128
-_FEW = 8  # taps that are worth a vector each
-_BATCH = 8  # rows that are added up before they are walked along
-_LISTED = 16  # rows read by one, of which there is a list
-_LANES = 64
+_KEPT = 128  # cached tables
+_FEW = 8  # taps, at most, that are worth a vector each
+_BATCH = 8  # rows that are added up before they are resampled along the width
+_LISTED = 16  # input rows of an output row, at most, for which the kernel keeps a list
+_LANES = 64  # of a GPU's work-group that makes a table of fixed-point weights
 _PIXEL = 4  # bytes that are summed at once
-_BEYOND = 32  # elements beyond a row that may be read
+_BEYOND = 32  # elements beyond a row that may be read, for which there is room
 
 
 class Axis(NamedTuple):
@@ -45,26 +45,26 @@ class Axis(NamedTuple):
 
     @property
     def same(self) -> bool:
-        """Whether every position reads the one at its own place."""
+        """Whether every position reads just the one with its own index."""
         return self.ni == self.no and (self.kind == "linear" or self.scale == 1)
 
     @property
     def taps(self) -> int:
-        """The most positions that one reads."""
+        """Positions that one output reads, at most; the size of tables."""
         if self.kind in TAPS:
             return TAPS[self.kind]
         return math.ceil(RADIUS[self.kind] * max(self.scale, 1.0)) * 2 + 1
 
     @property
     def reads(self) -> int:
-        """The same as few as they are, not as a table has room for: what is reached from one position, and rounding's leeway."""
+        """A tighter bound than `taps` of the positions that one output reads: the filter's reach, with leeway for rounding."""
         if self.kind in TAPS:
             return TAPS[self.kind]
         return min(self.taps, math.ceil(2 * RADIUS[self.kind] * max(self.scale, 1.0) + 1e-3))
 
     @property
     def readers(self) -> int:
-        """No fewer than the most positions that read one: those whose place is near, or beyond the first or the last."""
+        """An upper bound of how many outputs read one input: those nearby, or at an edge those that read beyond it."""
         if self.scale <= 0:
             return self.no
         reach = self.taps + 0.5  # places before the first count as the first
@@ -73,9 +73,12 @@ class Axis(NamedTuple):
         return min(most, self._counted()) if self.kind in TAPS else most
 
     def _counted(self) -> int:
-        """The same where a few positions are read: their first is worked out here as on the device, or more exactly and with some leeway."""
+        """Count how many outputs read one input, at most, for kinds with a fixed number of taps.
+
+        First positions are computed as on the device, or more exactly and with some leeway.
+        """
         o = np.arange(self.no)
-        if self.kind == "nearest":  # one product, which is rounded here as there
+        if self.kind == "nearest":  # a single product, rounded as on the device
             product = np.float32(self.scale) * o.astype(np.float32)
             places = [product, (self.scale * o).astype(np.float32)]
         else:
@@ -99,13 +102,13 @@ class Axis(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """An axis as resample/resample.mako takes it: kind there, sizes read and made, and the buffers in its order."""
+    """An axis as resample/resample.mako takes it: its kind there, input and output size, buffers in its order."""
 
     kind: str
     ni: int
     no: int
     buffers: tuple[Buffer, ...] = ()
-    taps: int = 0  # where each of several has so many or fewer, and they are few, else 0
+    taps: int = 0  # positions that an output reads, at most, if these are few; else 0
 
 
 _tables: OrderedDict[tuple, _Table] = OrderedDict()
@@ -135,7 +138,7 @@ def _work(backend: Backend, n: int) -> int:
 def _axis_tables(
     backend: Backend, axis: Axis, dt: dtype
 ) -> tuple[Buffer, Buffer | None, Buffer | None]:
-    """Start, size and weights of an axis; the latter two are None where one position is copied."""
+    """Make the tables of an axis: start, size and weights; the latter two are None if an output copies one position."""
     weighted = axis.taps > 1
     start = empty(backend, dtypes.int32, (axis.no,)).buffer
     size = empty(backend, dtypes.int32, (axis.no,)).buffer if weighted else None
@@ -172,7 +175,7 @@ def _forward(backend: Backend, axis: Axis, dt: dtype) -> _Table:
 
 
 def _turned(backend: Backend, axis: Axis, dt: dtype) -> _Table:
-    """The transpose of an axis: what reads each of its inputs."""
+    """Return the table of an axis' transpose: which outputs read each input."""
     if axis.same:
         return _Table("same", axis.no, axis.ni)
 
@@ -202,7 +205,7 @@ def _turned(backend: Backend, axis: Axis, dt: dtype) -> _Table:
 
 
 def _bytes(backend: Backend, axis: Axis) -> _Table:
-    """An axis with fixed-point weights, for 8-bit images."""
+    """Return the table of an axis with fixed-point weights, for 8-bit images."""
     if axis.same or axis.kind in ("nearest", "exact"):
         return _forward(backend, axis, dtypes.float32)
 
@@ -234,9 +237,10 @@ def _bytes(backend: Backend, axis: Axis) -> _Table:
 def _by_channels(
     backend: Backend, src: Operand, axes: Sequence[Axis], tables: Sequence[_Table], strides: Sequence[int], turned: bool
 ) -> bool:  # fmt: skip
-    """Whether rows of channels-last images are added up before what they come to: two axes with weights, and channels for a vector.
+    """Return whether channels-last images are resampled along the height first, row by row, then along the width.
 
-    Not of large images that shrink, which to read takes the time: each place's runs one after the other are read the quickest.
+    That takes two axes with weights, and enough channels for a vector. Not for large images that shrink, which are bound by
+    reading: to read the runs of each output place one after the other takes the least time.
     """
     dt, (height, width, channels) = src.dtype, tables
     if is_gpu(backend) or dt.itemsize < 4 or len(axes) < 3 or src.shape[1] != 1:
@@ -285,13 +289,13 @@ def _along_channels(
 
 
 def packs(backend: Backend, dt: dtype, axes: Sequence[Axis], channels: int) -> bool:
-    """Whether images whose `channels` lie side by side are taken as they are, by the pixel: few bytes, on a CPU."""
+    """Return whether channels-last images are resampled as they lie, by the pixel: few channels, on a CPU."""
     integral = dt is dtypes.uint8 and any(a.taps > 1 for a in axes)
     return integral and channels <= _PIXEL and not is_gpu(backend)
 
 
 def _bytes_by_rows(backend: Backend, src: Operand, out: Operand, axes: Sequence[Axis]) -> None:
-    """Run resample/byte_rows.mako on images (N, C, H, W), or on (N, 1, H, W, C) with a third axis, that of what `packs`."""
+    """Run resample/byte_rows.mako on images (N, C, H, W), or with a third axis on (N, 1, H, W, C) as `packs` allows."""
     packed = len(axes) == 3
     high, wide = (_bytes(backend, a) for a in axes[:2])
     images, channels = out.shape[0], out.shape[4 if packed else 1]
@@ -329,8 +333,8 @@ def _bytes_by_rows(backend: Backend, src: Operand, out: Operand, axes: Sequence[
 def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool = False) -> Operand:
     """Return `src` (N, C, up to three axes) resampled along each axis, or the gradient of that, dense.
 
-    `turned`: `src` is the gradient of the result, what is returned that of the input. 8-bit integers are rounded after each axis,
-    width first, as torch does.
+    `turned`: `src` is the result's gradient, and the input's is returned. 8-bit integers are rounded after each axis, width
+    first, as torch does.
     """
     dt = src.dtype
     table_dt = dtypes.float64 if dt is dtypes.float64 else dtypes.float32

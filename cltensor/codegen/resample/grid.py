@@ -1,4 +1,4 @@
-"""Sampling images at the points of a grid: forward, and the gradients by points and by images. Knows nothing of tensors."""
+"""Sampling images at the points of a grid, and the gradients by points and by images. Knows nothing of tensors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HEADERS = """#define CLT_LANES 16
 
 
 class Way(NamedTuple):
-    """How to sample: one of MODES, one of PADDINGS, and whether -1 and 1 are the corner elements' centres."""
+    """How to sample: one of MODES, one of PADDINGS, and whether -1 and 1 are the centres of the corner elements."""
 
     mode: str
     padding: str
@@ -45,7 +45,7 @@ def _run(
     points: int,
     work: int,
 ) -> None:
-    """Launch a kind of kernel: `src` says how the images lie; `operands`, by their names in the template, are read."""
+    """Launch a kind of kernel; `src`: the layout of the images; `operands`: what is read, by name in the template."""
     dims = len(src.shape) - 2
     sizes = [v for d in range(dims) for v in (src.shape[-1 - d], src.strides[-1 - d])]
     batch, channels = src.shape[:2]
@@ -96,7 +96,7 @@ def sample(backend: Backend, src: Operand, grid: Operand, way: Way) -> Operand:
 
 
 def by_grid(backend: Backend, src: Operand, grid: Operand, g: Operand, way: Way) -> Operand:
-    """Return the gradient by the points, given that of the samples (dense)."""
+    """Return the gradient by the points, given the gradient `g` of the samples (dense)."""
     out = empty(backend, grid.dtype, grid.shape)
     points = math.prod(grid.shape[1:-1])
     if math.prod(out.shape):
@@ -108,7 +108,7 @@ def by_grid(backend: Backend, src: Operand, grid: Operand, g: Operand, way: Way)
 def by_input(
     backend: Backend, shape: tuple[int, ...], grid: Operand, g: Operand, way: Way
 ) -> Operand:
-    """Return the gradient by the images, given that of the samples (dense); 16-bit floats are added up as float32."""
+    """Return the gradient by the images, given that of the samples (dense); that of 16-bit floats is float32."""
     dt = dtypes.float64 if g.dtype is dtypes.float64 else dtypes.float32
     out = empty(backend, dt, shape)
     if math.prod(shape):

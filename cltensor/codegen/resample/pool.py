@@ -1,4 +1,4 @@
-"""Pooling over one to three dims of planes: which kernel, how many work-items, which columns go in vectors.
+"""Pooling over one to three dims of planes: which kernel, how many work-items, which columns are taken by vectors.
 
 Owns the geometry of windows as the kernels see it (always three dims, leading ones of size 1). Knows operands and
 backends, nothing of tensors, and checks no argument: every window starts inside the padded input.
@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 Triple = tuple[int, int, int]
-TAPS = (2, 3)  # columns of windows for whose largest elements there are kernels of their own
-# Bytes of a plane up to which it is made in a cache of its own, and goes past the cache from there.
+TAPS = (2, 3)  # widths of windows for whose largest elements there are specialised kernels
+# Bytes of a plane, at most, that is made in a scratch buffer, in the cache, and copied from there with non-temporal
+# stores
 ASIDE = 1 << 16
-PAGE = 4096  # bytes: as far into one as where it goes lies what is made aside, for a load waits for stores at its own distance into one
-RUN = 8  # columns of windows side by side up to which their number is known to the compiler
-_BATCH = 8  # rows whose sums are made before what they send is
+# Bytes of a page. The scratch buffer has the same offset into a page as the plane in the result, as a load waits for
+# earlier stores with the same offset into a page
+PAGE = 4096
+RUN = 8  # width of windows side by side, at most, that is a compile-time constant
+_BATCH = 8  # rows of windows whose sums are made before they are sent back
 _ONES, _ZEROS = (1, 1, 1), (0, 0, 0)
 _MASKS = {"float": "int", "int": "int", "double": "long", "long": "long"}
 _LOWEST = {
@@ -72,7 +75,7 @@ class Window(NamedTuple):
 
     @property
     def apart(self) -> bool:
-        """Whether windows lie side by side: what a window sends back is all that its elements get."""
+        """Whether windows do not overlap: an element's gradient then comes from one window."""
         return self.kind == "regular" and self.stride == self.kernel and self.padding == _ZEROS
 
     @property
@@ -90,7 +93,7 @@ class Window(NamedTuple):
 
 
 def _lanes(backend: Backend, dt: dtype, window: Window, side_by_side: int) -> int:
-    """Lanes of a vector, for so many elements that one can take together."""
+    """Return the lanes of a vector if `side_by_side` elements can be taken together; 1 where vectors do not pay."""
     if dt.reg not in _MASKS or numel(window.size) >= 2**31:
         return 1
     lanes = backend.info.lanes if dt.itemsize <= 4 else backend.info.lanes // 2
@@ -104,16 +107,16 @@ class _Schedule(NamedTuple):
     """What a kernel is compiled for, beside its kind."""
 
     lanes: int
-    stride: int  # of windows along a row, where vectors run over outputs; else 0
-    apart: bool  # windows that do not meet are sent back
-    streamed: bool
-    one: bool  # the one window of a plane
-    where: str  # the type of positions
-    flat: bool  # what is sent back is one element for all
-    run: int  # columns of windows side by side, where few
-    strips: bool  # of windows of three by three that are two apart each row is read once
-    aside: bool  # planes are made in memory of a work-item's own and go past the cache from there
-    rows: bool  # windows over channels-last images meet a row of elements once
+    stride: int  # of windows along a row, if vectors run over outputs; else 0
+    apart: bool  # gradient of windows that do not overlap
+    streamed: bool  # non-temporal stores
+    one: bool  # a plane has a single window
+    where: str  # the C type of positions
+    flat: bool  # the gradient of the result is one element for all
+    run: int  # width of windows side by side, if small
+    strips: bool  # windows of 3 x 3 with stride 2, of which each row of elements is read once
+    aside: bool  # planes are made in a work-item's scratch buffer, and copied from there with non-temporal stores
+    rows: bool  # windows over channels-last images, of which each row of elements is read once
 
 
 def _schedule(
@@ -125,7 +128,7 @@ def _schedule(
     where: Operand | None,
     last: bool,
 ) -> _Schedule:
-    """Choose vectors, and whether results go past the cache."""
+    """Choose vectors, and whether results are written with non-temporal stores."""
     dt, gpu, back, best = x.dtype, is_gpu(backend), action.endswith("back"), action[:3] == "max"
     one = action == "max" and not (gpu or last) and window.one
     apart = back and not gpu and window.apart
@@ -143,7 +146,7 @@ def _schedule(
         lanes = _lanes(backend, dt, window, numel(window.size) if along_plane else beside)
     rows = rows and lanes > 1
     strips = lanes > 1 and run == 3 and best and not (back or last) and _by_strips(window)
-    if strips:  # what is kept from row to row is to stay in registers
+    if strips:  # vectors kept from row to row have to stay in registers
         lanes = min(lanes, tile(backend, "double" if dt.reg in ("double", "long") else "float")[1])
     one = one and lanes > 1
     row = window.size[2] * dt.itemsize
@@ -173,12 +176,15 @@ def _schedule(
 
 
 def _by_strips(window: Window) -> bool:
-    """Whether windows are three by three and two apart: one row of them and the next meet in a row of elements."""
+    """Return whether windows are 3 x 3 with stride 2: a row of windows shares one row of elements with the next."""
     return (window.kernel, window.stride[1:], window.dilation) == ((1, 3, 3), (2, 2), _ONES)
 
 
 def _meet_in_rows(window: Window, where: Operand | None) -> bool:
-    """Whether rows of windows have so many rows of elements in common that each is better met once; without or with long positions these are more."""
+    """Return whether rows of windows share so many rows of elements that reading each once pays.
+
+    That takes more common rows if positions are int64 or not wanted.
+    """
     if window.kind != "regular" or window.dilation[1] != 1:
         return False
     high, step = window.kernel[1], window.stride[1]
@@ -191,7 +197,10 @@ def _is_flat(x: Operand) -> bool:
 
 
 def _side_by_side(window: Window, where: Operand | None) -> bool:
-    """Whether largest elements, all of them in their windows (known of int32 positions, ours), are sent back by pairs of columns."""
+    """Return whether gradients of largest elements are sent back by pairs of columns.
+
+    That takes positions known to be in their windows: int32 ones, which only this module makes.
+    """
     whole = all(o * k <= n for o, k, n in zip(window.out, window.kernel, window.size, strict=True))
     ours = where is not None and where.dtype is dtypes.int32
     return ours and window.apart and whole and window.kernel[2] == 2 and window.out[2] >= 4
@@ -203,7 +212,7 @@ def _headers(dt: dtype, lanes: int, streamed: bool) -> str:
 
 
 def _memories(dt: dtype, lanes: int) -> dict[str, Memory]:
-    """How a kernel loads and stores elements and positions."""
+    """Return loads and stores of elements and positions, by dtype code."""
     return {v.code: Memory(v, lanes) for v in (dt, dtypes.int64, dtypes.int32)}
 
 
@@ -241,12 +250,14 @@ def _launch(
     *,
     last: bool = False,
 ) -> None:
-    """Run one kernel over dense operands: from x to y, the positions of largest elements in or out."""
+    """Run one kernel over dense operands, from x to y; `where`: positions of largest elements, read or written."""
     if not numel(y.shape):
         return
     gpu, back, best = is_gpu(backend), action.endswith("back"), action[:3] == "max"
     if action == "max_back" and not gpu and not _side_by_side(window, where):
-        window = window._replace(kind="adaptive")  # adds up by position: windows do not matter
+        window = window._replace(
+            kind="adaptive"
+        )  # gradients are added by position: windows do not matter
     schedule = _schedule(backend, action, window, x, y, where, last)
     sizes = window.sizes(best)
     if last:
@@ -255,7 +266,7 @@ def _launch(
         sizes["lo"], sizes["hi"] = window.whole()
     touched = numel(x.shape) + numel(y.shape)
     planes = numel(x.shape[: -window.rank - last])
-    # A GPU's lanes count elements of a plane, and of all channels of it, from a multiple of a group.
+    # A GPU's lanes count the elements of a plane with all its channels, rounded up to a multiple of the group.
     channels, past = (x.shape[-1] if last else 1, GPU_GROUP) if gpu else (1, 0)
     global_size: tuple[int, ...]
     local_size: tuple[int, ...]
@@ -285,7 +296,7 @@ def _launch(
         len(longs),
     )
     buffers = [o.buffer for o in (x, y, where, samples) if o is not None]
-    if schedule.aside:  # and a line between planes that work-items write
+    if schedule.aside:  # a page for alignment, and cache lines between the buffers of work-items
         plane = numel(window.size) * x.dtype.itemsize
         buffers.append(backend.alloc(global_size[0] * (plane + PAGE + 2 * LINE)))
     backend.launch(
@@ -331,7 +342,7 @@ def average(backend: Backend, x: Operand, window: Window, *, last: bool = False)
 def _back_last(
     backend: Backend, action: str, window: Window, g: Operand, where: Operand | None
 ) -> Operand:
-    """Send back what windows over images (images, sizes…, channels) send, as they lie."""
+    """Return the gradient by channels-last images (images, sizes…, channels), given that of the windows."""
     dt, channels, best = g.dtype, g.shape[-1], where is not None
     lanes = _lanes(backend, dt, window, channels)
     backend.require(dt)
@@ -378,7 +389,7 @@ def _back_last_kernel(
 
 
 def _shares(backend: Backend, window: Window, g: Operand, y: Operand) -> None:
-    """Run pool_shares.mako: what averages of windows that meet send back."""
+    """Run pool_shares.mako: the gradient of averages of overlapping windows."""
     dt, sizes = g.dtype, window.sizes(best=False)
     beside = min(window.out[2], window.size[2] // min(window.stride[2], 2))
     lanes = _lanes(backend, dt, window, beside)
@@ -430,19 +441,22 @@ def _input_shape(g: Operand, window: Window) -> tuple[int, ...]:
 
 
 def _sent(backend: Backend, g: Operand) -> Operand:
-    """What is sent back, dense or one element for all."""
+    """Return the gradient `g` as the kernels take it: dense, or one element for all."""
     return g if _is_flat(g) else dense(backend, g)
 
 
 def along_channels(backend: Backend, dt: dtype, window: Window, channels: int) -> bool:
-    """Whether there are vectors of channels for what windows send back: `last` is for such."""
+    """Return whether gradients are computed with vectors of channels, so that `last` can be used for them."""
     return not is_gpu(backend) and _lanes(backend, dt, window, channels) > 1
 
 
 def largest_back(
     backend: Backend, g: Operand, where: Operand, window: Window, *, last: bool = False
 ) -> Operand:
-    """Add up what every input element is sent by the windows whose largest it was; `last` as for `largest`. Not for fractional windows on a GPU."""
+    """Return the gradient of `largest`: each input element adds up those of the windows whose largest it was.
+
+    `last` as for `largest`. Not for fractional windows on a GPU.
+    """
     if last:
         return _back_last(backend, "max_back", window, g, where)
     y = empty(backend, g.dtype, _input_shape(g, window))
@@ -451,7 +465,10 @@ def largest_back(
 
 
 def average_back(backend: Backend, g: Operand, window: Window, *, last: bool = False) -> Operand:
-    """Add up every input element's share of the windows it lies in; `last` as for `largest`."""
+    """Return the gradient of `average`: each input element adds up its shares of the windows that it lies in.
+
+    `last` as for `largest`.
+    """
     if last:
         return _back_last(backend, "avg_back", window, g, None)
     y = empty(backend, g.dtype, _input_shape(g, window))
