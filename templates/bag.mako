@@ -1,8 +1,8 @@
 <%doc>
 Bags of table rows reduced: out[b] = ${kind} over i in [offsets[b], offsets[b + 1]) of table[indices[i]], the last bag up to n.
-The row `padding` counts for nothing; `scaled` weights each row. sizes[b] is how many rows counted, bag_of[i] the bag of i.
-A work-item takes whole bags (CPU: four vectors of columns at a time, asking for rows ahead) or a column of one (GPU), so nothing collides.
-A bad index or offset is noted in status with what it is: its position, or -1 .. -3 for offsets.
+The row `padding` does not count; `scaled` weights each row. sizes[b] is how many rows counted, bag_of[i] the bag of i.
+A work-item takes whole bags (CPU: four vectors of columns at a time, prefetching rows) or a column of a bag (GPU), so
+nothing collides. A bad index or offset is noted in status together with the index's position, or -1 .. -3 for offsets.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -55,7 +55,7 @@ static inline void clt_note(__global long *status, const long value, const long 
             const R by = clt_ld_e(scale + ow + i * sw);
 % endif
 </%def>\
-## One pass over the rows of a bag: `count` vectors from column c, or the `left` columns there are.
+## One pass over the rows of a bag, for `count` vectors of columns from c on, or for the last `left` columns.
 <%def name="columns(count, whole)">
             {
             counted = 0;

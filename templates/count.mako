@@ -1,7 +1,8 @@
 <%doc>
-How often each place occurs. CPU schedule: `count` has each work-item fill tables of its own, four in turn where they are
-small, so that equal neighbours do not wait for each other; `sum` adds the tables. GPU schedule: `zero`, then `count` with
-atomics in one table, then `sum`; small tables are filled in local memory first, by a work-group each, of which fewer wait for each other. A table ends with what is no place.
+How often each place occurs. CPU schedule: in `count` each work-item fills tables of its own, four in turn if they are
+small, so that increments for equal neighbours do not depend on each other; `sum` adds the tables. GPU schedule: `zero`,
+then `count` with atomics in one table, then `sum`; small tables are first filled in local memory by each work-group,
+which has fewer conflicts of atomics. A table's last entry counts elements that are no place.
 </%doc>\
 typedef ${I} I;
 % if not gpu or room:

@@ -1,19 +1,20 @@
 ## Vectors of L lanes in memory, shared by the families that compute: full, partial (first m lanes) and strided accesses.
 ## A partial load repeats element 0 in the lanes it does not read, so that every lane holds data of the operand.
-## Strided accesses go lane by lane between memory and register: by an array in between they took twice the time, because what is read
-## as a vector right after it was written number by number waits. Partial ones are one instruction of AVX-512; elsewhere they go by
-## halves, quarters, … of a vector, as the bits of m say.
-## `needed`: the (dtype code, helper) pairs a kernel calls; None for all. u_<code> is a vector at any element's address, which
-## drivers load with one instruction where vload is a call into their library. Loops over lanes stay loops: unrolled,
-## they are a quarter of a kernel's build.
+## Strided accesses go lane by lane between memory and register: by way of an array they took twice the time, because a
+## vector load that follows scalar stores to the same memory has to wait (no store forwarding). Partial accesses are one
+## masked instruction of AVX-512; elsewhere they are made of halves, quarters, … of a vector, as the bits of m say.
+## `needed`: the (dtype code, helper) pairs a kernel calls; None for all. u_<code> is a vector type with an element's
+## alignment, which drivers load with one instruction, while vload is a call into their library. Loops over lanes are
+## kept as loops: unrolled, they would take a quarter of a kernel's build time.
 <%!
-# By bytes of a number and lanes: the instruction's name, its type of a number, and of its mask.
+# AVX-512's masked loads and stores, by bytes of a number and lanes: the builtin's suffix, its number type, its mask
+# type.
 MASKED = {
     (4, 16): ("si512", "int", "ushort"), (4, 8): ("si256", "int", "uchar"), (4, 4): ("si128", "int", "uchar"),
     (8, 8): ("di512", "long", "uchar"), (8, 4): ("di256", "long", "uchar"), (8, 2): ("di128", "long", "uchar"),
     (2, 16): ("hi256", "short", "ushort"), (2, 8): ("hi128", "short", "uchar"), (1, 16): ("qi128", "char", "ushort"),
 }
-# The same of AVX2's, by bytes: how many lanes one has, its name, its type of a number.
+# AVX2's masked loads and stores, by bytes of a number: lanes, the builtin's suffix, its number type.
 HALF_MASKED = {4: (8, "d256", "int"), 8: (4, "q256", "long")}
 WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 %>\
@@ -126,7 +127,7 @@ ${load_part()}\
 % if needed is None or (code, 'gather') in needed:
 static inline ${mem.reg} gather_${code}(__global const ${mem.cl} *p, const long stride, const int m) {
 % if code in ('f16', 'bf16'):
-  __global const ushort *const q = (__global const ushort *)p; // sixteen bits each, widened together
+  __global const ushort *const q = (__global const ushort *)p; // gathered as 16-bit words, which are widened together
   return ${of_bits(f"(ushort{L})({', '.join(f'q[({k} < m ? {k} : 0) * stride]' for k in range(L))})")};
 % else:
   return (${mem.reg})(${', '.join(mem.scalar_load(f'p + ({k} < m ? {k} : 0) * stride') for k in range(L))});
@@ -183,7 +184,8 @@ static inline void scatter_${code}(__global ${mem.cl} *p, const long stride, con
 % endif
 % endfor
 </%def>\
-## The first m numbers at q, fewer than a vector has, and `first` in the lanes behind them: r<k> holds those of the last m % k.
+## Load the first m numbers at q (m < L), and fill the other lanes with `first`. r<k> is a vector of k lanes with the
+## last m % k of them.
 <%def name="halves_read(word, L)">\
   const ${word}2 r2 = (${word}2)(m & 1 ? q[m & ~1] : first, first);
 % for k in (2 ** e for e in range(1, L.bit_length() - 1)):
@@ -191,7 +193,7 @@ static inline void scatter_${code}(__global ${mem.cl} *p, const long stride, con
   const ${word}${2 * k} r${2 * k} = m & ${k} ? (${word}${2 * k})(${some}, r${k}) : (${word}${2 * k})(r${k}, (${word}${k})(first));
 % endfor
 </%def>\
-## The first m lanes of r<L> to q.
+## Store the first m lanes of r<L> at q.
 <%def name="halves_written(word, L)">\
 % for k in (L >> e for e in range(1, L.bit_length() - 1)):
   const ${word}${k} r${k} = m & ${k} ? r${2 * k}.hi : r${2 * k}.lo;
@@ -199,7 +201,8 @@ static inline void scatter_${code}(__global ${mem.cl} *p, const long stride, con
 % endfor
   if (m & 1) *q = r2.lo;
 </%def>\
-## Of complex numbers a vector of the real parts and one of the imaginary parts, which lie in turns in memory.
+## Loads and stores of complex numbers, a vector of real parts and one of imaginary parts in registers, interleaved in
+## memory.
 <%def name="pairs(code, mem, L, needed)">\
 <%
 rolled = '_Pragma("clang loop vectorize(disable) unroll(disable)")'
@@ -254,8 +257,8 @@ static inline void ${helper}_${code}(__global ${mem.cl} *p, const ${mem.reg} v, 
 % endif
 % endfor
 </%def>\
-## What the lanes of vectors s0_0, s0_1, …, as many as a vector has lanes, add up to: the lanes of the one that is left,
-## s<log2 of L>_0. Neighbours are added, of two vectors at a time.
+## Add up the lanes of each of the L vectors s0_0, s0_1, …: the sums are the lanes of s<log2 of L>_0. Each step adds
+## neighbouring lanes, of two vectors into one.
 <%def name="joined(reg, L, indent)">\
 % for stage in range(1, L.bit_length()):
 % for k in range(L >> stage):

@@ -1,16 +1,18 @@
 <%doc>
 Compaction by a mask. CPU schedule, two launches: `count` writes how many elements each of the work-items' chunks keeps;
-then each work-item starts from the sum of the counts before its own and walks its chunk. A work-item that is `alone` needs one launch: it
-counts first and writes that to places[0]. GPU schedule: an inclusive
-scan of the mask gave every element its place, and a lane moves its element.
-action select: out[place] = src[p]; nonzero: out[d][place] = coordinate d of p, `many` in a row; scatter: dst[p] = values[place].
-No branch asks a CPU's predictor what a mask holds: every element is written at the next place, and stays if it is kept. The chunk's own
-count ends the walk, so nothing is written behind its last place. `words`: the mask's bytes are dense. Then eight of them are made bits of one
-number, `kept`, by which a table says which elements go to the front (`packed`: with x86's shuffles; AVX-512 has an instruction for it), and
-where few are kept, eight zeros are passed over at once.
+then each work-item starts from the sum of the counts before its own and walks its chunk. A single work-item (`alone`)
+needs one launch: it counts first and writes the total to places[0]. GPU schedule: an inclusive scan of the mask gave
+every element its place, and a lane moves its element.
+action select: out[place] = src[p]; nonzero: out[d][place] = coordinate d of p, `many` in a row; scatter: dst[p] =
+values[place].
+There is no branch on the mask's data, which a CPU would mispredict: every element is written at the next place, and the
+place advances if the element is kept. The walk ends after as many elements as the chunk keeps, so nothing is written
+beyond its last place. `words`: the mask's bytes are contiguous. Eight of them then become the bits of one number,
+`kept`, for which a table says which elements go to the front (`packed`: with x86's shuffles; AVX-512 has an instruction
+for it); where few are kept, eight zeros are skipped at once.
 </%doc>\
 <%!
-# By the type of an element: of x86's instruction the name, its type of a number, lanes, and its type of a mask.
+# AVX-512's compress instruction by the type of an element: the builtin's suffix, its number type, lanes, its mask type.
 PACKS = {'uint': ('si', 'int', 16, 'ushort'), 'ulong': ('di', 'long', 8, 'uchar')}
 few = 256
 FRONT = ', '.join(str(k) for bits in range(256) for k in sorted(range(8), key=lambda k: not bits >> k & 1))
@@ -32,7 +34,7 @@ vectors = not gpu and (action == 'count' or alone) and units[0] and mask.categor
 lanes = min(16, 64 // mask.itemsize)
 %>\
 % if packs or eights:
-// A call into their library, on some drivers.
+## popcount() is a call into a library on some drivers.
 #define clt_count popcount
 #ifdef __has_builtin
 #if __has_builtin(__builtin_popcount)
@@ -104,7 +106,8 @@ typedef ${number} Q __attribute__((vector_size(64), aligned(${64 // lanes})));
 #endif
 #endif
 </%def>\
-## Sixteen elements at a time as long as what is written stays before `end`: those kept go to the front of a vector.
+## Compact sixteen elements at a time, as long as whole vectors can be stored before `end`: kept elements move to the
+## front of a vector.
 <%def name="pack_run()">
 <% kind, number, lanes, bits = PACKS[T] %>\
 #ifdef CLT_PACK
@@ -121,7 +124,7 @@ typedef ${number} Q __attribute__((vector_size(64), aligned(${64 // lanes})));
         }
 #endif
 </%def>\
-## Moves the kept ones of eight elements to the front of them, where the processor has a shuffle for it.
+## Move the kept ones of eight elements to the front, where the processor has a shuffle for it.
 <%def name="shuffle_helpers()">
 #if defined(__AVX2__) && defined(__has_builtin)
 #if __has_builtin(__builtin_ia32_permvarsi256) && __has_builtin(__builtin_ia32_pshufb128)
@@ -138,7 +141,7 @@ static inline void clt_pack(__global ${T} *to, __global const ${T} *of, const ui
     const int8 places = convert_int8(clt_first(kept));
     *(__global X8 *)to = __builtin_ia32_permvarsi256(*(__global const X8 *)of, __builtin_astype(places, S8));
 % elif T == 'ulong':
-    // Two of four elements each: those of the low four are the first of so many as `kept` has there.
+    ## Two vectors of four elements each. The low four's kept elements come first: clt_count(low) of them.
     const uint low = kept & 15, high = kept >> 4;
     const int4 a = convert_int4(clt_first(low).lo), b = convert_int4(clt_first(high).lo);
     const int8 pa = (int8)(2 * a.x, 2 * a.x + 1, 2 * a.y, 2 * a.y + 1, 2 * a.z, 2 * a.z + 1, 2 * a.w, 2 * a.w + 1);
@@ -160,7 +163,7 @@ static inline void clt_pack(__global ${T} *to, __global const ${T} *of, const ui
 #endif
 #endif
 </%def>\
-## Eight elements at a time as long as what is written stays before `end`.
+## Compact eight elements at a time, as long as eight can be stored before `end`.
 <%def name="eight_run()">
 % if packed:
 #ifdef CLT_SHUFFLES
@@ -185,7 +188,8 @@ static inline void clt_pack(__global ${T} *to, __global const ${T} *of, const ui
 <%def name="count_run(one, at)">
         I p_j = 0;
 % if vectors:
-        // Numbers as wide as the mask's count down what is found in each lane, as a vector's true is -1: that many do not overflow.
+        ## Count in lanes as wide as the mask's, downwards, as true is -1 in vectors; `stop` is where such a lane could
+        ## overflow.
         while (p_j + ${4 * lanes} <= p_run) {
             const I stop = min(p_run, (I)(p_j + ${min((1 << (8 * mask.itemsize - 1)) - 1, 1 << 16) * lanes}));
             N found = 0;
@@ -292,7 +296,7 @@ def at(x): return f"p_{x}_at + p_j" + ('' if units[names.index(x)] else f" * p_{
     }
 % endif
 % if packs or eights:
-    // Else most of the mask is zeros, and what lies between the few that are kept need not be read.
+    ## If few elements are kept, skipping zeros takes less time, as the elements between the kept ones are not read.
     const int many_kept = end - place > size / ${few};
 % endif
 <%

@@ -98,7 +98,8 @@ static inline void clt_st_${tag}(__global ${dt.cl} *p, const ${dt.reg} v) { *p =
 % endif
 </%def>
 
-## Reads index operands 0..k-1 at offsets ${p}_i0.. and adds value * step to `target`; a bad index is noted and `leave` runs.
+## Read index operands 0..k-1 at offsets ${p}_i0.. and add value * step to `target`; a bad index is noted, and `leave`
+## is executed.
 <%def name="lookup(count, p, target, wrap, gpu, leave, position, inner='')">
 % for k in range(count):
     {
@@ -126,8 +127,9 @@ static inline void clt_st_${tag}(__global ${dt.cl} *p, const ${dt.reg} v) { *p =
 % endfor
 </%def>
 
-## As `lookup`, for many elements in turn: a bad index counts as 0 and sets `bad`, and no branch keeps what comes after it waiting.
-## Who finds `bad` set walks again with `lookup`, which notes it. Nothing may be read where a size is 0.
+## As `lookup`, but without a branch, for loops over many elements: a bad index counts as 0 and sets `bad`. If `bad` is
+## set, the caller repeats the loop with `lookup`, which notes the index. The caller must not read anything if a size is
+## 0.
 <%def name="lookup_all(count, p, target, wrap, bad)">
 % for k in range(count):
     long clt_v${k} = (long)i${k}[oi${k} + ${p}_i${k}];
@@ -140,8 +142,9 @@ static inline void clt_st_${tag}(__global ${dt.cl} *p, const ${dt.reg} v) { *p =
     ${target} += clt_ok ? ${" + ".join(f"(I)clt_v{k} * t{k}_step" for k in range(count))} : 0;
 </%def>
 
-## The same for eight elements at a time, those from `at` on of a run: ${target} is where they are. One whose operands lie side by side
-## in a run is `flat`. Memory far apart is waited for together: alone, fewer elements are on their way.
+## As `lookup_all` for the eight elements of a run from `at` on: declares the vector `target` of their offsets. `flat`:
+## whether an index operand is contiguous along the run. Eight elements far apart are then read at once, which has more
+## loads in flight than one at a time.
 <%def name="lookup_eight(index, flat, p, z, at, target, wrap, bad)">
 % for k, t in enumerate(index):
 <% place = f"oi{k} + {p}_i{k}_at + {at}" %>\

@@ -1,6 +1,7 @@
 <%doc>
-Where parts of rows were scanned as rows of their own, each part is given what came before it: ${kind} of float32 and float64. A work-item
-takes whole parts; the last of a row is as long as it may be. `back`: rows begin where they end in memory.
+After parts of rows were scanned as rows of their own, combines each part with the result of the parts before it:
+${kind} of float32 and float64. A work-item takes whole parts; a row's last part may be longer. `back`: rows begin at
+their end in memory.
 </%doc>\
 <%namespace name="state" file="/scan/state.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\

@@ -1,9 +1,11 @@
 <%doc>
 Scans along one dim of rows, on a GPU: ${kind}. Pieces are rows, or `chunks` equal parts of each; `totals` writes only the state at the
 end of a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
-Rows: a work-group scans a piece in tiles, of which a lane takes ${items} neighbours, and reads one while it works on the one before; the state at the
-end of a piece is joined in whatever order where that gives the same, lanes reading neighbours. Columns (the dim is not the last): a lane carries
-a piece, and its neighbours those of neighbouring rows. `pair`: float32 sums carry a second float with what rounding lost. ${R}: of products it is of doubles, or they carry a second float, too.
+Rows: a work-group scans a piece in tiles, of which a lane takes ${items} adjacent elements, and reads a tile while it
+works on the one before; where the order does not matter, the state at the end of a piece is computed with coalesced
+reads.
+Columns (the dim is not the last): a lane scans a piece, and its neighbours those of neighbouring rows. `pair`: float32
+sums carry a second float with the rounding error. ${R}: double for products, or these carry a second float, too.
 </%doc>\
 <%namespace name="state" file="/scan/state.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -18,7 +20,7 @@ ${state.functions(R, 'I', '', pair)}\
 #define LANES ${lanes}
 #define ITEMS ${items}
 #define TILE ${lanes * items}
-#define CLT_AT(p) ((uint)(p) + (uint)(p) / ITEMS) // lanes that take ITEMS neighbours each then do so from banks of their own
+#define CLT_AT(p) ((uint)(p) + (uint)(p) / ITEMS) // padding: lanes that read ITEMS adjacent elements each have no bank conflicts
 __attribute__((reqd_work_group_size(${lanes}, 1, 1)))
 __kernel void ${fn}(${state.params(columns, rank)}) {
     const I step = (length + chunks - 1) / chunks;
@@ -41,7 +43,7 @@ __kernel void ${fn}(${state.params(columns, rank)}) {
         ${state.put('carry', 'to + i * dl', 'xo + i * xl')}
 % endif
         ++i;
-        // What is read does not wait for what is written.
+        ## Four loads precede the stores, so that they need not wait for these.
 % for many in (4, 1):
         for (; i + ${many} <= end; i += ${many}) {
             const R ${', '.join(f'x{k} = clt_read(from + (i + {k}) * sl)' for k in range(many))};
@@ -97,7 +99,7 @@ __kernel void ${fn}(${state.params(columns, rank)}) {
         int carried = 0;
 % if not totals:
         if (chunk > 0) {
-            // Lanes join neighbouring states, and then what they have.
+            ## Each lane joins adjacent states of the parts before; a scan over lanes joins their results.
             const I share = (chunk + LANES - 1) / LANES, last = min(chunk, (I)((lane + 1) * share));
             I c = min(lane * share, (I)(chunk - 1));
             S mine = states[row * chunks + c];
@@ -109,7 +111,7 @@ __kernel void ${fn}(${state.params(columns, rank)}) {
         }
 % endif
 % if not staged:
-        // In whatever order.
+        ## Only the last state is wanted, and the order does not matter: lanes read elements LANES apart.
         S mine = clt_lift(y[0], 0);
         _Pragma("unroll") for (int j = 1; j < ITEMS; ++j) if (begin + lane + j * LANES < end) mine = clt_join(mine, clt_lift(y[j], 0));
         for (I tile = begin + TILE; tile < end; tile += TILE) {
@@ -121,12 +123,12 @@ __kernel void ${fn}(${state.params(columns, rank)}) {
         barrier(CLK_LOCAL_MEM_FENCE);
 % else:
         for (I tile = begin; tile < end; tile += TILE) {
-            // Lanes with something of the tile; the last of them may have less than all others.
+            ## live: lanes that have elements of the tile; the last of these may have fewer than the others.
             const int count = (int)min((I)TILE, (I)(end - tile)), live = (count + ITEMS - 1) / ITEMS;
             const int first = lane * ITEMS, own = max(0, min(ITEMS, count - first));
             _Pragma("unroll") for (int j = 0; j < ITEMS; ++j) held[CLT_AT(lane + j * LANES)] = y[j];
             barrier(CLK_LOCAL_MEM_FENCE);
-            if (tile + TILE < end) { // is on its way
+            if (tile + TILE < end) { // the next tile's loads are in flight meanwhile
                 ${read('tile + TILE')}
             }
             R x[ITEMS];

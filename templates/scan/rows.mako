@@ -1,25 +1,29 @@
 <%doc>
 Scans along one dim of rows, on a CPU: ${kind}. Pieces are rows, or `chunks` equal parts of each; `totals` writes only the state at the
 end of a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
-Rows: a work-item walks whole pieces. Columns (the dim is not the last): a work-item carries ${block} neighbouring rows at once, so
-memory is read in order; float32 and 16-bit floats without gaps by vectors (`wide`), ${lanes} lanes each, and so are logcumsumexp's float64.
-`pair`: float32 sums carry a second float with what rounding lost; 64 elements are summed between two of its steps. ${R}: of products of float32 and
-complex64 and sums of complex64 it is of doubles, as torch has it; where a device has none, a second float is carried, save of complex products.
-`back`: rows are walked from where they end in memory; vectors stay in the order of memory, so that the last lane comes first. `same`: the
-operand is one number along a row. `unit`, `filled`: vectors of the operand, of the result. `abreast`: so many pieces are walked together, 0 for one.
+Rows: a work-item walks whole pieces. Columns (the dim is not the last): a work-item scans ${block} neighbouring rows at
+once, so that memory is read in order; contiguous float32 and 16-bit floats, and float64 for logcumsumexp, are scanned
+by vectors of ${lanes} lanes (`wide`).
+`pair`: float32 sums carry a second float with the rounding error, updated once per 64 elements. ${R}: double for
+products of float32 and complex64 and for sums of complex64, as in torch; on a device without doubles a second float is
+carried, except for complex products.
+`back`: rows are walked from their end in memory; vectors stay in the order of memory, so that the last lane comes
+first.
+`same`: the operand is one number along a row. `unit`, `filled`: the operand, the result is accessed by vectors.
+`abreast`: this many pieces are walked together, 0 for one after the other.
 </%doc>\
 <%namespace name="state" file="/scan/state.mako"/>\
 <%namespace name="square" file="/square.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
 ranked = kind in ('cummax', 'cummin')
-summed = kind == 'cumsum' and R == 'float' # by vectors along rows
+summed = kind == 'cumsum' and R == 'float' # sums by vectors along rows
 names = ['s', 'd'] + (['x'] if ranked else [])
 def place(i, step='sl'): return ('-' * back + i) if dense else f'{i} * {step}'
 sign = '-' if back else '+'
 L, stored = lanes, 'double' if dt.reg == 'double' else 'float'
-F, W = f'{stored}{L}', 'long8' if dt.reg == 'double' else 'int16' # of numbers, of what a comparison says
-def vector(p, i): return f'{p} {sign} {i}' + f' - {L - 1}' * back # the elements from i on, of a row without gaps
+F, W = f'{stored}{L}', 'long8' if dt.reg == 'double' else 'int16' # vector types of numbers and of masks
+def vector(p, i): return f'{p} {sign} {i}' + f' - {L - 1}' * back # address of the vector of elements from i on, in a contiguous row
 def nth(k): return L - 1 - k if back else k # the lane of element k
 short = src_dt.code if src_dt.code in ('f16', 'bf16') else ''
 def load16(p): return f'clt_load_{short}_float16({p})' if short else f'*(__global const clt_many *)({p})'
@@ -38,7 +42,7 @@ typedef ${F} clt_many __attribute__((aligned(${4 if stored == 'float' else 8})))
 ${state.widen()}\
 static inline S16 clt_spread16(const float v, const int at) { return clt_lift16((float16)(v), (int16)(at)); }
 % if totals:
-/* The state after all elements, of those after every 16th. */
+## The state after all elements; lane k of s has that of elements k, k + 16, ...
 static inline S clt_last16(const S16 s) {
     float v[16];
     int at[16];
@@ -52,7 +56,7 @@ static inline S clt_last16(const S16 s) {
     return r;
 }
 % else:
-/* The states of 16 elements, each after those before it: an extreme of 1, 2, 4, 8 and 16 of them. */
+## Inclusive scan of 16 elements for extremes, in log2(16) steps.
 static inline S16 clt_prefix16(const float16 v, const int16 at) {
 <% lane, least = '0123456789abcdef', '-INFINITY' if kind == 'cummax' else 'INFINITY' %>\
     S16 s = clt_lift16(v, at);
@@ -69,7 +73,8 @@ static inline S16 clt_prefix16(const float16 v, const int16 at) {
 % endif
 % endif
 % if summed:
-/* Inclusive prefix of 16 lanes in the order of elements; its last is clt_sum16, to the bit: of fours, which no lane leaves, then of fours before them. */
+## Inclusive prefix sums of 16 lanes in the order of elements; the last has the same bits as clt_sum16. First within
+## fours, which stay in a 128-bit lane, then with the sums of the fours before.
 static inline float16 clt_prefix16(float16 v) {
 <%
 lane = '0123456789abcdef'
@@ -87,7 +92,7 @@ static inline float clt_sum16(const float16 v) {
     const float2 c = b.even + b.odd;
     return c.x + c.y;
 }
-/* Sixteen elements from i on, of rows that begin at p. */
+## Load sixteen elements from i on, of the row that begins at p.
 static inline float16 clt_read16(__global const ${src_dt.cl} *p, const I i, const I step) {
 % if unit:
     return ${load16(vector('p', 'i'))};
@@ -149,7 +154,7 @@ __kernel void ${fn}(${state.params(columns, rank)}) {
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0), n = rows * chunks;
     const I first = n / parts * part + min(part, (I)(n % parts)), last = first + n / parts + (part < n % parts);
 % if beside:
-    // ${L} rows side by side: a step of one waits for the step before, and not for the other rows.
+    ## A vector takes a step of ${L} rows: steps of a row depend on each other, rows do not.
     I piece = first;
     for (; piece + ${L} <= last; piece += ${L}) {
         __global const ${src_dt.cl} *from[${L}];
@@ -189,7 +194,7 @@ ${square.turned(F, L, 'e', 't')}\
     }
     for (; piece < last; ++piece) {
 % elif abreast:
-    // Some pieces at a time: a step of one waits for the step before. The last of a row may be shorter.
+    ## Several pieces at a time, as their dependency chains overlap. A row's last piece may be shorter.
     I piece = first;
     for (; piece + ${abreast} <= last; piece += ${abreast}) {
         I most = step;
@@ -300,9 +305,10 @@ ${next(k)}\
             for (; i + 16 <= end; i += 16, at += 16) {
                 const float16 v = ${load16('from + i')};
 % if totals:
-                if (CLT_ANY_int16(clt_take16(wide.v, v))) wide = clt_join16(wide, clt_lift16(v, at)); // each lane for itself
+                if (CLT_ANY_int16(clt_take16(wide.v, v))) wide = clt_join16(wide, clt_lift16(v, at)); // lane by lane
 % else:
-                // Most elements are no extreme of those so far, or all of them are: only else is more to be found out.
+                ## Mostly none of the elements is a new extreme, or (sorted data) each is; only otherwise a prefix scan
+                ## is needed.
                 S16 all = wide;
                 if (CLT_ANY_int16(clt_take16(wide.v, v))) {
                     const float16 before = (float16)(wide.v.s0, ${", ".join(f"v.s{k:x}" for k in range(15))});
@@ -323,7 +329,7 @@ ${next(k)}\
 % endif
         for (; i < end; ++i) {
 % if ranked and dt.is_floating_point:
-            // Mostly never or always so, and a right guess is sooner there than the choice between numbers that may be nan.
+            ## A branch, which is mostly predicted: that takes less time than a select between numbers that may be NaN.
             const R v = clt_read(from + ${place('i')});
             if (__builtin_expect(clt_take(carry.v, v), 0)) carry = clt_lift(v, i);
 % else:

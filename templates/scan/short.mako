@@ -1,14 +1,17 @@
 <%doc>
-Scans of short rows that lie one after the other, on a CPU: ${kind}. A work-item takes rows from its first number to its last, ${lanes} at
-a time of whatever rows they are. Each is joined to the one before it, then to the two before those, to four, and so on, as far as they
-are of its row: some of them are in vectors before, of which each step keeps what it was given. So what a row gives does not depend on
-where it lies. `at` are the numbers' places in their rows. ${R}: products of floats are made of doubles, whose range those of a
-short row do not leave in one order and keep in another. `back`: numbers are taken from the last one in memory to the first.
+Scans of short adjacent rows on a CPU: ${kind}. A work-item walks its rows from the first number to the last, ${lanes}
+at a time regardless of row boundaries. Each number is joined with the one before it, then with the two before those,
+with four, and so on, if these are of the same row. Some of them are in earlier vectors, so each step keeps its previous
+inputs (`was<gap>`). A row's result therefore does not depend on its position in vectors. `at`: the numbers' indices in
+their rows.
+${R}: products of floats are computed in doubles, as in another order of multiplications they could leave a float's
+range.
+`back`: numbers are taken from the last one in memory to the first.
 </%doc>\
 <%namespace name="state" file="/scan/state.mako"/>\
 <%
 ranked = kind in ('cummax', 'cummin')
-bits = 'int' if R in ('float', 'int') else 'long' # of what a comparison says
+bits = 'int' if R in ('float', 'int') else 'long' # type of masks
 N, W, L = f'{R}{lanes}', f'{bits}{lanes}', lanes
 parts = ['v', 'at'] if ranked else ['v']
 short = src_dt.code if src_dt.code in ('f16', 'bf16') else ''
@@ -19,7 +22,7 @@ def load(p): return converted((f'clt_load_{short}_float{L}({p}{first})' if short
 def store(p, v):
     p, v = p + first, converted(v + order, dt.reg, R)
     return f'clt_store_{short}_float{L}({v}, {p})' if short else f'*(__global clt_to *)({p}) = {v}'
-# Lanes of `near`: `gap` before those of s, the first of them out of the vector before.
+# The lanes of `near`: those `gap` before the lanes of s, the first of them from the vector before.
 def moved(gap, x): return ', '.join(f's.{x}.s{k - gap:x}' if k >= gap else f'was{gap}.{x}.s{L + k - gap:x}' for k in range(L))
 %>\
 ${headers}

@@ -1,7 +1,7 @@
-## The state of a scan, of one row or of several in a vector, and what is done with it; what its kernels take. ${kind}, ${I}, ${R} (the type
-## that is computed in) and the operands' dtypes are the caller's.
+## The state of a scan, of one row or of several in a vector, its operations, and the parameters of its kernels. The
+## caller's variables: kind, I, R (the type that is computed in) and the operands' dtypes.
 <%namespace name="w" file="/walk.mako"/>\
-## Reading a number of the operand, writing one of the result.
+## Functions that read a number of the operand and write one of the result.
 <%def name="memory(R)">\
 ${w.prelude()}
 typedef ${I} I;
@@ -29,7 +29,7 @@ static inline R clt_cexp(const R z) {
 }
 % endif
 </%def>\
-## `pair`: a second number holds what rounding of a sum or a product lost.
+## The state and its functions; `pair`: a second number holds the rounding error of sums or products.
 <%def name="functions(R, I, n, pair)">\
 <%
 ranked = kind in ('cummax', 'cummin')
@@ -48,7 +48,7 @@ static inline S${n} clt_lift${n}(const ${R} v, const ${I} i) {
     return s;
 }
 % if ranked:
-/* Whether b, which comes after a, is the extreme of both. */
+## Whether b, which comes after a, is the extreme of both: the last of equals is, and a NaN stays.
 static inline ${I} clt_take${n}(const ${R} a, const ${R} b) {
 % if dt.is_floating_point:
     return (b != b) | ((a == a) & (b ${better} a));
@@ -57,7 +57,7 @@ static inline ${I} clt_take${n}(const ${R} a, const ${R} b) {
 % endif
 }
 % endif
-/* a comes before b */
+## The state of a's elements followed by b's.
 static inline S${n} clt_join${n}(const S${n} a, const S${n} b) {
     S${n} r;
 % if pair and kind == 'cumprod':
@@ -107,7 +107,7 @@ static inline ${R} clt_value${n}(const S${n} s) {
 % endif
 }
 </%def>\
-## Positions, none of them negative, as 64 bits each: convert_long16() is a call on some drivers.
+## Store nonnegative positions as 64-bit integers; convert_long16() is a call into a library on some drivers.
 <%def name="widen()">\
 typedef int16 i16 __attribute__((aligned(8)));
 static inline void clt_widen(__global long *p, const int16 v) {
@@ -124,7 +124,7 @@ static inline void clt_widen(__global long *p, const int16 v) {
             indices[${at_x}] = (long)${s}.at;
 % endif
 </%def>\
-## The arguments of a kernel whose rows lie in any way.
+## The parameters of a kernel whose rows have any layout.
 <%def name="params(columns, rank)">\
 <% ranked = kind in ('cummax', 'cummin') %>\
 __global const ${src_dt.cl} *src, __global ${dt.cl} *dst\

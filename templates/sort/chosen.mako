@@ -1,7 +1,9 @@
 <%doc>
-Of each row, without sorting it, the first k in order (${mode}: topk) or one element by rank as select.mako has it, GPU schedule: a work-group takes a row.
-The last element wanted is found digit by digit, from the highest: of the key, and of the place where more keys are alike than are wanted.
-All up to it are then picked, and few enough to be sorted in local memory.
+The first k elements of each row in order (mode topk), or one element by rank as in select.mako, without sorting the
+row;
+GPU schedule: a work-group takes a row; mode ${mode}. The last wanted element is found digit by digit, from the highest:
+by the digits of the key, then, if more equal keys remain than are wanted, by those of the position. All elements up to
+it are then picked; they are few enough to be sorted in local memory.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="s" file="keys.mako"/>\
@@ -14,7 +16,8 @@ ${w.prelude()}
 typedef ${I} I;
 ${s.keys(dt, descending)}
 #define LANES ${lanes}
-## Runs its body for each element of the row, its key and its place x; several are read before the first is looked at.
+## Run the body for each element of the row, with its key and position x; several elements are read before the first is
+## used.
 <%def name="each()">
 <% ahead = 8 %>\
         {
@@ -43,7 +46,7 @@ __kernel void ${fn}(__global const K *src, __global K *values, __global long *in
     for (I row = (I)get_group_id(0); row < rows; row += (I)get_num_groups(0)) {
         ${w.decode('p', rank, ['s', 'v', 'x'], 'row')}
         __global const K *from = src + os + p_s_at;
-        uint want = (uint)k - 1; // how many of those that have all digits so far come before the last element wanted
+        uint want = (uint)k - 1; // rank of the last wanted element among those that share the digits found so far
 % if mode in ('median', 'nanmedian'):
 % if floating:
         if (lane == 0) answer[0] = 0;
@@ -126,7 +129,7 @@ __kernel void ${fn}(__global const K *src, __global K *values, __global long *in
                 picked_at[at] = x;
             }\
 </%self:each>\
-        // A bitonic network of as many as that takes; what is not there comes last.
+        ## A bitonic network over the next power of two elements; missing ones have the largest key.
         for (int size = 2; size <= many; size <<= 1)
             for (int gap = size >> 1; gap > 0; gap >>= 1) {
                 for (int t = lane; t < many / 2; t += LANES) {

@@ -1,7 +1,8 @@
 <%doc>
-The first k of each row in order, CPU schedule, for more of them than topk.mako holds: a work-item takes whole rows and keeps what may still be
-among the first, in order of position. When `most` are held all but the best k go, and what comes after has to be better than the last of these;
-nearly all elements then cost one comparison, ${BLOCK} at a time. Equal values come in order of position.
+The first k of each row in order, CPU schedule, for larger k than topk.mako holds: a work-item takes whole rows and
+keeps candidates in order of position. When it holds `most`, all but the best k are dropped, and later elements have to
+be better than the last of these; nearly all elements then cost one comparison, ${BLOCK} at a time. Equal values come in
+order of position.
 </%doc>\
 <%!
 BLOCK = 64
@@ -15,7 +16,7 @@ size = dt.itemsize
 ${w.prelude()}
 typedef ${I} I;
 ${s.keys(dt, largest)}
-/* Keeps the first k of `held` keys, found digit by digit; returns the last of them. */
+## Keep the first k in order of `held` keys, found digit by digit, and return the last of these.
 static inline K clt_keep(__global K *key, __global uint *place, const I held, const I k) {
     uint hist[256];
     I want = k - 1;

@@ -1,7 +1,7 @@
 ## Order-preserving unsigned keys of storage bits, made with integer arithmetic alone. All NaNs share the largest key and
-## both zeros one key, so that equal values keep their order; for those two the bits come from the source, not the key:
-## read there alone, as a source in no order is slow to read.
-## Without `order` there is no source to ask: -0 comes before 0, and every NaN is the same one.
+## both zeros one key, so that equal values keep their order. Only for these two keys is the value read from the source
+## instead of made from the key, as random reads of the source are slow. Without `order` positions are unknown: -0 then
+## comes before 0, and all NaNs become the same one.
 <%def name="keys(dt, descending, order=True)">
 <%
 size = dt.itemsize
@@ -43,8 +43,9 @@ static inline K clt_bits(const K key${original}) { return (K)${flip}key; }
 % endif
 </%def>
 
-## The same keys of ${lanes} values at a time: clt_keys(), and clt_any() for whether a comparison of them holds anywhere. Only that of -0
-## is not the one of 0, but beside it: no key lies between, so what comes before another key still does.
+## Keys of `lanes` values at a time: clt_keys(), and clt_any() for whether a mask is set in any lane. The key of -0 is
+## not that of 0 as in clt_key(), but the one next to it: as no key lies between, comparisons with other keys give the
+## same.
 <%def name="vector_keys(dt, descending, lanes)">
 <%
 size = dt.itemsize
@@ -76,8 +77,9 @@ static inline int clt_any(const ${S}${n} v${n}) {
 }
 </%def>
 
-## Keys of which there are so few that each is compared with all others, a vector of them at a time: `few` makes room for them,
-## `each_of_few` runs its body for each of the `count` keys held[i], which goes to place `to`; equal keys keep their order.
+## Sort by counting, for so few keys that each is compared with all others, a vector of them at a time: `few` declares
+## the memory, `each_of_few` runs its body for each of the `count` keys held[i], whose sorted position is `to`; equal
+## keys keep their order.
 <%def name="few(dt)">
 <% L, wide = (16, 'uint') if dt.itemsize <= 4 else (8, 'ulong') %>
 #define CLT_FEW 128
@@ -91,7 +93,7 @@ static inline int clt_any(const ${S}${n} v${n}) {
 <% L = 16 if dt.itemsize <= 4 else 8 %>
             for (int b = 0; b < ${count}; b += ${L}) {
                 const V mine = *(const V *)(held + b);
-                S before = 0; // minus how many: a vector's true is -1
+                S before = 0; // counts downwards, as true is -1 in vectors
                 int j = 0;
                 for (; j < b; ++j) before += (V)held[j] <= mine;
                 for (; j < min(b + ${L}, ${count}); ++j) before += ((V)held[j] < mine) | (((V)held[j] == mine) & ((S)(j - b) < lane));
@@ -104,7 +106,8 @@ static inline int clt_any(const ${S}${n} v${n}) {
             }
 </%def>
 
-## What a sort moves: the key above its position, or without `order` the key alone.
+## The words that a sort moves: the key in the upper bits, its position in the lower ones; or without `order` the key
+## alone.
 <%def name="words(dt, order)">
 % if order:
 typedef ulong W;
@@ -115,13 +118,14 @@ static inline W clt_word(const K key, const ulong position) { return key; }
 % endif
 </%def>
 
-## clt_radix: stable sort of `count` words by `bits` bits of their keys, which begin at bit ${at} and of which those above are all those of `lowest`, between
-## two places; returns whether the result is in the second. With *low it may leave out low digits, where hardly any two keys are alike in the others,
-## and says how many in *low.
+## clt_radix: stable sort of `count` words by `bits` bits of (key - lowest), keys beginning at bit `at` of a word,
+## moving between the buffers a and b; returns whether the result is in b. If *low is set, low digits may be skipped if
+## hardly any two keys agree in the other ones; *low then receives the number of skipped digits.
 <%def name="radix(at, most)">
 #define CLT_ROOM ${max(-(-b // m) << -(-b // -(-b // m)) for m in (8, 11) for b in range(1, most + 1))}
 static int clt_radix(__global W *a, __global W *b, uint *hist, const I count, const W lowest, const int bits, int *low) {
-    // More digits than the nearest cache has lines take fewer passes, and longer to add up.
+    ## Digits of 11 bits have more values than the first-level cache has lines; they take fewer passes, but longer to
+    ## add up the counts.
     const int widest = count < (1 << 12) ? 8 : 11, passes = (bits + widest - 1) / widest, width = (bits + passes - 1) / passes, radix = 1 << width;
     const uint mask = radix - 1;
     int in = 0, skipped = 0;
@@ -146,7 +150,7 @@ static int clt_radix(__global W *a, __global W *b, uint *hist, const I count, co
     }
 % endif
     if (*low) {
-        // How likely two keys are to agree in the digits so far, were these independent.
+        ## Expected number of keys that agree with a key in the digits kept so far, if digits were independent.
         float alike = (float)count;
         for (skipped = passes; skipped > 0 && alike > 0.25f;) {
             const uint *h = hist + (--skipped << width);

@@ -1,7 +1,8 @@
 <%doc>
-One merge of neighbouring sorted runs of `run` keys within each row, CPU schedule, stable; scratch half `a` to half `b`. A work-item makes one
-contiguous part of the output, entering each pair of runs by the merge path, and with `final` writes the results; without `order`, no positions. What is
-sorted is what rows.mako leaves: keys above their positions, or (`wide`) both apart.
+One merge of neighbouring sorted runs of `run` keys within each row, CPU schedule, stable; from scratch half `a` to half
+`b`. A work-item makes one contiguous part of the output, finding where to begin in each pair of runs by the merge path;
+with `final` it writes the results; without `order` there are no positions. The input is what rows.mako leaves: words of
+a key and its position, or (`wide`) both in arrays of their own.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="s" file="keys.mako"/>\

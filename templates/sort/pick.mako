@@ -1,6 +1,6 @@
 <%doc>
 One element of each sorted row: kth, median, nanmedian as in select.mako; mode: the most frequent value, the smallest of
-equals, with the last of its positions. A work-item (CPU: of a few, GPU: a lane) takes rows in turn.
+equally frequent ones, with the last of its positions. A work-item (on a GPU a lane) takes rows in turn.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="s" file="keys.mako"/>\
@@ -32,7 +32,7 @@ __kernel void ${fn}(__global const K *sorted, __global const long *order, __glob
 % if mode == 'median':
         at = lo < length ? lo : (length - 1) / 2;
 % else:
-        at = (lo - 1) / 2; // 0 where all are NaN
+        at = (lo - 1) / 2; // 0 if all elements are NaN
 % endif
 % endif
         values[ov + p_v_at] = from[at];

@@ -1,10 +1,12 @@
 <%doc>
-A pass over long rows by a digit of eight bits, from the lowest, GPU schedule; three kernels. A row is cut into chunks, of one or more tiles.
-count: a work-group counts the digits of a chunk: table[row][chunk][digit]. offsets: lanes turn the counts into how many of the digit the chunks before
-have, and put a row's sums behind its last chunk. move: a work-group takes the elements of its chunk, tile by tile, to their places; a tile
-is put in order first, so that what lies side by side there is written side by side.
-Keys come from the source in the first pass and go to the results in the last. In between they lie in one of two halves of scratch memory: halves[row][pass]
-says in which, as a digit that all keys of a row share moves nothing.
+A pass over long rows by a digit of eight bits, from the lowest, GPU schedule; three kernels. A row is cut into chunks
+of one or more tiles. count: a work-group counts the digits of a chunk: table[row][chunk][digit]. offsets: lanes replace
+each count by the sum of the earlier chunks' counts of that digit, and store a row's totals after its last chunk. move:
+a work-group moves the elements of its chunk, tile by tile; a tile is sorted in local memory first, so that neighbours
+in it are written to adjacent places.
+Keys come from the source in the first pass and go to the results in the last. In between they lie in one of two halves
+of scratch
+memory: halves[row][pass] says in which one, as a pass in which all keys of a row share the digit moves nothing.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="s" file="keys.mako"/>\
@@ -12,7 +14,7 @@ says in which, as a digit that all keys of a row share moves nothing.
 <%
 names = ['s', 'v', 'x'] if order else ['s', 'v']
 def also(text): return text if order else ''
-copies = 8 # of counters, as lanes that add to one wait for each other
+copies = 8 # of each counter: fewer lanes then contend for one
 %>\
 ${w.prelude()}
 typedef ${I} I;
@@ -28,7 +30,7 @@ __kernel void ${fn}(__global const K *src, __global K *values${also(', __global 
 ) {
     const int shift = 8 * (int)pass;
 % if step == 'offsets':
-    // A group takes some digits of a row; a segment of its lanes, some of the chunks.
+    ## A group takes some digits of a row; a segment of its lanes takes some of the chunks.
     __local uint sums[${lanes}];
     const int lane = (int)get_local_id(0), width = LANES / (int)segments, segment = lane / width;
     const I blocks = 256 / width, row = (I)get_group_id(0) / blocks;
@@ -82,7 +84,7 @@ __kernel void ${fn}(__global const K *src, __global K *values${also(', __global 
     }
 % else:
 ${t.room(lanes, items, word)}
-    __local uint next[256], start[256], stop[256]; // of a digit: where its next key goes; in the tile's order, where it begins and ends
+    __local uint next[256], start[256], stop[256]; // per digit: where its next key goes; where it begins and ends in the sorted tile
 % if not (first or last):
     __local int alike;
 % endif

@@ -1,26 +1,28 @@
-## What the GPU schedules of sorts share: a work-group of LANES puts the places of a tile of LANES * ITEMS keys in the order of a digit of four bits of
-## these, stably. Keys stay where they are, in local memory; a lane has ITEMS places that follow each other, and counts their digits in
-## counters of its own, two of 16 bits to a word: digit d and d + 8. Their sums, digit by digit and lane by lane, are where its places go.
-## What lane by lane is far apart has a word more: its parts then lie in banks of their own.
+## Shared by the GPU schedules of sorts: a work-group of LANES stably sorts the positions of a tile of LANES * ITEMS
+## keys by a digit of four bits. Keys stay in place, in local memory. A lane has ITEMS consecutive positions and counts
+## their digits in counters of its own, two of 16 bits per word: digits d and d + 8. Prefix sums of the counters, over
+## digits and then lanes, are where its positions go. Arrays with a stride between lanes are padded by a word per lane,
+## to avoid bank conflicts.
 <%def name="room(lanes, items, word)">
-    __local ${word} staged[${lanes * (items + 1)}]; // by CLT_AT
+    __local ${word} staged[${lanes * (items + 1)}]; // indexed with CLT_AT
     __local ushort held[${lanes * (items + 1)}];
     __local uint counts[${lanes * 9}], sums[${2 * lanes}];
     const int lane = (int)get_local_id(0);
 </%def>
 
-## For all kernels of a program, before them.
+## Macros for all kernels of a program, which precede them.
 <%def name="sizes(lanes, items)">
 #define LANES ${lanes}
 #define ITEMS ${items}
 #define TILE ${lanes * items}
 #define EACH_ITEM _Pragma("unroll") for (int j = 0; j < ITEMS; ++j)
 #define CLT_AT(p) ((uint)(p) + (uint)(p) / ITEMS)
-#define CLT_AT_EACH (CLT_AT(lane) + j * (LANES + LANES / ITEMS)) // of lane + j * LANES
+#define CLT_AT_EACH (CLT_AT(lane) + j * (LANES + LANES / ITEMS)) // CLT_AT(lane + j * LANES)
 #define CLT_COUNTER(d) (((d) & 7) * LANES + lane + (((d) & 7) * LANES + lane) / 8)
 </%def>
 
-## `prefix`, the sum of `own` of the lanes before, and `total`, of all; other barriers lie between two of these.
+## Declare `prefix`, the sum of `own` over the lanes before, and `total`, over all lanes. Between two uses there has to
+## be a barrier.
 <%def name="scan(own)">
     sums[lane] = ${own};
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -34,8 +36,8 @@
     const uint prefix = sums[now + lane] - ${own}, total = sums[now + LANES - 1];
 </%def>
 
-## Puts place[j] of all lanes in the order of a digit, which an expression says, and leaves the order in held[], too. The digit is asked twice, so
-## that it need not be kept: registers are what tiles are short of.
+## Sort place[j] of all lanes by a digit, given as an expression, and leave the order in held[], too. The digit is
+## computed twice instead of kept, as tiles are short of registers.
 <%def name="order_by(digit)">
     {
         uint rank[ITEMS];
@@ -50,7 +52,7 @@
         uint own = 0;
         _Pragma("unroll") for (int j = 0; j < 8; ++j) own += counts[lane * 9 + j];
         ${scan('own')}
-        uint before = prefix + (total << 16); // digits of 8 and more come after all others
+        uint before = prefix + (total << 16); // the upper halves, digits 8 to 15, come after all lower digits
         _Pragma("unroll") for (int j = 0; j < 8; ++j) {
             const uint c = counts[lane * 9 + j];
             counts[lane * 9 + j] = before;

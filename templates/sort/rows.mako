@@ -1,22 +1,24 @@
 <%doc>
 Stable sort of pieces of rows, CPU schedule: a work-item takes whole pieces (a piece is a row, or one of `chunks` equal
-parts of it). Short pieces: each key's place is how many come before it, a vector of keys at a time. Long ones: radix.
-What moves is one integer, the key above its position: of keys of eight bytes the highest bits that differ, of which those that they do not tell
-apart are put right by insertion, or by sorting by the lower bits first if that is much. A pass takes up to 11 bits, the widths follow the range of
-the keys; passes in which every key has the same digit are left out, all of them where keys never fall, and those of low digits where the others
-tell most keys apart, too. Without `order` nothing is known of positions, and keys themselves move.
-`final`: pieces are rows and the results are written; else what is sorted stays in the first half of the scratch for merge.mako: integers
-of keys and positions, or (`wide`, keys of eight bytes) both apart.
+parts of it). Short pieces: a key's place is the number of keys before it, counted for a vector of keys at a time. Long
+ones: radix sort.
+One integer is moved, the key above its position. Of keys of eight bytes it has the 32 highest bits that differ; keys
+that these do not tell apart are sorted by insertion, or, if that takes many moves, all are sorted by the lower bits
+first. A pass takes up to 11 bits, depending on the keys' range. Passes in which all keys have the same digit are
+skipped; all passes, if keys are sorted already; and those of low digits, if the others tell most keys apart. Without
+`order` there are no positions, and keys alone are moved.
+`final`: pieces are rows and the results are written; else the sorted words stay in the first half of scratch memory for
+merge.mako: keys and positions in one integer, or (`wide`, keys of eight bytes) in arrays of their own.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="s" file="keys.mako"/>\
 <%
 names = ['s', 'v', 'x'] if order else ['s', 'v']
-AHEAD = 16 # places between asking for a key anywhere and reading it
+AHEAD = 16 # prefetch distance, in elements, for keys read at random addresses
 wide = order and dt.itemsize == 8
 def also(text): return text if order else ''
 %>\
-## Keys of all elements, and the least and the largest.
+## Make the keys of all elements, and find the least and the largest.
 <%def name="make(step)">
                 for (I i = 0; i < count; ++i) {
                     const K k = clt_key(from[i${step}]);
@@ -83,7 +85,7 @@ __kernel void ${fn}(__global const K *restrict src, __global K *values${also(', 
                     x0[i] = (uint)begin + x;
                     w0[i] = rest ? clt_key(from[(I)x * sl]) : (word >> 32) + least;
                 }
-                I moves = rest || low ? count : -1; // that are worth making
+                I moves = rest || low ? count : -1; // moves by insertion that take less time than another sort
                 for (I i = 1; i < count && moves >= 0; ++i) {
                     const K k = w0[i];
                     if (w0[i - 1] <= k) continue;
@@ -118,7 +120,7 @@ __kernel void ${fn}(__global const K *restrict src, __global K *values${also(', 
                 int low = 1;
                 if (clt_radix(w0, w1, hist, count, lowest, bits, &low)) { __global W *const t = w0; w0 = w1; w1 = t; }
                 if (low) {
-                    I moves = count; // that are worth making
+                    I moves = count; // moves by insertion that take less time than another sort
                     for (I i = 1; i < count && moves >= 0; ++i) {
                         const W k = w0[i];
                         if (w0[i - 1] <= k) continue;

@@ -1,6 +1,7 @@
 <%doc>
 Runs of equal neighbours in a row of n: flags the first of each run, or turns the starts of runs into their lengths.
-CPU: a work-item takes a part of the row, by vectors where neighbours lie side by side (`wide`). GPU: lanes take neighbours.
+CPU: a work-item takes a part of the row, by vectors if the row is contiguous (`wide`). GPU: adjacent lanes take
+adjacent elements.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 ${w.prelude()}

@@ -1,6 +1,6 @@
 <%doc>
-One element of each row by rank, CPU schedule: a work-item takes whole rows and finds the key digit by digit from
-histograms, of what a digit leaves alone for the next one.
+One element of each row by rank, CPU schedule: a work-item takes whole rows and finds the key digit by digit with
+histograms; only elements that have a digit found take part in the search for the next one.
 mode kth: the k-th smallest, k counting from 1. median: the lower middle, or the first NaN. nanmedian: of those that are not NaN.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -37,15 +37,15 @@ __kernel void ${fn}(__global const K *src, __global K *values, __global long *in
 % else:
         I want = k - 1;
 % endif
-        // Distances from the least, by digits that begin where they differ; those with the digits so far stay.
+        ## Search among differences from the least key, by digits that begin at the highest bit in which these differ.
         int shift = ${bits - 8};
         while (shift > 0 && !((K)(most - least) >> shift)) shift -= 8;
         for (; shift > 0 && !((K)(most - least) >> (shift + 7)); --shift) {}
         K found = least;
-        uint hist[4 * 256]; // four, as a counter waits for the count before
+        uint hist[4 * 256]; // four copies, as an increment of a counter waits for the one before
         I count = least == most ? 0 : length;
         for (I i = 0; i < count; ++i) own[i] = clt_key(from[i * sl]) - least;
-        if (count <= ${short}) { // by counting: histograms would take longer to clear
+        if (count <= ${short}) { // compare with all others: clearing histograms would take longer
             for (I i = 0; i < count; ++i) {
                 const K key = own[i];
                 int less = 0, upto = 0;
@@ -83,7 +83,7 @@ __kernel void ${fn}(__global const K *src, __global K *values, __global long *in
             }
             found += (K)b << shift;
             count = kept;
-            if (shift < 8) for (I j = 0; j < count; ++j) own[j] &= ((K)1 << shift) - 1; // digits seen are no part of the last
+            if (shift < 8) for (I j = 0; j < count; ++j) own[j] &= ((K)1 << shift) - 1; // the last digit overlaps bits already found
             shift = max(shift - 8, 0);
         }
         I at = 0;

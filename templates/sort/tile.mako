@@ -1,6 +1,6 @@
 <%doc>
-Rows of which a tile holds one or more, GPU schedule: a work-group sorts so many at a time in local memory, by the digits of their keys and then by the
-number of the row, and writes the results.
+Sort of rows of which a tile holds one or more, GPU schedule: a work-group sorts as many rows as fit in local memory, by
+the digits of their keys and then by the number of the row, and writes the results.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="s" file="keys.mako"/>\
