@@ -1,8 +1,9 @@
 <%doc>
-Adds rows that order.mako put in order to the rows of dst; GPU, two kernels. A lane takes ${V} neighbouring columns of ${span} rows that follow one another
-in that order, ${B} of them on their way, and adds a run of one place up in a register. What is a whole run then goes to its place, all else to
-partial[stretch][whether the run begins there]. `joined`: the lane of the stretch in which a long run begins adds its parts up, in order.
-`unit`: 0 where one element of src is repeated along each of its rows.
+Adds the rows that order.mako sorted to the rows of dst; GPU, two kernels. A lane takes ${V} adjacent columns of a
+stretch of ${span} rows in that order, ${B} of them in flight, and adds up a run, the rows for one row of dst, in a
+register. A run that lies within the stretch is then added to dst; the sum of one that crosses its begin or end goes to
+partial[stretch][whether the run begins there]. `joined`: the lane of the stretch in which such a run begins adds up its
+parts, in order. `unit`: 0 if one element of src is repeated along each of its rows.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
@@ -52,7 +53,7 @@ __kernel void ${fn}(__global T *dst, __global const F *src, __global const uint 
 % for b in range(B):
         if (is${b}) {
             if (key${b} != own) {
-                // The run before is over.
+                ## The run before ends here.
                 if (t + ${b} > begin && own != CLT_NONE) {
                     if (begins) clt_add(dst + (I)own * width + column, acc);
                     else partial[2 * stretch * width + column] = acc;

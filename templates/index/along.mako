@@ -1,7 +1,8 @@
 <%doc>
-Rows of elements that indices along the row choose: dst[r][j] = src[r][index[r][j]], or dst[r][index[r][j]] = itself op src[r][j]. CPU.
-A work-item owns a range of rows, so nothing collides and contributions arrive in index order. Where the indices meet most lines of the row
-that is walked at random (`touched` of its elements, else 0), those of the next row are asked for meanwhile: memory likes order better.
+Gather or reduction along rows: dst[r][j] = src[r][index[r][j]], or dst[r][index[r][j]] = itself op src[r][j]. CPU.
+A work-item owns a range of rows, so nothing collides and contributions arrive in index order. If the indices touch most
+cache lines of the row that is accessed at random (`touched`: its elements, else 0), the next row is prefetched in order
+meanwhile, which takes less time than random misses.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="b" file="blocks.mako"/>\
@@ -51,14 +52,15 @@ __kernel void ${fn}(__global E *restrict dst, __global const E *restrict src\
     __global const E *soon = ${far} + (row + 1 < last ? ${far_row} : 0);
     I begin = 0, next = 0;
 % if flat:
-    // Every index of a block is looked at before the first is used: what follows has nothing to ask. Where one is bad, all that is
-    // left is looked up one by one.
+    ## All indices of a block are checked before the first is used, so that the loop has no branches. If one is bad, the
+    ## remaining elements are taken one by one with `lookup`.
     while (begin < n) {
       const I end = begin + ${block} < n ? begin + ${block} : n, whole = begin + ((end - begin) & -8);
       if (clt_bad(i0 + begin, end - begin, t0_size)) break;
       ${b.ask_share(ask, line)}
       for (I j = begin; j < whole; j += 8) {
-        // Volatile, or else compilers gather numbers of many lines into a vector, one after the other.
+        ## Volatile, as compilers would otherwise make a vector of the eight numbers with gather instructions, which
+        ## load one line after the other.
 % for k in range(8):
         d[j + ${k}] = *(volatile __global const E *)(s + ${at(f'j + {k}')});
 % endfor

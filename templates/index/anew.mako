@@ -1,8 +1,9 @@
 <%doc>
-Rows that are copied and, along them, written by an index in the same pass: dst[r] = base[r], then dst[r][index[r][j]] = src[r][j], or itself
-op src[r][j]. CPU. Without `base` rows begin as zeros. A work-item owns a range of rows, so contributions arrive in index order. Each row is
-made in local memory, which lies in the first-level cache, and leaves it once: dst is not read, and past the cache (`streamed`) not even its lines.
-The next row of `base` is asked for meanwhile.
+Out-of-place scatter along rows: dst[r] = base[r], then dst[r][index[r][j]] = src[r][j], or itself op src[r][j]. CPU.
+Without `base` rows begin as zeros.
+A work-item owns a range of rows, so contributions arrive in index order. Each row is made in local memory, which lies
+in the first-level cache, and is written once: dst is not read, with non-temporal stores (`streamed`) not even its cache
+lines. The next row of `base` is prefetched meanwhile.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="b" file="blocks.mako"/>\

@@ -1,24 +1,26 @@
-## Walks along rows by blocks of indices, between which lines of the next row are asked for.
+## Shared by kernels that walk along rows by blocks of indices and prefetch a share of the next row with each block.
 <%! block = 64 %>\
 
-## How many elements of `touched` are asked for with each block of n indices: whole cache lines of `line`.
+## The elements of a row's `touched` ones that are prefetched with each block, if the row has n indices: whole cache
+## lines of `line` elements.
 <%def name="share(touched, n, line)">\
 (${touched} / ${line} / (${n} / ${block} + 1) + 1) * ${line}\
 </%def>
 
-## Asks for the next such lines of the row `soon`, of which those before `next` were.
+## Prefetch the next share of the row `soon`, from element `next` on.
 <%def name="ask_share(ask, line)">
 for (const I stop = min((I)touched, (I)(next + asked)); next < stop; next += ${line}) ${ask}(soon + next);
 </%def>
 
-## clt_bad(i0, n, size) says whether one of n indices is bad, and clt_wrapped(v, size) counts a negative one from the end.
+## clt_bad(i0, n, size) returns whether any of n indices is out of range; clt_wrapped(v, size) makes a negative index
+## count from the end.
 <%def name="checks(index, wrap)">
 typedef ${index}8 clt_index8 __attribute__((aligned(${4 if index == 'int' else 8})));
 % if wrap:
 static inline long clt_wrapped(const long v, const long size) { return v + ((v >> 63) & size); }
 % endif
 static inline int clt_bad(__global const ${index} *i0, const I n, const long size) {
-  // Of a bad index v one of v and size - 1 - v is negative.
+  ## For an index v out of range, v or size - 1 - v is negative.
   long8 all = 0;
   I j = 0;
   for (; j + 8 <= n; j += 8) {

@@ -1,9 +1,9 @@
 <%doc>
-Rows made anew from rows that one index sends to them: dst[r] = base[r] + the rows src[i] for which index[i] is r, in the order of i. CPU.
-Without `base` rows begin as zeros; `unit` is 0 where one element of src is repeated along each of its rows.
-A work-item owns a range of dst's rows: it counts who is sent to each of them, and puts them in `order`, row by row (`ends`: for each row where its
-own end there), then makes the rows one after the other. So each row is written once and read
-nowhere, past the cache if `streamed`; rows of src are asked for `ahead` of their turn, a vector while one is added.
+Out-of-place index_add: dst[r] = base[r] + the rows src[i] for which index[i] is r, in the order of i. CPU.
+Without `base` rows begin as zeros; `unit` is 0 if one element of src is repeated along each of its rows.
+A work-item owns a range of dst's rows: it counts the contributions to each, lists them by row in `order` (`ends`: for
+each row the end of its list), then makes the rows one after the other. So each row is written once and never read, with
+non-temporal stores if `streamed`; rows of src are prefetched `ahead` contributions before they are added.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
@@ -30,8 +30,9 @@ __kernel void ${fn}(__global R *restrict dst\
 , const I os, const I src_row, const I oi0, const I index_step) {
   const I part = get_global_id(0), parts = get_global_size(0), top = rows * part / parts, bottom = rows * (part + 1) / parts;
   const I t0_size = rows, t0_step = 1, mine = bottom - top;
-  // Who is not sent here is counted all the same, in one of some places in turn: where indices are random, no processor foretells a branch, and
-  // one place would be waited for. What goes in order is written to `none` then.
+  ## Contributions to other work-items' rows are counted, too, in a few dummy counters in turn: a branch would be
+  ## mispredicted for random indices, and increments of a single counter would wait for each other. Their list entries
+  ## all go to `none`.
   const I none = n + top + ${others + 1} * part;
   __global int *restrict order = lists, *restrict ends = lists + none + 1;
   status += slot + 4 * part;

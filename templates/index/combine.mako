@@ -1,4 +1,5 @@
-## The reductions of scatter and its kin on the register type R. Products of complex numbers have the bits that `a * b` has.
+## The reductions of scatter and related functions, on the register type R. Products of complex numbers have the same
+## bits as `a * b`.
 <%def name="combine(dt, action)">
 static inline R clt_combine(const R a, const R b) {
 % if action == 'move':

@@ -1,5 +1,6 @@
 <%doc>
-Destination of each contribution as one integer: row * product of the indexed sizes + linear index; `none`, more than any, for a bad index.
+The destination of each contribution as one integer: row * product of the indexed sizes + linear index; `none`, larger
+than all, for a bad index.
 A work-item is a lane, grid-stride over (positions of s unless no index varies along it) x (positions of c).
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\

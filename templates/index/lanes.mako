@@ -1,8 +1,10 @@
 <%doc>
 Moves elements between a strided region and one whose offset index operands add to, on a GPU.
 get: dst[p] = src[p + sum index_k[p] * step_k];  set: dst[p + sum ...] = src[p] or a scalar. No index operand: a strided copy or fill.
-A group takes ${U} elements for each of its ${L} lanes: all indices are on their way before the first is looked at, then all that they name.
-An element is as wide as T: several that lie side by side wherever they are moved from and to, where one index names them all.
+Each of a group's ${L} lanes takes ${U} elements: all its index loads are issued before the first index is used, then
+all loads of elements.
+An element has the width of T: it may be several adjacent elements, if these are adjacent in source and destination and
+share their indices.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%

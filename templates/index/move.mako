@@ -3,9 +3,10 @@ Moves elements between a strided region and one whose offset index operands add 
 get: dst[p] = src[p + sum index_k[p] * step_k];  set: dst[p + sum ...] = src[p] or a scalar. No index operand: a strided copy or fill.
 A work-item walks one chunk of the space in row-major order.
 `hoist`: no index varies along the innermost dim, so it is read once per run and the inner loop only moves.
-`ahead`: so many times eight elements of a get are asked for before the first of them is read, if not 0.
-`step`: 1 or -1 where a run is a copy of vectors as they lie, or turned round; cache lines are written whole, past the cache if `headers` say so.
-Then what is turned round is written from its end on: reads want memory's order.
+`ahead`: prefetch distance of a get, in units of eight elements; 0 for no prefetches.
+`step`: 1 or -1 if a run is a copy of contiguous vectors in the same or the reverse order; whole cache lines are
+written, with non-temporal stores if `headers` define them. A reversed run is then written from its end on, so that
+reads are in the order of memory.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
@@ -119,7 +120,7 @@ ${w.params('p', rank, names)}\
             if (p_a + 8 <= p_run) {
                 ${w.lookup_eight(index, flat, 'p', z, 'p_a', 'place', wrap, 'bads')}
                 *(long8 *)places = place;
-                if ((ulong)(place.s7 - place.s0 + 32) > 64) { // not neighbours, which the processor asks for itself
+                if ((ulong)(place.s7 - place.s0 + 32) > 64) { // not for neighbours: hardware prefetches these
                     __global const T *next = src + os + p_s_at + p_a${"" if units[1] else f" * p_s{z}"};
                     for (int j = 0; j < 8; ++j) CLT_PREFETCH(next + ${"j" if units[1] else f"j * p_s{z}"} + places[j]);
                 }

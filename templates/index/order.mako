@@ -1,13 +1,16 @@
 <%doc>
-Begins rows made anew, and puts in order who is added to them; GPU, one kernel. A work-group owns a range of dst's rows: it makes them those of `start`,
-or zeros, reads all indices, counts those of rows before its own, and lists those of its own by row and position, as one integer. Each finds its
-place by how many of the list come before it, so nothing depends on the order in which lanes came to the list. Where more are of its rows than a
-list holds, they are counted by row, and each tile of indices goes behind those before it.
-keys: the row of each contribution, order: its position. Bad indices are noted by the first group, and come last, as none of the rows.
-Variables: fn T start index wrap I L U M: lanes, indices of each on their way, and rows of a group and of its list at most.
+First step of out-of-place index_add on a GPU, one kernel: initialises the rows of dst, and sorts contributions by row.
+A work-group owns a range of rows: it copies them from `start`, or makes them zeros, reads all indices, counts those of
+rows before its own, and lists those of its own as integers of row and position. The place of a contribution is the
+number of smaller entries of the list, so nothing depends on the order in which lanes fill it. If there are more than
+the list holds, they are counted by row, and placed tile by tile of indices.
+keys: the row of each contribution, order: its position. Bad indices are noted by the first group; their keys come last
+and name no row.
+Variables: fn T start index wrap I L U M: L lanes, U indices that each has in flight, M rows of a group and entries of
+its list, at most.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
-## The row of the index at `at`, -1 for a bad one.
+## Turn the index v, read at `at`, into its row; -1 for a bad one.
 <%def name="row(at, v)">\
 % if wrap:
             ${v} += ${v} < 0 ? (long)rows : 0;
@@ -64,7 +67,7 @@ __kernel void ${fn}(__global T *restrict dst\
     I e = top * width + lane;
 % if start:
     __global const T *from = start + ob;
-    for (; e + ${3 * L} < end; e += ${4 * L}) { // four are on their way
+    for (; e + ${3 * L} < end; e += ${4 * L}) { // four loads in flight
         const T ${', '.join(f'm{j} = from[e + {j * L}]' for j in range(4))};
 % for j in range(4):
         dst[e + ${j * L}] = m${j};
@@ -94,7 +97,7 @@ __kernel void ${fn}(__global T *restrict dst\
             if (v >= (long)top && v < (long)bottom) atomic_inc(found + (int)(v - (long)top));
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        // Where each row begins.
+        ## Replace each row's count by the place where its contributions begin.
 % for r in range(-(-M // L)):
         uint begins${r} = base;
         for (int k = 0; k < min(mine, lane + ${r * L}); ++k) begins${r} += found[k];

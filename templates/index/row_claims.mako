@@ -1,10 +1,13 @@
 <%doc>
-Rows made anew on a GPU: row r of dst is that of `start`, or zeros, to which src[r][q] was added (multiplied ...) at index[r][q], in the order of q.
-A work-group takes a row into local memory. Of the contributions that wait the first to each place claims it, by the largest stamp, and is added;
-stamps of later rounds are larger, so nothing is wiped out between them. Places share a claim: who waits for another place is still in order in its own.
-Where more than ${ROUNDS} meet, what waits is listed, and each lane adds all of the list that is of its places.
-`number`: in the place of src one number, which is written.
-Variables: fn dt T action start number I index L N W H ROUNDS: lanes, contributions (a lane has N / L), places of a row, claims (N at least).
+Out-of-place scatter along rows on a GPU: row r of dst is that of `start`, or zeros, with src[r][q] added (multiplied
+...) at index[r][q], in the order of q.
+A work-group takes a row into local memory. In each round, of the pending contributions the first one to each place
+claims it, by having the largest stamp, and is added. Stamps of later rounds are larger, so claims need not be cleared
+in between. Several places may share a claim: that may delay a contribution, but those to one place are still added in
+order. After ${ROUNDS} rounds, pending contributions are listed, and each lane adds those of the list that go to its
+places. `number`: instead of src, one number, which is written.
+Variables: fn dt T action start number I index L N W H ROUNDS: L lanes, N contributions (N / L per lane), W places of a
+row, H claims (N at least).
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="r" file="combine.mako"/>\
@@ -55,7 +58,7 @@ __kernel void ${fn}(__global T *restrict dst\
     const int lane = (int)get_local_id(0);
     status += slot;
     for (I at = (I)get_group_id(0); at < ns; at += (I)get_num_groups(0)) {
-        // All that a lane reads is on its way before any of it is looked at.
+        ## A lane issues all its loads before it uses the first value.
 % for n in each:
         const int q${n} = lane + ${n * L}, is${n} = q${n} < nc;
         const long v${n} = is${n} ? (long)i0[oi0 + at * nc + q${n}] : 0;
@@ -67,7 +70,7 @@ __kernel void ${fn}(__global T *restrict dst\
 % if start:
         __global const T *from = start + ob + at * t0_size;
         int e = lane;
-        for (; e + ${3 * L} < t0_size; e += ${4 * L}) { // four are on their way
+        for (; e + ${3 * L} < t0_size; e += ${4 * L}) { // four loads in flight
             const R ${', '.join(f'm{j} = clt_ld_e(from + e + {j * L})' for j in range(4))};
 % for j in range(4):
             row[e + ${j * L}] = m${j};

@@ -1,7 +1,8 @@
 <%doc>
-Reduces along rows of few contributions that have indices of their own; GPU schedule, one kernel. A work-group takes B rows of up to N contributions
-into local memory and sorts them by destination and position, as one integer: keys differ, so a network may sort them (bitonic, two of its steps
-between barriers). The lane at the first of a run adds the run up, in order. A bad index is noted and goes behind all others, as what is not there does.
+Reduces along rows of few contributions, each with an index of its own; GPU schedule, one kernel. A work-group takes B
+rows of up to N contributions into local memory and sorts them by integers of destination and position: as all keys
+differ, a sorting network is stable (bitonic, two of its steps between barriers). The lane at the first contribution of
+a run adds up the run, in order. A bad index is noted and sorted last, as missing contributions are.
 Variables: fn dt action I rank_c rank_s index wrap L N B; B * N is four times L, or eight.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -30,7 +31,7 @@ __kernel void ${fn}(__global T *dst, __global const T *src\
     const int lane = get_local_id(0);
     status += slot;
     for (I first = (I)get_group_id(0) * ${B}; first < ns; first += (I)get_num_groups(0) * ${B}) {
-        // All that a lane reads is on its way before any of it is looked at.
+        ## A lane issues all its loads before it uses the first value.
 % for n in each:
         const int e${n} = lane + ${n * L}, q${n} = e${n} & ${N - 1}, is${n} = q${n} < nc && ${row(f'e{n}')} < ns;
         long v${n} = 0;

@@ -1,9 +1,10 @@
 <%doc>
-Reduces contributions that keys.mako and a stable sort brought together, where equal keys follow each other in the order of indices; GPU schedule, two
-kernels. A run may be long, so the sorted row is cut into stretches of `span`: in the first kernel the lane at the first of a run, or where one goes on
-in a new stretch, walks to the end of either. What is a whole run then goes to its place, all else to partial[stretch][whether the run begins there].
-`joined`: the lane of the stretch in which a long run begins adds its parts up, in order. Where indices do not vary along s, the lanes are
-(positions of c) x (positions of s), neighbours in s side by side. Keys from `none` on have no place.
+Reduces contributions that are sorted by the keys of keys.mako, equal keys in index order; GPU schedule, two kernels. As
+a run of equal keys may be long, the sorted contributions are cut into stretches of `span`: in the first kernel the lane
+at the first contribution of a run, or of a stretch into which a run continues, walks to the end of the run or stretch.
+A run within a stretch then goes to its destination, parts of others to partial[stretch][whether the run begins there].
+`joined`: the lane of the stretch in which such a run begins adds up its parts, in order. If indices do not vary along
+s, the lanes are (positions of c) x (positions of s), adjacent lanes along s. Keys from `none` on have no destination.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="r" file="combine.mako"/>\
@@ -19,7 +20,7 @@ typedef ${dt.reg} R;
 ${w.element(dt, 'e')}
 ${r.combine(dt, action)}
 ${r.scaling(dt, scale)}
-## The place in dst of contribution `at`.
+## Declare xd, the offset in dst of contribution `at`.
 <%def name="place(at)">
         ${w.decode('s', rank_s, names, 's' if hoist else f'{at} / nc')}
         I xd;
@@ -50,7 +51,7 @@ __kernel void ${fn}(__global T *dst, __global const T *src\
 ${w.params('c', rank_c, names)}${w.params('s', rank_s, names)}\
 , const long none) {
 % if joined:
-    const I stretches = n / span; // what is left behind them has no stretch to go on in
+    const I stretches = n / span; // without the last, partial one, after which no run can continue
     for (I lane = (I)get_global_id(0); lane < stretches * ${width}; lane += (I)get_global_size(0)) {
         const I stretch = lane / ${width}, begin = stretch * span;
         I next = begin + span;

@@ -1,7 +1,7 @@
 <%doc>
 Consecutive runs of a dim: x is (outer, n, width), bounds (outer, segments + 1) says where each run begins and the last one ends.
-'spread' gives every element the value of its run, v being (outer, segments, width), and 0 outside of all; the other kinds reduce
-each run to their own (outer, segments, width). Bounds are kept within the dim.
+'spread' gives every element the value of its run, x then being (outer, segments, width), and 0 outside of all runs; the
+other kinds reduce each run to (outer, segments, width). Bounds are clamped to the dim.
 A work-item takes whole runs (CPU: vectors along the width, or along the run where the width is 1) or a column of one (GPU).
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
@@ -28,7 +28,7 @@ typedef ${memory.reg} V;
 typedef ${'long' if dt.itemsize == 8 else 'int'}${L} B;
 ${lane_memory.helpers({dt.code: memory}, L, {(dt.code, 'load'), (dt.code, 'store')})}\
 % endif
-## Where run q begins and ends, and where its rows are.
+## Declare the bounds of run q, the rows of its dim, and the pointer to its value.
 <%def name="run()">
         const I o = q / segments, s = q % segments;
         __global const long *b = bounds + o * (segments + 1) + s;

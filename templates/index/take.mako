@@ -1,7 +1,9 @@
 <%doc>
 Copies the rows of src that an index operand chooses: dst[i] = src[index[i]], rows of at least ${L} dense elements. CPU.
-A work-item owns a range of dst's rows, and asks for the first `near` elements of one `ahead` rows before it copies them,
-if `ahead` is not 0. `streamed`: whole aligned vectors go past the cache. The last vector of a row overlaps the one before where the width asks for it.
+A work-item owns a range of dst's rows, and prefetches the first `near` elements of a row `ahead` rows before it copies
+them, if `ahead` is not 0.
+`streamed`: non-temporal stores of aligned vectors. The last vector of a row overlaps the one before if the width is no
+multiple of a vector.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 ${w.prelude()}

@@ -1,7 +1,8 @@
 <%doc>
 Rows of ${parts} dense sources side by side: each row of the result is a row of every source, one after another. CPU. A work-item makes a
-stretch of the result, from anywhere in a row to anywhere: source by source, each would leave gaps for the others.
-streamed: whole lines go past the cache; what is before and after them in a part of a row is stored plainly.
+contiguous stretch of the result, which may begin and end within a row; copied source by source, writes would have gaps.
+streamed: whole cache lines are written with non-temporal stores; elements before and after them in a source's part of a
+row with plain ones.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%

@@ -1,6 +1,7 @@
 <%doc>
-Rows of ${parts} dense sources side by side: each row of the result is a row of every source, one after another. GPU. A lane has a place of
-the rows, so that what it is part of is found once, and copies it for `each` rows, a few of them on their way at once.
+Rows of ${parts} dense sources side by side: each row of the result is a row of every source, one after another. GPU. A
+lane has one place of the rows, so that the source it belongs to is found once, and copies that place of `each` rows,
+with a few loads in flight.
 </%doc>\
 <%
 T = {16: 'uint4', 8: 'ulong', 4: 'uint', 2: 'ushort', 1: 'uchar'}[size]

@@ -1,6 +1,6 @@
 <%doc>
-Copy of many small blocks, each dense on both sides and in another order of its dims: transposes of small matrices. Where each number
-of a block comes from is worked out once for all of them. CPU: a work-item copies a run of blocks.
+Copy of many small blocks, each dense on both sides but with its dims in another order: transposes of small matrices.
+The source offsets of a block's numbers are computed once for all blocks. CPU: a work-item copies a run of blocks.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 ${w.prelude()}

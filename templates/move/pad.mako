@@ -1,8 +1,10 @@
 <%doc>
-Padding in one pass: every element of dst is one of src or, with mode constant, the fill. Of each dim: its size in src, its size in dst,
-how many come before, its stride in src, and for circular which part of it is repeated, [low, high): what is cut off at one end does not come back at the other.
+Padding in one pass: every element of dst is one of src or, with mode constant, the fill. Arguments per dim: its size in
+src, its size in dst, the elements added before, its stride in src, and for circular mode the part that is repeated,
+[low, high): elements cropped at one end do not reappear at the other.
 CPU: a work-item makes whole rows of dst, their middle by vectors of ${lanes}. GPU: a lane reads ${at_once} elements before it writes the first.
-`staged`: short rows, elements of a buffer that they are made in, of which cache lines then go past the cache whole; 0 for none.
+`staged`: elements of a buffer in which short rows are made, whose whole cache lines are then written with non-temporal
+stores; 0 for none.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
@@ -17,7 +19,8 @@ typedef ${T} T;
 % if lanes > 1:
 typedef ${T}${lanes} V __attribute__((aligned(${size})));
 % endif
-/* Where place i of a dim of n is read; of a constant's padding, nowhere: -1. */
+## The index in src, of a dim of size n, that index i (relative to src's first element) is read from; -1 for a
+## constant's padding.
 static inline I clt_place(const I i, const I n, const I low, const I high) {
 % if mode == 'constant':
     return i < 0 || i >= n ? -1 : i;
@@ -34,7 +37,8 @@ static inline I clt_place(const I i, const I n, const I low, const I high) {
 }
 % if staged:
 typedef ${line} W;
-/* Writes the lines of t, of which `held` elements are made and the first `start` are somebody else's, and keeps what is no whole line. */
+## Write the whole cache lines of the buffer t, which has `held` elements, and move the rest to its begin. The first
+## `start` elements belong to another work-item and are not written.
 static inline I put_lines(__global T *to, T *t, const I start, const I held) {
     I i = 0;
     if (start && held >= ${side})
@@ -44,7 +48,7 @@ static inline I put_lines(__global T *to, T *t, const I start, const I held) {
     return i;
 }
 % endif
-## What is beside the middle of a row, up to `end`.
+## Make the padding of a row up to `end`.
 <%def name="around(end)">\
 % if mode == 'constant':
 % if lanes > 1:

@@ -1,5 +1,6 @@
 <%doc>
-Each number i written at the places [ends[i - 1], ends[i]) of dst. CPU: a work-item takes one chunk of the numbers. GPU: a lane one, grid-stride.
+Writes each number i to the places [ends[i - 1], ends[i]) of dst. CPU: a work-item takes one chunk of the numbers. GPU:
+a lane takes one, grid-stride.
 </%doc>\
 typedef ${I} I;
 % if not gpu:

@@ -1,16 +1,19 @@
 <%doc>
 Copy in which source and destination run along different dims, by tiles, ${tile_a} along the destination's dim a and ${tile_b} along b.
 Along dim a the destination is dense, along dim b the source has its smallest stride; p is the walk over the other dims.
-CPU: a work-item copies whole tiles, and walks along b, because memory foresees who reads rows. A step makes some rows of the
-destination, ${tile_a} elements of each, in a buffer: lines that are written whole may go past the cache, and in any order, two
-neighbours at a time. While it is made the step before is written, and the step after is asked for: memory has both to do at once.
-`fetched`: what is written is asked for, too, a step before.
-Squares of vectors are turned in registers (codegen/turn.py), of 64 bytes where there are 32 such registers. Each is followed by its share
-of what is asked for and written: asked for and written in one go, lines waited for each other. What is asked for follows the source's rows.
-`phased`: the destination's rows do not begin with a line, each begins its lines elsewhere: the buffer holds a line's rows more. They
-are read twice, and so tiles follow each other along a.
-GPU: a work-group copies a tile through local memory. `paired`: of 16-bit numbers, two at a time each way: squares of two by two are turned in
-registers, and what becomes of their two columns lies apart, so that lanes meet in no bank.
+CPU: a work-item copies whole tiles, and walks along b, as hardware prefetches rows that are read in order. A step makes
+some rows of the destination, ${tile_a} elements of each, in a buffer: lines that are written whole may use non-temporal
+stores, and be written in any order, two neighbours at a time. Meanwhile the previous step's rows are written and the
+next step's source is prefetched, so that memory reads and writes at once.
+`fetched`: the destination's lines are prefetched, too, a step before they are written.
+Squares of vectors are transposed in registers (codegen/turn.py), vectors of 64 bytes if there are 32 such registers.
+Each square is followed by its share of prefetches and stores: all in one go, lines waited for each other. Prefetches
+follow the source's rows.
+`phased`: the destination's rows do not begin at a cache line, and each begins its lines elsewhere: the buffer holds the
+rows of one more line. These are read twice, and so that they are still in cache, tiles follow each other along a.
+GPU: a work-group copies a tile through local memory. `paired`: 16-bit numbers are read and written as pairs: squares of
+two by two are transposed in registers, and their two columns go to different arrays, so that there are no bank
+conflicts.
 </%doc>\
 <%
 n = 16 // size
@@ -38,7 +41,7 @@ lead = side if phased else 0
 width = tile_a + lead
 %>\
 
-## A square of the source, from `at` on, is put into the buffer from `place` on.
+## Transpose a square of the source, from `at` on, into the buffer from `place` on.
 <%def name="square(kind, lanes, at, row, place)">\
 <% lines, columns = turn(n, lanes, kind) %>\
             {
@@ -57,10 +60,10 @@ width = tile_a + lead
 ${f"{{ const W line = *(const U *)({made}); CLT_STREAM(line, (__global W *)(out + {first})); }}" if streamed else f"*(__global U *)(out + {first}) = *(const U *)({made});"}\
 </%def>\
 <% back = f"(int)((size_t)out / {size} % {side})" if phased else "0" %>\
-/* What was made and is not written yet: how much so far, and where the last belongs. */
+## The step that was made and is not written yet: the number of steps made so far, and the destination of the last one.
 typedef struct { int made; __global T *to; } Waiting;
 
-## A row of the destination.
+## Write one row of the destination from the buffer `ready`.
 <%def name="put_row(out, ready, row)">\
                     const int back = ${back};
                     const T *const made = ${ready} + ${row} * ${width} + ${lead} - back;
@@ -68,7 +71,8 @@ typedef struct { int made; __global T *to; } Waiting;
                     ${put(f"{lead + k} - back", f"made + {k}")}
 % endfor
 </%def>\
-/* Makes rows a - ${lead} and on of so many times ${across} columns of the source, and writes what waited, of the destination's rows what is in reach. */
+## Make `steps` steps of `across` columns of the source, rows a - lead and on, and write the waiting step: of the
+## destination's rows the lines that are whole.
 CLT_WIDE static inline void turn(T *const t, Waiting *const waiting, __global T *to, __global const T *restrict from, const I db, const I sa, const int steps, const I further) {
     for (int step = 0; step < steps; ++step, to += ${across} * db) {
         T *const fresh = t + (waiting->made & 1) * ${across * width};
@@ -106,7 +110,7 @@ ${put_row("out", "ready", "done")}\
     }
 }
 
-/* The same at the edges: of `wb` columns, and without the rows before the first and after the last one. */
+## The same at the edges, for `wb` columns, leaving out rows before the first and after the last one.
 CLT_WIDE static inline void turn_edge(__global T *restrict to, __global const T *restrict from, const I a, const I na, const I db, const I sa, const int wb) {
     T t[${side * width}] __attribute__((aligned(64)));
     const I last = na - 1 - a;
@@ -136,7 +140,7 @@ __kernel void ${fn}(__global T *restrict dst, __global const T *restrict src, co
 ) {
     const I ta = (na + ${tile_a - 1 + (side - 1) * phased}) / ${tile_a}, tb = (nb + ${tile_b - 1}) / ${tile_b}, tiles = n * ta * tb;
 % if paired:
-    // Of each pair of the tile's columns: of the first and of the second, pairs along a.
+    ## For each pair of the tile's columns: the first one and the second one, as pairs along a.
     __local T2 even[${tile_b // 2}][${tile_a // 2 + 1}], odd[${tile_b // 2}][${tile_a // 2 + 1}];
     const int lane = (int)get_local_id(0);
     for (I k = (I)get_group_id(0); k < tiles; k += (I)get_num_groups(0)) {

@@ -1,6 +1,8 @@
 <%doc>
-A triangle of matrices, zeros elsewhere: of row i what lies before column i + cut (lower), or from there on (upper), comes from src.
-CPU: a work-item makes whole rows, by vectors of ${lanes}; streamed: past the cache. GPU: a lane an element.
+A triangle of matrices, zeros elsewhere: the elements of row i before column i + cut (lower), or from there on (upper),
+come from src.
+CPU: a work-item makes whole rows, by vectors of ${lanes}; streamed: with non-temporal stores. GPU: a lane makes an
+element.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 ${w.prelude()}
@@ -40,7 +42,7 @@ ${w.params('p', rank, ['s'])}\
         for (; j + ${lanes} <= ${end}; j += ${lanes}) { ${put('j', '*(__global const V *)(from + j)' if kept else '0')} }
 % endif
 % if begins:
-        // Up to where the next vector begins.
+        ## Single elements across the diagonal, up to the next multiple of a vector.
         for (const I stop = ${f'min(columns, (edge + {lanes - 1}) / {lanes} * {lanes})' if lanes > 1 else 'edge'}; j < stop; ++j) to[j] = (j < edge) == ${int(lower)} ? from[j] : none;
 % else:
         for (; j < columns; ++j) to[j] = ${'from[j]' if kept else 'none'};

@@ -1,10 +1,11 @@
 <%doc>
 Images of bytes resampled along width, then height, on a CPU: fixed-point weights, rounded to bytes after each axis.
-Four bytes beside each other are summed at once: `packed`, so many channels of a pixel, else those of the same place of
-four planes, which are put together in `line` first. An axis is 'same', or reads size[o] positions from start[o] on; weight[k * no + o] is the
-k-th one's weight, 0 beyond the last.
-A work-item takes rows of the output of a group of planes: what a row reads of the input is resampled along the width once, into a ring of as
-many rows as one may read, whose bytes lie plane by plane, as those of the output do. `taps`: those of every position of the width, if few.
+Four adjacent bytes are summed at once: those of a pixel with `packed` channels, else those of the same place of four
+planes, which are interleaved in `line` first. An axis is 'same', or reads size[o] positions from start[o] on; weight[k
+* no + o] is the k-th one's weight, 0 beyond the last.
+A work-item takes rows of the output of a group of planes: each input row is resampled along the width once, into a ring
+buffer of as many rows as an output row may read, whose bytes lie plane by plane, as in the output. `taps`: positions
+that each output place of the width reads, if few, else 0.
 </%doc>\
 <%
 planes_each = 1 if packed else 4
@@ -24,7 +25,7 @@ typedef uint16 u_uint16 __attribute__((aligned(4)));
 #define CLT_TO(x, T) convert_##T(x)
 #endif
 static inline int16 clt_bytes(const int16 sum, const int shift) { return max(min(sum >> shift, (int16)(255)), (int16)(0)); }
-## Sums of the pixels that `many` places from ow on read, and their bytes put at the places `each` apart.
+## Compute `sum`: the bytes of `many` places from ow on, of pixels `each` bytes apart.
 <%def name="across(many)">\
 <%
 lanes = 4 * many
@@ -72,7 +73,8 @@ __kernel void ${fn}(__global const uchar *restrict src, __global uchar *restrict
     const I groups = ${'planes' if packed else '(planes + 3) / 4'}, width = ${f'mw * {packed}' if packed else 'mw'};
     const I parts = (I)get_global_size(0), part = (I)get_global_id(0), total = groups * mh;
     const I begin = total / parts * part + min(part, (I)(total % parts)), end = begin + total / parts + (part < total % parts);
-    // What is read of the input, what comes of it pixel by pixel, and the ring.
+    ## Scratch memory: the interleaved input row, the row resampled along the width, pixel by pixel, and the ring of
+    ## such rows.
     __global uchar *const line = scratch + part * room, *const beside = line + (nw + ${spare}) * 4, *const ring = beside + (mw + 16) * 4;
 % if wide != 'same':
     const int w_shift = w_bits[0], w_round = 1 << (w_shift - 1);
@@ -102,7 +104,7 @@ __kernel void ${fn}(__global const uchar *restrict src, __global uchar *restrict
         for (done = max(done, h_first); done < h_first + h_n; ++done) {
             __global uchar *const to = ring + done % slots * pitch * ${planes_each};
 % if wide == 'same':
-## Rows are those of the ring as they are.
+## The width is not resampled: copy the row to the ring.
 % if packed:
             __global const uchar *const from = plane[0] + done * sh;
             if (sw == ${packed}) for (I x = 0; x < width; ++x) to[x] = from[x];
@@ -145,7 +147,7 @@ __kernel void ${fn}(__global const uchar *restrict src, __global uchar *restrict
 ${across(4)}\
                 const uchar16 value = CLT_TO(sum, uchar16);
 % if packed:
-                // What is stored beyond the channels of a pixel is stored again by the next.
+                ## Each store has 4 bytes; those beyond a pixel's channels are overwritten by the next pixel's store.
                 const uint4 pixels = as_uint4(value);
 % for p in range(4):
                 *(__global u_uint *)(made + (ow + ${p}) * ${packed}) = pixels.s${p};

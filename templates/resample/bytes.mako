@@ -1,7 +1,7 @@
 <%doc>
-Weights of 8-bit images as 16-bit fixed point: as many fractional bits as the largest weight leaves room for, kept in bits[0];
-those of taps that are not read are 0.
-One work-group of ${lanes}, on a CPU of one: each lane takes every ${lanes}th weight, all of them find the largest.
+Weights of 8-bit images as 16-bit fixed point, with as many fractional bits as the largest weight leaves room for,
+stored in bits[0]. The weights of taps that are not read are 0. One work-group of ${lanes} lanes, on a CPU of one: each
+lane converts every ${lanes}th weight, and all of them find the largest.
 </%doc>\
 % if T == 'double':
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable

@@ -1,7 +1,7 @@
 <%doc>
 Samples of images (${dims} spatial axes) at the points of a grid: ${mode}, outside ${padding}, corners ${'aligned' if aligned else 'not aligned'}.
 Each point reads a product of ${taps} positions per axis; one outside has offset -1 and counts as 0
-(in volumes also where a weight is no number, as in torch).
+(in volumes even if its weight is NaN, as in torch).
 out: the samples; grid: the gradient by the points; input: the gradient by the images.
 A work-item takes ${block} points at a time: first their offsets and weights, then for every channel the sums; `wide`: in one vector.
 input: a work-item owns whole planes and adds its points in order, so the result does not depend on timing.
@@ -31,7 +31,7 @@ ${w.element(dt, 'e')}
 % if wide:
 <% all_lanes = [f"{k:x}" for k in range(16)] %>\
 typedef float16 u16 __attribute__((aligned(4)));
-/* Elements of a plane, 0 at places below 0. */
+## Gather elements of a plane; 0 at negative offsets.
 static inline T clt_take(__global const float *plane, const N at) {
 #ifdef CLT_GATHER
     return __builtin_ia32_gathersiv16sf((T)(0), (const float *)(size_t)plane, at, (ushort)~__builtin_ia32_cvtd2mask512(at), 4);
@@ -43,11 +43,11 @@ static inline T clt_take(__global const float *plane, const N at) {
 }
 static inline N clt_whole(const T x) { return __builtin_convertvector(x, N); }
 static inline T clt_magnitude(const T x) { return CLT_ABS(float16, int16, x); }
-/* Elements p[0], p[step] and so on, the first of them where there are fewer. */
+## Gather p[0], p[step], ...; p[0] again in lanes from `count` on.
 static inline T clt_each(__global const float *p, const I step, const int count) {
     return (T)(${", ".join(f"p[{int(k, 16)} < count ? {int(k, 16)} * step : 0]" for k in all_lanes)});
 }
-/* Coordinate i of points. */
+## Load coordinate i of 16 points, or of `count` if these are fewer.
 static inline T clt_coordinate(__global const float *p, const int i, const int count) {
 % if dims == 2:
     if (count >= 16) {
@@ -57,7 +57,7 @@ static inline T clt_coordinate(__global const float *p, const int i, const int c
 % endif
     return clt_each(p + i, ${dims}, count);
 }
-/* The first elements of 16. */
+## Load 16 elements, or `count` if these are fewer.
 static inline T clt_load(__global const float *p, const int count) {
     return count >= 16 ? *(__global const u16 *)p : clt_each(p, 1, count);
 }
@@ -77,11 +77,12 @@ static inline T clt_reflect(T x, const R size, T *sign) {
     *sign = turns != even ? -*sign : *sign;
     return (turns != even ? span - rest : rest) + low;
 }
-/* The position of a tap, or -1: comparisons with NaN fail. */
+## The position of a tap, or -1 if it is outside or NaN, for which comparisons fail.
 static inline N clt_at(const T x, const I size) {
     return (x > -1) & (x < (R)size) ? clt_whole(x) : (N)(-1);
 }
-/* How much a limited position moves with the position, and the limited position in *x. */
+## Limit the position *x to the image as the padding mode does, and return the derivative of the limited by the given
+## position.
 static inline T clt_limit(T *x, const I size) {
     T sign = (T)(1);
 % if padding == 'reflection':
@@ -147,7 +148,7 @@ static inline Axis clt_axis(const T g, const I size) {
 % endif
 % endfor
 </%def>\
-## Offsets and weights of up to ${block} points from `first` on.
+## Compute offsets and weights of `count` points, at most a block, from `first` on.
 <%def name="points(first, count)">\
             {
                 __global const ${dt.cl} *where = grid + (number * points + ${first}) * ${dims};
@@ -205,7 +206,7 @@ __global const ${dt.cl} *restrict grid\
             const I count = min((I)${block}, (I)(points - p));
             ${points('p', 'count')}
 % if wide:
-            int to[${n}][${block}]; // outside is place 0, which gets 0: branches by data would be guessed wrong
+            int to[${n}][${block}]; // taps outside add 0 to place 0: branches on data would be mispredicted
             for (int i = 0; 16 * i < (int)count; ++i) {
 % for t in range(n):
                 vstore16(at[${t}][i] < 0 ? (N)(0) : at[${t}][i], i, to[${t}]);

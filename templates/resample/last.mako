@@ -1,8 +1,9 @@
 <%doc>
 Weighted sums over two axes (height, width) of channels-last images, on a CPU: out[n, h, w, c] = sum over what both axes read. An axis reads size[o]
 positions from start[o] on; weight[k * no + o] is the k-th one's weight.
-A work-item takes rows of the output: it adds up the rows of the input that one depends on, as long runs of memory, into one of its own in `scratch`,
-then for each place those of its columns, by vectors of channels. `streamed`: the output is stored past the cache.
+A work-item takes rows of the output: it adds up the input rows that an output row depends on, as long runs of memory,
+into a row of its own in `scratch`, then for each place the columns that it reads, by vectors of channels. `streamed`:
+the output is written with non-temporal stores.
 </%doc>\
 <%
 L = 16 if dt.itemsize <= 4 else 8
@@ -16,7 +17,8 @@ typedef ${I} I;
 typedef ${T} T;
 typedef ${T}${L} V;
 typedef V u_V __attribute__((aligned(${dt.itemsize})));
-## From `start` to `stop`, `beside` vectors at a time, then one, the last one moved back to end there: sums of n vectors `step` apart.
+## Compute the elements from `start` to `stop`, each a weighted sum of n elements `step` apart: four vectors at a time,
+## then one; the last vector is moved back to end at `stop`.
 <%def name="sums(start, stop, from_, n, step, weight, to, stream)">\
         I at = ${start};
 % for beside in (4, 1):
@@ -57,7 +59,7 @@ __kernel void ${fn}(__global const T *restrict src, __global T *restrict out, __
         {
 ${sums('0', 'run', 'above', 'many', 'sh', 'h_weight[k * mh + oh]', 'own', False)}\
         }
-        // What the next row reads and this one has not is asked for meanwhile.
+        ## Meanwhile prefetch the input rows that the next output row reads and this one did not.
         const I next = oh + 1 < mh ? oh + 1 : oh, met = max((I)h_start[next], (I)h_start[oh] + many);
         const I fresh = max((I)h_start[next] + h_size[next] - met, (I)0) * run;
         const I share = (fresh / ${64 // dt.itemsize} + mw) / mw;

@@ -1,16 +1,19 @@
 <%doc>
 Weighted sums over three axes (depth, height, width) of each of `planes` planes: out[d, h, w] = sum over what the axes read.
 An axis is 'same' (no table), or reads from start[o]: 'one' position, 'many' (size[o], weighted) or the 'sum' of many.
-rows: the CPU schedule. A work-item takes whole rows of the output, ${batch} at a time: it adds up the input rows that a row depends on, 16
-elements at a time, into a row of its own in `scratch`, then walks along those rows: what was just stored would not be there to be read
-yet. Where most is read, the rows of the next ${batch} are asked for meanwhile: memory foresees nothing of reads that pause. With few taps
-(`wide`) the elements of the output are made 16 at a time, too, and the same ones of all rows, for which the tables are read once; what lies
-beyond a row's end is then read, which is why there is room for it, and not added. What 16 of them read mostly lies in one or two registers, of
-which it is picked (cl_kernels/pick.cl); where all of it lies in one, as when images are enlarged, nothing is stored on the way (by_windows).
-`listed`: the most rows that one depends on, if they are few. `flat`: a row of the source is one element repeated, and so are sums of such, of
-which no row is stored (`level`). `streamed`: the output is stored past the cache; else its lines are asked for meanwhile. `direct`: rows are
-'same', so sums are rows of the output.
-not rows, the GPU schedule: a lane has a place of a plane, whose reads are found once, and walks through planes; a group has `across` places of several planes.
+rows: the CPU schedule. A work-item takes whole rows of the output, ${batch} at a time: for each it adds up the input
+rows that the row depends on, 16 elements at a time, into a row of `scratch`, and only then resamples these rows along
+the width: loads that closely follow the stores of the same data would have to wait. The input rows of the next ${batch}
+are prefetched meanwhile, as hardware does not prefetch for reads that pause. With few taps (`wide`) the elements of the
+output are made 16 at a time, too, the same ones of all rows, so that the tables are read once for all; elements beyond
+a row's end are then read, for which there is room, and not added. The elements that 16 outputs read mostly fit one or
+two registers, from which they are picked (cl_kernels/pick.cl); if they all fit one, as when images are enlarged,
+intermediate rows are not stored at all (by_windows).
+`listed`: input rows that an output row depends on, at most, if these are few. `flat`: a row of the source is one
+element repeated, and so are its sums, of which one number is kept per row (`level`). `streamed`: the output is written
+with non-temporal stores; else its lines are prefetched. `direct`: the width is 'same', so sums are rows of the output.
+not rows, the GPU schedule: a lane has a place of a plane, whose taps are found once, and walks through planes; a group
+has `across` places of several planes.
 bytes: 8-bit images with fixed-point weights, rounded after each axis; a CPU has byte_rows.mako for them.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
@@ -25,7 +28,7 @@ heavy = weighted['d'] or weighted['h']
 counted = not (single['d'] and single['h'])
 pairs = wide and not single['w'] and taps % 2 == 0 and dt.code == 'f32' and not flat
 of_plane = 'src + os + number / channels * sn + number % channels * sc'
-beside = (4 if listed and direct else 2) if unit or flat else 1  # vectors of a row that are added up together
+beside = (4 if listed and direct else 2) if unit or flat else 1  # vectors of a row that are summed together
 ahead = unit and not plain
 
 def read(p):
@@ -55,7 +58,7 @@ typedef ${dt.reg}${L} V;
 typedef V u_V __attribute__((aligned(${dt.itemsize})));
 typedef int${L} N;
 typedef N u_N __attribute__((aligned(4)));
-typedef ulong u_pair __attribute__((aligned(4))); /* two neighbours by one load */
+typedef ulong u_pair __attribute__((aligned(4))); /* loads two adjacent elements at once */
 % endif
 ${headers}
 <%def name="setup(a, o)">\
@@ -75,7 +78,7 @@ ${headers}
             for (int k${a} = 0; k${a} < ${a}_n; ++k${a}) {
 % endif
 </%def>\
-## What output row q reads of the input, in a list from `first` on: where rows begin, and their weights.
+## List the input rows that output row q reads, their pointers and weights, from entry `first` on.
 <%def name="listed_row(first)">\
         int reads = 0;
         ${over('d')}
@@ -87,7 +90,8 @@ ${headers}
             ++reads;
         }}
 </%def>\
-## The sums of what a row reads in the rows of the input: of one element, or of vectors beside each other, for which a weight is read once.
+## Sum over the input rows at element j: one element, or with `vectors` that many adjacent vectors, which share the
+## loads of weights.
 <%def name="upper_sum(j, vectors)">\
 <%
 kind = 'V' if vectors else 'R'
@@ -117,7 +121,7 @@ load = read('p') if not vectors else f"*(__global const u_V *)({place})" if unit
 % endfor
             }}
 </%def>\
-## The place of the next row; found by divisions it took a quarter of the time of short rows.
+## Advance to the next row; computed by divisions that took a quarter of the time of short rows.
 <%def name="next_row()">\
 if (++oh == mh) {
             oh = 0;
@@ -138,7 +142,8 @@ CLT_STREAM(${sum}, (__global V *)(${place}));\
 *(__global u_V *)(${place}) = ${sum};\
 % endif
 </%def>\
-## The body for each row of the batch, a value of 16 elements from ow on. `level`: all that is read of a row is one number.
+## Run the body, which computes `value`, the vector of outputs from ow on, for each row of the batch. `level`: a row's
+## sums are one number.
 <%def name="each_row()">\
                 for (I q = start; q < stop; ++q) {
 % if level:
@@ -159,7 +164,8 @@ CLT_STREAM(${sum}, (__global V *)(${place}));\
 const I end_base = nw - CLT_PICK, first_low = w_start[ow], first_high = w_start[ow + 8];
             const I low = first_low < end_base ? first_low : end_base, high = first_high < end_base ? first_high : end_base;\
 </%def>\
-## Rows whose vectors each read within a window: its sums stay in registers, and nothing of them is stored on the way.
+## Resample rows of which each vector of outputs reads within two windows of a register: sums stay in registers, and
+## intermediate rows are not stored.
 <%def name="by_windows()">\
 #ifdef CLT_PICK
 <% places = 'CLT_BASES(low, high)' %>\

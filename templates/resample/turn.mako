@@ -1,7 +1,7 @@
 <%doc>
-Which positions read each of `ni` positions of an axis: those from start[i], size[i] of them. Both ends of what a position reads
-never go down from one position to the next, so they are found by bisection. A work-item per position.
-sized: the weights, too, turned: turned[k * ni + i] is that of the k-th of them, 0 beyond the last.
+The transpose of an axis: the outputs that read each of its `ni` inputs are size[i] ones from start[i] on. As both ends
+of what an output reads are monotonic in the output's position, they are found by bisection. A work-item per position.
+sized: also transposes the weights: turned[k * ni + i] is that of the k-th output, 0 beyond the last.
 </%doc>\
 % if T == 'double':
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable

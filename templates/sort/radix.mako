@@ -5,8 +5,7 @@ each count by the sum of the earlier chunks' counts of that digit, and store a r
 a work-group moves the elements of its chunk, tile by tile; a tile is sorted in local memory first, so that neighbours
 in it are written to adjacent places.
 Keys come from the source in the first pass and go to the results in the last. In between they lie in one of two halves
-of scratch
-memory: halves[row][pass] says in which one, as a pass in which all keys of a row share the digit moves nothing.
+of scratch memory: halves[row][pass] says in which one, as a pass in which all keys of a row share the digit moves none.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="s" file="keys.mako"/>\
