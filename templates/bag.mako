@@ -1,5 +1,6 @@
 <%doc>
-Bags of table rows reduced: out[b] = ${kind} over i in [offsets[b], offsets[b + 1]) of table[indices[i]], the last bag up to n.
+Bags of table rows reduced: out[b] = ${kind} over i in [offsets[b], offsets[b + 1]) of table[indices[i]], the last bag
+up to n.
 The row `padding` does not count; `scaled` weights each row. sizes[b] is how many rows counted, bag_of[i] the bag of i.
 A work-item takes whole bags (CPU: four vectors of columns at a time, prefetching rows) or a column of a bag (GPU), so
 nothing collides. A bad index or offset is noted in status together with the index's position, or -1 .. -3 for offsets.

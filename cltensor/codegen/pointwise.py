@@ -348,7 +348,7 @@ class Memory:
         return f"clt_to_{self.code}_float{self.lanes}({vector})" if short else vector
 
     def gathered(self, places: Sequence[str]) -> str:
-        """Make a vector of the numbers at the pointers `places`; 16-bit floats are gathered as bits and widened together."""
+        """Make a vector of the numbers at the pointers `places`; 16-bit floats are gathered as bits, widened together."""
         if self.code in ("f16", "bf16"):
             bits = ", ".join([f"*(__global const ushort *)({place})" for place in places])
             return self.of_bits(f"(ushort{self.lanes})({bits})")

@@ -1,4 +1,4 @@
-"""What kernels over strided memory share (copies, indexing, scans, sorts, windows, ...): how dims are traversed, and launches.
+"""What kernels over strided memory share (copies, indexing, scans, sorts, windows): traversal of dims, and launches.
 
 Owns the collapse of dims into the fewest, the layout arguments every such kernel takes, the number
 of work-items, and the cache from a template's key to a kernel. Knows nothing of what a kernel does

@@ -1,6 +1,7 @@
 <%doc>
 Moves elements between a strided region and one whose offset index operands add to, on a GPU.
-get: dst[p] = src[p + sum index_k[p] * step_k];  set: dst[p + sum ...] = src[p] or a scalar. No index operand: a strided copy or fill.
+get: dst[p] = src[p + sum index_k[p] * step_k];  set: dst[p + sum ...] = src[p] or a scalar. No index operand: a strided
+copy or fill.
 Each of a group's ${L} lanes takes ${U} elements: all its index loads are issued before the first index is used, then
 all loads of elements.
 An element has the width of T: it may be several adjacent elements, if these are adjacent in source and destination and

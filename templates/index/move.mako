@@ -1,6 +1,7 @@
 <%doc>
 Moves elements between a strided region and one whose offset index operands add to, on a CPU.
-get: dst[p] = src[p + sum index_k[p] * step_k];  set: dst[p + sum ...] = src[p] or a scalar. No index operand: a strided copy or fill.
+get: dst[p] = src[p + sum index_k[p] * step_k];  set: dst[p + sum ...] = src[p] or a scalar. No index operand: a strided
+copy or fill.
 A work-item walks one chunk of the space in row-major order.
 `hoist`: no index varies along the innermost dim, so it is read once per run and the inner loop only moves.
 `ahead`: prefetch distance of a get, in units of eight elements; 0 for no prefetches.

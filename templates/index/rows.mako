@@ -1,9 +1,10 @@
 <%doc>
-Combines rows into rows that one index operand chooses: dst[index[i]] = dst[index[i]] op src[i], or src[i] where they `move`. CPU.
+Combines rows into rows that one index operand chooses: dst[index[i]] = dst[index[i]] op src[i], or src[i] where they
+`move`. CPU.
 `unit`: rows of src are dense, else each is one element repeated.
-A work-item owns a range of dst's rows by a slice of its columns and walks all indices: nothing collides, contributions to an
-element arrive in index order, and the division of work changes no bit. The first `near` elements of rows are prefetched
-`ahead` indices before they are used, if `ahead` is not 0.
+A work-item owns a range of dst's rows by a slice of its columns and walks all indices: nothing collides, contributions
+to an element arrive in index order, and the division of work changes no bit. The first `near` elements of rows are
+prefetched `ahead` indices before they are used, if `ahead` is not 0.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\

@@ -1,8 +1,10 @@
 <%doc>
-Consecutive runs of a dim: x is (outer, n, width), bounds (outer, segments + 1) says where each run begins and the last one ends.
+Consecutive runs of a dim: x is (outer, n, width), bounds (outer, segments + 1) says where each run begins and the last
+one ends.
 'spread' gives every element the value of its run, x then being (outer, segments, width), and 0 outside of all runs; the
 other kinds reduce each run to (outer, segments, width). Bounds are clamped to the dim.
-A work-item takes whole runs (CPU: vectors along the width, or along the run where the width is 1) or a column of one (GPU).
+A work-item takes whole runs (CPU: vectors along the width, or along the run where the width is 1) or a column of one
+(GPU).
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\

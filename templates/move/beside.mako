@@ -1,6 +1,7 @@
 <%doc>
-Rows of ${parts} dense sources side by side: each row of the result is a row of every source, one after another. CPU. A work-item makes a
-contiguous stretch of the result, which may begin and end within a row; copied source by source, writes would have gaps.
+Rows of ${parts} dense sources side by side: each row of the result is a row of every source, one after another. CPU. A
+work-item makes a contiguous stretch of the result, which may begin and end within a row; copied source by source,
+writes would have gaps.
 streamed: whole cache lines are written with non-temporal stores; elements before and after them in a source's part of a
 row with plain ones.
 </%doc>\

@@ -1,5 +1,6 @@
 <%doc>
-Rows of ${run} elements of each of ${parts} dense sources in turn, one after another: a join along short last dims, read and written once.
+Rows of ${run} elements of each of ${parts} dense sources in turn, one after another: a join along short last dims, read
+and written once.
 CPU: a work-item makes one chunk of the rows. GPU: a work-item makes a row, grid-stride. Sizes are compile-time
 constants, so that compilers move neighbours by vectors. `streamed`: this many rows at a time are made in local memory
 and written with non-temporal stores.

@@ -2,7 +2,8 @@
 Padding in one pass: every element of dst is one of src or, with mode constant, the fill. Arguments per dim: its size in
 src, its size in dst, the elements added before, its stride in src, and for circular mode the part that is repeated,
 [low, high): elements cropped at one end do not reappear at the other.
-CPU: a work-item makes whole rows of dst, their middle by vectors of ${lanes}. GPU: a lane reads ${at_once} elements before it writes the first.
+CPU: a work-item makes whole rows of dst, their middle by vectors of ${lanes}. GPU: a lane reads ${at_once} elements
+before it writes the first.
 `staged`: elements of a buffer in which short rows are made, whose whole cache lines are then written with non-temporal
 stores; 0 for none.
 </%doc>\

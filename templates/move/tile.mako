@@ -1,5 +1,6 @@
 <%doc>
-Copy in which source and destination run along different dims, by tiles, ${tile_a} along the destination's dim a and ${tile_b} along b.
+Copy in which source and destination run along different dims, by tiles, ${tile_a} along the destination's dim a and
+${tile_b} along b.
 Along dim a the destination is dense, along dim b the source has its smallest stride; p is the walk over the other dims.
 CPU: a work-item copies whole tiles, and walks along b, as hardware prefetches rows that are read in order. A step makes
 some rows of the destination, ${tile_a} elements of each, in a buffer: lines that are written whole may use non-temporal

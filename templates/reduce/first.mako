@@ -1,7 +1,7 @@
 <%doc>
 The extreme of nred elements and its first position, for nout outputs: the CPU's schedule along the reduced dims.
-A work-item owns outputs. One pass takes the extreme of every block with plain vectors and remembers the first block that holds
-the best; then that block alone is searched for the element. A block with a NaN ends the pass.
+A work-item owns outputs. One pass takes the extreme of every block with plain vectors and remembers the first block
+that holds the best; then that block alone is searched for the element. A block with a NaN ends the pass.
 Elements FURTHER bytes ahead are prefetched.
 Lanes that a partial load does not fill repeat its first element, which changes neither the extreme nor its first
 position.

@@ -2,7 +2,8 @@
 How each of `no` positions of an axis reads the `ni` positions of another: ${kind}, arithmetic in ${T}.
 start[o] is the first position read, size[o] <= taps their number, weight[k * no + o] the weight of the k-th.
 The weights of taps beyond an edge are added to the position at the edge.
-A work-item per position. fma(): torch's own build contracts this one expression, and an index must not differ from torch's.
+A work-item per position. fma(): torch's own build contracts this one expression, and an index must not differ from
+torch's.
 </%doc>\
 <%
 f = 'f' if T == 'float' else ''
@@ -28,7 +29,7 @@ static inline T clt_filter(T x) {
     return x == 0 ? 1.0${f} : x < 3.0${f} ? sinpi(x) * sinpi(x / 3.0${f}) * 3.0${f} / (9.869604401089358${f} * x * x) : 0.0${f};
 % endif
 }
-## x + 0.5 truncated to an integer, without the rounding error of the sum (x >= -0.5).
+## x + 0.5, cut to an integer, as if the sum were exact.
 static inline long clt_round(const T x) {
     const T below = floor(x);
     return (long)below + (x - below >= 0.5${f});

@@ -1,8 +1,8 @@
 <%doc>
 Images of bytes resampled along width, then height, on a CPU: fixed-point weights, rounded to bytes after each axis.
 Four adjacent bytes are summed at once: those of a pixel with `packed` channels, else those of the same place of four
-planes, which are interleaved in `line` first. An axis is 'same', or reads size[o] positions from start[o] on; weight[k
-* no + o] is the k-th one's weight, 0 beyond the last.
+planes, which are interleaved in `line` first. An axis is 'same', or reads size[o] positions from start[o] on;
+weight[k * no + o] is the k-th one's weight, 0 beyond the last.
 A work-item takes rows of the output of a group of planes: each input row is resampled along the width once, into a ring
 buffer of as many rows as an output row may read, whose bytes lie plane by plane, as in the output. `taps`: positions
 that each output place of the width reads, if few, else 0.

@@ -1,9 +1,11 @@
 <%doc>
-Samples of images (${dims} spatial axes) at the points of a grid: ${mode}, outside ${padding}, corners ${'aligned' if aligned else 'not aligned'}.
+Samples of images (${dims} spatial axes) at the points of a grid: ${mode}, outside ${padding}, corners ${'aligned' if
+aligned else 'not aligned'}.
 Each point reads a product of ${taps} positions per axis; one outside has offset -1 and counts as 0
 (in volumes even if its weight is NaN, as in torch).
 out: the samples; grid: the gradient by the points; input: the gradient by the images.
-A work-item takes ${block} points at a time: first their offsets and weights, then for every channel the sums; `wide`: in one vector.
+A work-item takes ${block} points at a time: first their offsets and weights, then for every channel the sums; `wide`:
+in one vector.
 input: a work-item owns whole planes and adds its points in order, so the result does not depend on timing.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\

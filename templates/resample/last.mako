@@ -1,6 +1,6 @@
 <%doc>
-Weighted sums over two axes (height, width) of channels-last images, on a CPU: out[n, h, w, c] = sum over what both axes read. An axis reads size[o]
-positions from start[o] on; weight[k * no + o] is the k-th one's weight.
+Weighted sums over two axes (height, width) of channels-last images, on a CPU: out[n, h, w, c] = sum over what both axes
+read. An axis reads size[o] positions from start[o] on; weight[k * no + o] is the k-th one's weight.
 A work-item takes rows of the output: it adds up the input rows that an output row depends on, as long runs of memory,
 into a row of its own in `scratch`, then for each place the columns that it reads, by vectors of channels. `streamed`:
 the output is written with non-temporal stores.

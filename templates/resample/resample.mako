@@ -1,5 +1,6 @@
 <%doc>
-Weighted sums over three axes (depth, height, width) of each of `planes` planes: out[d, h, w] = sum over what the axes read.
+Weighted sums over three axes (depth, height, width) of each of `planes` planes: out[d, h, w] = sum over what the axes
+read.
 An axis is 'same' (no table), or reads from start[o]: 'one' position, 'many' (size[o], weighted) or the 'sum' of many.
 rows: the CPU schedule. A work-item takes whole rows of the output, ${batch} at a time: for each it adds up the input
 rows that the row depends on, 16 elements at a time, into a row of `scratch`, and only then resamples these rows along

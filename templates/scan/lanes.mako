@@ -1,6 +1,7 @@
 <%doc>
-Scans along one dim of rows, on a GPU: ${kind}. Pieces are rows, or `chunks` equal parts of each; `totals` writes only the state at the
-end of a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
+Scans along one dim of rows, on a GPU: ${kind}. Pieces are rows, or `chunks` equal parts of each; `totals` writes only
+the state at the end of a piece, and the second launch starts each piece from the states before it, so the result does
+not depend on timing.
 Rows: a work-group scans a piece in tiles, of which a lane takes ${items} adjacent elements, and reads a tile while it
 works on the one before; where the order does not matter, the state at the end of a piece is computed with coalesced
 reads.
@@ -20,7 +21,7 @@ ${state.functions(R, 'I', '', pair)}\
 #define LANES ${lanes}
 #define ITEMS ${items}
 #define TILE ${lanes * items}
-#define CLT_AT(p) ((uint)(p) + (uint)(p) / ITEMS) // padding: lanes that read ITEMS adjacent elements each have no bank conflicts
+#define CLT_AT(p) ((uint)(p) + (uint)(p) / ITEMS) // padded: lanes that take ITEMS neighbours each meet no bank conflicts
 __attribute__((reqd_work_group_size(${lanes}, 1, 1)))
 __kernel void ${fn}(${state.params(columns, rank)}) {
     const I step = (length + chunks - 1) / chunks;

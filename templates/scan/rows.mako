@@ -1,6 +1,7 @@
 <%doc>
-Scans along one dim of rows, on a CPU: ${kind}. Pieces are rows, or `chunks` equal parts of each; `totals` writes only the state at the
-end of a piece, and the second launch starts each piece from the states before it, so the result does not depend on timing.
+Scans along one dim of rows, on a CPU: ${kind}. Pieces are rows, or `chunks` equal parts of each; `totals` writes only
+the state at the end of a piece, and the second launch starts each piece from the states before it, so the result does
+not depend on timing.
 Rows: a work-item walks whole pieces. Columns (the dim is not the last): a work-item scans ${block} neighbouring rows at
 once, so that memory is read in order; contiguous float32 and 16-bit floats, and float64 for logcumsumexp, are scanned
 by vectors of ${lanes} lanes (`wide`).

@@ -1,8 +1,8 @@
 <%doc>
-Binary search of each value in its sorted row (or in the one row there is): the first place where value <= sorted[place], with
-`right` the first where value < sorted[place]. NaN goes last. GPU: a lane per value. CPU: a chunk of values per
-work-item; if all search the same row, ${many} at once, to overlap the latency of memory in each step. No branch depends
-on the data.
+Binary search of each value in its sorted row (or in the one row there is): the first place where value <=
+sorted[place], with `right` the first where value < sorted[place]. NaN goes last. GPU: a lane per value. CPU: a chunk of
+values per work-item; if all search the same row, ${many} at once, to overlap the latency of memory in each step. No
+branch depends on the data.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 ${w.prelude()}

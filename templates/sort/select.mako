@@ -1,7 +1,8 @@
 <%doc>
 One element of each row by rank, CPU schedule: a work-item takes whole rows and finds the key digit by digit with
 histograms; only elements that have a digit found take part in the search for the next one.
-mode kth: the k-th smallest, k counting from 1. median: the lower middle, or the first NaN. nanmedian: of those that are not NaN.
+mode kth: the k-th smallest, k counting from 1. median: the lower middle, or the first NaN. nanmedian: of those that are
+not NaN.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="s" file="keys.mako"/>\

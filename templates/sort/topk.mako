@@ -1,7 +1,7 @@
 <%doc>
-The first k of each row in order, CPU schedule, k at most ${most}: a work-item takes whole rows and keeps the best so far sorted, so that
-nearly all elements cost one comparison, ${BLOCK} at a time and, if they are contiguous, in vectors. Equal values come
-in order of position.
+The first k of each row in order, CPU schedule, k at most ${most}: a work-item takes whole rows and keeps the best so
+far sorted, so that nearly all elements cost one comparison, ${BLOCK} at a time and, if they are contiguous, in vectors.
+Equal values come in order of position.
 </%doc>\
 <%
 BLOCK = 64

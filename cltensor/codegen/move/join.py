@@ -97,7 +97,7 @@ def beside(
 
 
 def _unit(places: Sequence[int], size: int, most: int) -> int:
-    """Return the bytes of the largest unit, at most `most`, that divides all places, given in elements of `size` bytes."""
+    """Return the bytes of the largest unit, at most `most`, that divides all places (elements of `size` bytes)."""
     return next(
         n
         for n in (16, 8, 4, 2, 1)
@@ -136,7 +136,10 @@ def _memory(backend: Backend, size: int) -> Memory:
 
 
 def spread(backend: Backend, ends: Operand, total: int, dt: dtype) -> Operand:
-    """Return each number repeated by its count; `ends`: running totals of counts, dense int64: [1, 1, 3] makes [0, 2, 2]."""
+    """Return each number repeated by its count; `ends`: running totals of counts, dense int64.
+
+    [1, 1, 3] makes [0, 2, 2].
+    """
     out, n, gpu = empty(backend, dt, (total,)), ends.shape[0], is_gpu(backend)
     if total:
         run(
@@ -168,8 +171,9 @@ def roll(
     shifts: Sequence[int],
     dims: Sequence[int],
 ) -> Operand:
-    """Return `src` rolled along `dims`: elements shifted beyond the end re-enter at the start. Each rolled dim doubles the
-    number of copies.
+    """Return `src` rolled along `dims`: elements shifted beyond the end re-enter at the start.
+
+    Each rolled dim doubles the number of copies.
     """
     result = empty(backend, src.dtype, src.shape)
     if not math.prod(src.shape):

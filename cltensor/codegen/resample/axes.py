@@ -57,7 +57,7 @@ class Axis(NamedTuple):
 
     @property
     def reads(self) -> int:
-        """A tighter bound than `taps` of the positions that one output reads: the filter's reach, with leeway for rounding."""
+        """A tighter bound than `taps` of the positions that one output reads: the filter's reach, and rounding's leeway."""
         if self.kind in TAPS:
             return TAPS[self.kind]
         return min(self.taps, math.ceil(2 * RADIUS[self.kind] * max(self.scale, 1.0) + 1e-3))
