@@ -52,9 +52,8 @@ class PointOp:
         self.name = name
         self.text = text
         self.masks = frozenset(masks)
-        self.rounds = (
-            rounds  # Python numbers are rounded to the operands' dtype, where that has 16 bits
-        )
+        # Python numbers are rounded to the operands' dtype first, where that has 16 bits.
+        self.rounds = rounds
         self.id = next(_ids)
 
     def __getattr__(self, name: str) -> Any:  # asked only while the slots are empty

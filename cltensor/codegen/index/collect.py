@@ -20,12 +20,8 @@ from . import ordered
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-NARROW = (
-    256  # bytes of a row, at least: following the list of contributions to a row then costs little
-)
-LEAST = (
-    1 << 21
-)  # bytes of a result, at least: a smaller one is written and read again in the caches
+NARROW = 256  # bytes of a row, at least: following the list of its contributions then costs little
+LEAST = 1 << 21  # bytes of a result, at least: a smaller one stays in the caches in between
 # Rows of the source per row of the result, at most: with more, the result stays in a cache and the source is better
 # read in order
 CROWDED = 8

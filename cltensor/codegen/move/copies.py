@@ -40,9 +40,8 @@ TALL = 2  # cache lines of a destination's row that are written at once
 # Bytes from one row of the destination to the next up to which only one line is written at once, where registers are
 # smaller than a line: neighbouring rows are then written together
 CLOSE = 512
-PHASED = (
-    4  # cache lines of a row, at least, for non-temporal stores to rows that do not begin at a line
-)
+# Cache lines of a row, at least, for non-temporal stores to rows that do not begin at a line
+PHASED = 4
 FETCHED = 1 << 21  # bytes of a destination that does not fit a core's own cache
 _SHARED = 1 << 19  # bytes from which on several threads do a copy
 BLOCK = 64  # numbers of a block copied by a table of places, at most; and such blocks, at least

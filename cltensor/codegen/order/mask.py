@@ -152,9 +152,8 @@ def _coordinates(places: _Places, many: int) -> Operand:
     ndim = len(src.shape)
     result = empty(places.backend, dtypes.int64, (ndim, many))
     if many:
-        dims = Dims.apart(
-            src.shape, [src.strides]
-        )  # not merged: indices along these dims are the coordinates
+        # Dims are not merged, as the indices along them are the coordinates.
+        dims = Dims.apart(src.shape, [src.strides])
         scalars = [many, places.n, src.offset, *dims.args()]
         places.launch("nonzero", dims, [result], scalars, dtypes.int64)
         if places.alone:

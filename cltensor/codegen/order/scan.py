@@ -172,9 +172,7 @@ def _schedule(
         chunks = max(1, min(-(-4 * units * several // dims.n), length * several // GRAIN))
     single = src.dtype is dst.dtype and not gpu
     single &= dst.dtype.reg == "float" or (kind == "logcumsumexp" and dst.dtype.reg == "double")
-    near = (
-        [s[-1] for s in dims.strides] if columns else steps
-    )  # strides between a vector's elements
+    near = [s[-1] for s in dims.strides] if columns else steps  # between a vector's elements
     wide = (
         single and length < 1 << 31 and (columns or ranked) and all(step == 1 for step in near[1:])
     )

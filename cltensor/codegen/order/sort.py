@@ -23,8 +23,8 @@ from .mask import run_lengths, run_numbers, run_values
 if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
 
-# Lanes of a work-group; elements that a lane holds, at most, and where fewer do not suffice: with more, registers and
-# local memory let fewer groups run
+# Lanes of a work-group; elements that a lane holds, at most, and how many are enough if no row needs more: with more,
+# registers and local memory let fewer groups run at once
 TILE_LANES, TILE_MOST, TILE_ITEMS = 256, 16, 8
 _CHUNKS = 1024  # chunks of a row, at most; a group counts the digits of each
 _SEGMENTS = 32  # segments of chunks, at most, whose counts are added up by lanes side by side

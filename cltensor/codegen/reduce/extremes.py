@@ -45,9 +45,7 @@ class Extreme(State):
         return f"(({v} {self.sign} {s}){nan})"
 
     def update(self, p, v, lanes, ok="", index=""):
-        if (
-            not ok and self.dt.category == 2
-        ):  # one instruction less than one mask of both conditions
+        if not ok and self.dt.category == 2:  # an instruction less than with a mask of both tests
             larger = select(f"({v[0]} {self.sign} {p}s)", v[0], p + "s")
             return [f"{p}s = {select(f'({v[0]} != {v[0]})', v[0], larger)};"]
         better = self._better(v[0], p + "s")

@@ -46,8 +46,8 @@ class Kind(NamedTuple):
 
     near: the first stage's result, a mean, may be replaced by a guess if this condition holds after the second stage.
 
-    For classes that are targets: `each` is stored for every row; `pick`, and the target itself, for rows whose target
-    counts, else 0. Texts of both use the values at the target, and in braces the row's names and the count.
+    For classes that are targets: `each` is stored for every row, `pick` for rows whose target counts, else 0; then the
+    target itself, or -1. Texts of both use the values at the target, and in braces the row's names and the count.
     """
 
     name: str
@@ -213,8 +213,8 @@ def picked(weight: bool) -> Kind:
     return Kind("picked" + "_w" * weight, (), "", pick=("-v0 * v1", "v1") if weight else ("-v0",))
 
 
-# The gradient of `picked`: minus the row's gradient at the target, 0 elsewhere; values: one for the shape, target or
-# -1, row's gradient.
+# The gradient of `picked`: minus the row's factor at the target, 0 elsewhere; values: one for the shape, the target or
+# -1, the row's factor.
 PICKED_BACK = Kind(
     "picked_back", (), "(position == v1 ? -v2 : ({S})(0))", positions=True, integers=(1,)
 )

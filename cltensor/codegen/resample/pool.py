@@ -255,9 +255,7 @@ def _launch(
         return
     gpu, back, best = is_gpu(backend), action.endswith("back"), action[:3] == "max"
     if action == "max_back" and not gpu and not _side_by_side(window, where):
-        window = window._replace(
-            kind="adaptive"
-        )  # gradients are added by position: windows do not matter
+        window = window._replace(kind="adaptive")  # adds by position: windows do not matter
     schedule = _schedule(backend, action, window, x, y, where, last)
     sizes = window.sizes(best)
     if last:
