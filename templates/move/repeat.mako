@@ -1,7 +1,6 @@
 <%doc>
 Dense blocks, each written `times` times in a row. CPU. A work-item takes pieces of blocks that stay in the first-level
-cache, and writes each piece to all its
-places: if whole blocks were copied, memory would be read as often as it is written.
+cache, and writes each piece to all its places: if whole blocks were copied, memory would be read as often as written.
 Whole vectors are written with non-temporal stores; elements before and after them with plain ones.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\

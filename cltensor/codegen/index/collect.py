@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 NARROW = 256  # bytes of a row, at least: following the list of its contributions then costs little
-LEAST = 1 << 21  # bytes of a result, at least: a smaller one stays in the caches in between
+LEAST = 1 << 21  # bytes of a result, at least: a smaller one is rewritten in the caches
 # Rows of the source per row of the result, at most: with more, the result stays in a cache and the source is better
 # read in order
 CROWDED = 8

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def reduce(backend: Backend, x: Operand, bounds: Operand, kind: str) -> Operand:
-    """Reduce runs of a dense operand (…, n, …) along the dim of `bounds`' last one (…, runs + 1).
+    """Reduce runs of a dense operand (…, n, …) along the dim that is the last one of `bounds` (…, runs + 1).
 
     `bounds` is dense, int64. `kind`: "sum", "prod", "max" or "min"; an empty run gives its identity. NaN wins.
     """
@@ -26,7 +26,7 @@ def reduce(backend: Backend, x: Operand, bounds: Operand, kind: str) -> Operand:
 
 
 def spread(backend: Backend, v: Operand, bounds: Operand, n: int) -> Operand:
-    """Return (…, n, …): each element gets its run's value from a dense, nonempty (…, runs, …), or 0."""
+    """Return (…, n, …): the value of each element's run, from a dense, nonempty (…, runs, …); 0 outside of all runs."""
     return _launched(backend, v, bounds, "spread", n)
 
 

@@ -70,7 +70,7 @@ def interleave(backend: Backend, sources: Sequence[Operand], length: int, out: O
 
 
 def goes_beside(backend: Backend, rows: int, widths: Sequence[int], itemsize: int) -> bool:
-    """Return whether joining rows of `widths` elements of the sources in one launch pays, compared to copies."""
+    """Return whether joining rows of `widths` elements of the sources in one launch beats a copy per source."""
     few = 1 < len(widths) <= RUN_PARTS and rows * sum(widths) >= GRAIN
     if is_gpu(backend):
         return few and min(widths) > 0
