@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 BITS, MORE, WORD = "philox_bits(x, y, z)", "philox_more(x, y, z)", "philox_word(x, y, z)"
 STREAMS = {BITS: 0, MORE: 1, WORD: 0}
 LOWER, UPPER = "x & 4294967295", "shr(x, 40) & 16777215"
-# Elements whose words are drawn at once (CLT_DRAWN), as many as there are Philox blocks computed side by side; twice as
-# many where words have 32 bits
+# Elements whose words are drawn at once (CLT_DRAWN): those of the 8 vectors of 8 Philox blocks that are computed side by
+# side; twice as many where words have 32 bits
 COUNT = 128
 
 

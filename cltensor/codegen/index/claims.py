@@ -27,7 +27,7 @@ _CLAIMS = 4  # claims per contribution, if the row has that many places
 _ROOM = 1 << 15  # bytes of a row in local memory, at most
 ROUNDS = 8  # rounds of claims, before the remaining contributions are added one after another
 CROWDED = 4  # contributions per place above which sorting them takes less time
-FEW = 32  # contributions to a row, at most, for which a lane per place (index/write.mako) takes less time
+FEW = 32  # contributions to a row, at most, for which a lane per row (index/write.mako) takes less time
 
 
 def _divided(backend: Backend, width: int, count: int) -> tuple[int, int, int, int]:

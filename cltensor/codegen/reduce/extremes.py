@@ -54,7 +54,7 @@ class Extreme(State):
         return [f"{p}s = {select(better, v[0], p + 's')};"]
 
     def _most(self, p: str, v: list[str], lanes: int) -> list[str]:
-        """Compute the lane-wise extreme of vectors, top<p>, and for floats the mask of lanes with a NaN, odd<p>.
+        """Compute the lane-wise extreme of vectors (of equals the first), top<p>, and for floats the mask of NaNs, odd<p>.
 
         Vectors are joined pairwise, as a tree, which makes a shorter dependency chain than one after another.
         """
