@@ -1,12 +1,14 @@
-/* Products of tiles of bfloat16 numbers by Intel's Advanced Matrix Extensions, which give a thread eight tiles of 16 rows of 64 bytes.
-   An instruction adds to 16 x 16 float32 sums what 16 x 32 numbers and 32 x 16 give, of which the latter lie as 16 rows of 16 pairs
-   adjacent in K; numbers below the least normal one count as zero. Here four tiles are 32 x 32 sums. Tiles are named, not held in
-   variables: nothing may be called while they hold sums. Process and processor have to allow them (runtime/amx.py). */
+/* Products of tiles of bfloat16 numbers by Intel's Advanced Matrix Extensions, which give a thread eight tile registers of 16 rows of 64 bytes.
+   One instruction adds the product of 16 x 32 and 32 x 16 numbers to 16 x 16 float32 accumulators; the 32 x 16 operand is stored as 16 rows of
+   16 pairs adjacent in K. Denormal numbers count as zero. Here four tiles hold 32 x 32 accumulators. Tile registers are named in the assembly
+   and unknown to the compiler, so no function may be called while they hold sums. They need the operating system's permission and a processor
+   that has them (runtime/amx.py). */
 #ifdef CLT_NO_ASSEMBLY
 #error "products of tiles are assembly"
 #endif
 #define CLT_PLACE(p) ((size_t)(p))
-/* Every tile has 16 rows of 64 bytes from here on. The record of that: a palette, from byte 16 on bytes of a row, from byte 48 on rows. */
+/* Configure every tile as 16 rows of 64 bytes. Layout of the configuration: byte 0 palette, from byte 16 on each tile's bytes per row (16-bit),
+   from byte 48 on each tile's number of rows. */
 static inline void clt_tiles_begin(void)
 {
     uchar16 record[4] __attribute__((aligned(64)));
@@ -16,7 +18,7 @@ static inline void clt_tiles_begin(void)
     record[3] = (uchar16)(16, 16, 16, 16, 16, 16, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0);
     __asm__ volatile("ldtilecfg (%0)" : : "r"(record) : "memory");
 }
-/* The system need not keep tiles of this thread any longer. */
+/* Release the tiles: the system need no longer save this thread's. */
 static inline void clt_tiles_end(void)
 {
     __asm__ volatile("tilerelease" : : : "memory");
@@ -25,7 +27,7 @@ static inline void clt_sums_begin(size_t sums, long pitch)
 {
     __asm__ volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3" : : : "memory");
 }
-/* Begin with what lies at `sums`, 32 rows of 32 numbers, `pitch` bytes apart, where they will be stored, too. */
+/* Load the accumulators from `sums`, 32 rows of 32 numbers, `pitch` bytes apart; clt_sums_end stores them there again. */
 static inline void clt_sums_take(size_t sums, long pitch)
 {
     __asm__ volatile(
@@ -37,7 +39,7 @@ static inline void clt_sums_take(size_t sums, long pitch)
         : "r"(sums), "r"(sums + 64), "r"(sums + 16 * pitch), "r"(sums + 16 * pitch + 64), "r"(pitch)
         : "memory");
 }
-/* 32 steps of K are added: of 32 rows at `a`, `step` bytes apart, and of two tiles at `b`, one behind the other. */
+/* Add 32 steps of K: the product of 32 rows at `a`, `step` bytes apart, and two consecutive tiles at `b`. */
 static inline void clt_sums_add(size_t sums, long pitch, size_t a, long step, size_t b)
 {
     __asm__ volatile(
@@ -64,7 +66,7 @@ static inline void clt_sums_end(size_t sums, long pitch)
         : "r"(sums), "r"(sums + 64), "r"(sums + 16 * pitch), "r"(sums + 16 * pitch + 64), "r"(pitch)
         : "memory");
 }
-/* Float32 numbers as bfloat16; below the least normal one they are zero. Such a processor has this, too. */
+/* Float32 numbers rounded to bfloat16, denormal ones to zero. Every processor with AMX has this instruction. */
 static inline ushort16 clt_rounded(float16 v)
 {
     ushort16 rounded;

@@ -1,4 +1,4 @@
-/* What amx.cl does, in plain OpenCL C: for tests where there is no such processor. All that it is given lies in CLT_SPACE. */
+/* amx.cl in plain OpenCL C, for tests on processors without AMX. All pointers are to the address space CLT_SPACE. */
 #define CLT_PLACE(p) (p)
 static inline void clt_tiles_begin(void) {}
 static inline void clt_tiles_end(void) {}

@@ -1,8 +1,9 @@
 /* Complex arithmetic, polar coordinates and exponentials, of one number (float2, double2: x real, y imaginary) or of a vector's lanes: a
-   vector has the real parts first and then the imaginary parts (clt_float2_16, of 32 floats), so that of both they are .lo and .hi. One text
-   makes both, which have the same bits; what would be a branch is a choice. A function whose result is real returns it with a
-   zero imaginary part. Division is Smith's (1962). CLT_COMPLEX(T, F, I, R, K): T, of parts F with masks and bits I, each an R of which
-   K(c) writes a literal. Not structures: Oclgrind does not know what inlining leaves of them. Other functions are in complex_functions.cl. */
+   vector has all real parts first, then all imaginary parts (clt_float2_16, of 32 floats), so that for single numbers, too, the parts are .lo
+   and .hi. One macro text defines both, which give the same bits; it selects instead of branching. A function whose result is real returns
+   it with a zero imaginary part. Division is Smith's (1962). CLT_COMPLEX(T, F, I, R, K) has T, the complex type; F, the type of its parts;
+   I, the integer type of F's bits and masks; R, the scalar type; K(c), which writes a literal of R. The types are not structs, because
+   Oclgrind cannot interpret what inlining leaves of structs. Further functions are in complex_functions.cl. */
 #include "elementary/exp.cl"
 #include "elementary/hypot.cl"
 #include "elementary/atan.cl"
@@ -15,10 +16,10 @@
 #define CLT_MINUS_double 0x8000000000000000L
 #define CLT_LIFT_float 18014398509481984.0f
 #define CLT_LIFT_double 1.6225927682921336e+32
-/* Where exp is about to overflow. */
+/* Arguments above this are near exp's overflow. */
 #define CLT_BIG_float 88.0f
 #define CLT_BIG_double 709.0
-/* Builtins of doubles. PoCL's of a vector may round otherwise than that of one, whose place a vector's takes there. */
+/* Builtins for doubles. PoCL's builtin for vectors may round differently from that for scalars, so there scalars use the vector one, too. */
 #define CLT_DOUBLE_BUILTINS(F, W, PART)                                     \
   static inline F hypot_##F(F x, F y) { return hypot((W)(x), (W)(y))PART; } \
   static inline F atan2_##F(F y, F x) { return atan2((W)(y), (W)(x))PART; } \
@@ -53,7 +54,7 @@
   static inline T crecip_##T(T z) { return cdiv_##T(make_##T((F)(K(1.0)), (F)(K(0.0))), z); }                                 \
   static inline T cabs_##T(T z) { return make_##T(hypot_##F(z.lo, z.hi), (F)(K(0.0))); }                                      \
   static inline T carg_##T(T z) { return make_##T(atan2_##F(z.hi, z.lo), (F)(K(0.0))); }                                      \
-  /* e^x (cos y, sin y). Beyond where exp overflows in two halves, so that only the product does. */                          \
+  /* e^x (cos y, sin y). Near exp's overflow e^x is two factors e^(x/2), so that only a final product overflows. */           \
   static inline T cexp_##T(T z) {                                                                                             \
     const F x = z.lo, y = z.hi, one = (F)(K(1.0));                                                                            \
     const I big = x > (F)(CLT_BIG_##R) && x < (F)(4 * CLT_BIG_##R), whole = (y - y) == (F)(K(0.0)), real = y == (F)(K(0.0));  \
@@ -81,7 +82,7 @@ static inline double2 make_double2(double x, double y) { return (double2)(x, y);
 CLT_DOUBLE_BUILTIN(CLT_DOUBLE_BUILTINS)
 CLT_COMPLEX(double2, double, long, double, CLT_LIT_D)
 #endif
-/* CLT_COMPLEX_VECTORS(M) and CLT_COMPLEX_DOUBLES(M) make functions for the vectors that a kernel has of complex numbers. */
+/* CLT_COMPLEX_VECTORS(M) and CLT_COMPLEX_DOUBLES(M) define functions for the kernel's vectors of complex numbers. */
 #if CLT_LANES == 16
 #define CLT_COMPLEX_VECTORS(M) M(clt_float2_16, float16, int16, float, CLT_LIT_F)
 #elif CLT_LANES == 8

@@ -1,12 +1,13 @@
-/* Functions of complex numbers besides those of complex.cl: logarithms, roots, powers, circular and hyperbolic functions and their inverses, of one
-   number or of a vector's lanes. Branch cuts are C99's; inverse functions follow Kahan, "Branch cuts for complex elementary
-   functions" (1987). What only few arguments need is left out where no lane has such a one. Arguments as of CLT_COMPLEX. */
+/* Further functions of complex numbers: logarithms, roots, powers, circular and hyperbolic functions and their inverses, of one number
+   or of a vector's lanes. Branch cuts are C99's; inverse functions follow Kahan, "Branch cuts for complex elementary
+   functions" (1987). Code for rare arguments is skipped where no lane has one. The macros' parameters are those of CLT_COMPLEX. */
 #include "complex.cl"
 #include "elementary/log1p.cl"
 #include "elementary/asinh.cl"
 #include "elementary/expm1.cl"
 #include "elementary/sinh.cl"
-/* Where a square may leave the range; two powers of two that bring numbers back from there; their binary logarithm, twice; their roots. */
+/* FAR: from here on a square may overflow (from its reciprocal down, underflow). DOWN, UP: powers of two that scale such numbers back into
+   range. TWICE: twice their binary logarithm. ROOT_DOWN, ROOT_UP: their square roots. */
 #define CLT_FAR_float 1e18f
 #define CLT_DOWN_float 1.262177448e-29f
 #define CLT_UP_float 7.922816251e28f
@@ -19,17 +20,18 @@
 #define CLT_TWICE_double 1400.0
 #define CLT_ROOT_DOWN_double 4.360139377180416e-106
 #define CLT_ROOT_UP_double 2.2935046111752554e+105
-/* The upper half of a number's digits. */
+/* Mask of the upper half of a number's significant bits. */
 #define CLT_HALF_float 0xfffff000
 #define CLT_HALF_double 0xfffffffff8000000L
-/* Where the square of what lies beside a pole would vanish, and half the binary logarithm of what multiplies it there. */
+/* BESIDE: distances from a pole below this are scaled by BESIDE_UP, as their square would underflow. BESIDE_LOG: half the binary logarithm of
+   BESIDE_UP. */
 #define CLT_BESIDE_float 1e-15f
 #define CLT_BESIDE_UP_float 16777216.0f
 #define CLT_BESIDE_LOG_float 12.0f
 #define CLT_BESIDE_double 1e-30
 #define CLT_BESIDE_UP_double 1152921504606846976.0
 #define CLT_BESIDE_LOG_double 30.0
-/* log(u + lost) / 2 + more log(2) / 2, of a normal u and what is small beside it. Where `near`, that is log(1 + d), too. */
+/* log(u) / 2 + more log(2) / 2 of a normal u. Where `near`, u is 1 + d rounded, and its rounding error is added: log(1 + d) / 2. */
 #define CLT_HALF_LOG(F, I)                                                                                              \
   static inline F clt_half_log_##F(I near, F d, F u, F more) {                                                          \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                                    \
@@ -70,7 +72,7 @@ CLT_HALF_LOG_DOUBLE(double4, long4)
     *lost += (a - (s - t)) + (b - t);                                                                                                                               \
     return s;                                                                                                                                                       \
   }                                                                                                                                                                 \
-  /* t + a^2 + b^2, a being large beside b where t is -1; squares and sums with what their rounding loses (Dekker). */                                              \
+  /* t + a^2 + b^2, where |a| >= |b| if t is -1; the rounding errors of squares and sums are computed and added (Dekker). */                                        \
   static inline F clt_square_sum_##T(F t, F a, F b) {                                                                                                               \
     const F ah = as_##F(as_##I(a) & (I)(CLT_HALF_##R)), bh = as_##F(as_##I(b) & (I)(CLT_HALF_##R)), al = a - ah, bl = b - bh;                                       \
     const F v = a * a, v_rest = ((ah * ah - v) + (ah + ah) * al) + al * al;                                                                                         \
@@ -80,7 +82,7 @@ CLT_HALF_LOG_DOUBLE(double4, long4)
     s = clt_two_sum_##T(s, v_rest, &lost);                                                                                                                          \
     return clt_two_sum_##T(s, w_rest, &lost) + lost;                                                                                                                \
   }                                                                                                                                                                 \
-  /* log |w + iy|; where `small`, w is 1 + x, rounded. Where that is near 0, it is made of |w + iy|^2 - 1. */                                                       \
+  /* log |w + iy|; where `small`, w is 1 + x, rounded. Where the result is near 0, it is computed from |w + iy|^2 - 1. */                                           \
   static inline F clt_log_size_##T(F w, F y, I small, F x) {                                                                                                        \
     const F u = clt_size_##T(w), v = clt_size_##T(y), most = u > v ? u : v;                                                                                         \
     const I far = most > (F)(CLT_FAR_##R), tiny = most < (F)(1 / CLT_FAR_##R);                                                                                      \
@@ -131,7 +133,7 @@ CLT_HALF_LOG_DOUBLE(double4, long4)
     const F im = far ? e.hi : (z.lo < (F)(K(-1.0)) ? exp_##F(z.lo) : m + 1) * s;                                                                                    \
     return make_##T(real ? m : re, real ? z.hi : im);                                                                                                               \
   }                                                                                                                                                                 \
-  /* sinh(x) and cosh(x), to be multiplied by `more`; q is what e^-|x| / 2 would be of them. */                                                                     \
+  /* Returns sinh(x) and sets ch to cosh(x), both to be multiplied by `more`; q is e^-|x| / 2, negligible where more is not 1. */                                    \
   static inline F clt_hyperbolic_##T(F x, F *ch, F *q, F *more) {                                                                                                   \
     const F t = clt_size_##T(x), one = (F)(K(1.0));                                                                                                                 \
     const I far = t > (F)(CLT_BIG_##R) && t < (F)(4 * CLT_BIG_##R);                                                                                                 \
@@ -171,7 +173,7 @@ CLT_HALF_LOG_DOUBLE(double4, long4)
   static inline T csin_##T(T z) { return clt_turned_back_##T(csinh_##T(clt_turned_##T(z))); }                                                                       \
   static inline T ccos_##T(T z) { return ccosh_##T(clt_turned_##T(z)); }                                                                                            \
   static inline T ctan_##T(T z) { return clt_turned_back_##T(ctanh_##T(clt_turned_##T(z))); }                                                                       \
-  /* Where inverse functions are logarithms, and log 2|z|. */                                                                                                       \
+  /* clt_far: whether inverse functions are computed as logarithms, being log 2|z| to all digits. */                                                                \
   static inline I clt_far_##T(T z) { return clt_size_##T(z.lo) > (F)(K(1e17)) || clt_size_##T(z.hi) > (F)(K(1e17)); }                                               \
   static inline F clt_log_twice_##T(T z) { return clt_log_size_##T(z.lo, z.hi, (I)(0), z.lo) + K(0.6931471805599453); }                                             \
   static inline T casin_##T(T z) {                                                                                                                                  \

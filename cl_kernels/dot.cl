@@ -1,6 +1,6 @@
-// Sums of the products of pairs of bfloat16 numbers, by the instruction that some x86 processors have for them. Numbers below the
-// least normal one count as zero. What calls it has to be CLT_PAIRS, too. As many lanes as the compiler has registers for: told of
-// a processor that had rather not be wide, it would halve a function's vectors of 64 bytes, which assembly cannot take.
+// Dot products of pairs of bfloat16 numbers, added to float32 sums, by AVX512-BF16's vdpbf16ps. Denormal numbers count as zero.
+// Functions that call clt_dot must be CLT_PAIRS, too. Vectors are as wide as registers; min_vector_width keeps them whole: for
+// processors that prefer narrow vectors the compiler would halve a function's vectors of 64 bytes, and the assembly needs whole ones.
 #ifdef CLT_NO_ASSEMBLY
 #error "products of pairs are assembly"
 #endif

@@ -1,6 +1,6 @@
-/* Between CLT_FLUSH and CLT_FLUSH_END results too small to be normal numbers are zeros, where the compiler has a word for it: in the thread that
-   runs the kernel. For what is on the way to sums beside which such numbers are nothing, as weights of attention and products of many rotations
-   are: to Intel's processors each costs 150 cycles. Operands that are denormal stay. */
+/* Between CLT_FLUSH and CLT_FLUSH_END the thread that runs the kernel flushes denormal results to zero, if the compiler has builtins for MXCSR.
+   For intermediate values that vanish beside the sums they enter (weights of attention, products of many rotations): each denormal result
+   costs Intel's processors 150 cycles. Denormal operands are read as they are. */
 #ifdef __has_builtin
 #if __has_builtin(__builtin_ia32_ldmxcsr) && __has_builtin(__builtin_ia32_stmxcsr)
 #define CLT_FLUSH                                                                                                      \

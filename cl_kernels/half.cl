@@ -1,8 +1,8 @@
-/* 16-bit floats: storage only. Rounding of a float register to what a float16 or bfloat16 can hold (round to nearest
-   even), for any number of lanes. Below 2^-14 a float16 has a fixed step of 2^-24, which adding and taking off 0.75 gives.
-   Vectors are in memory at any element's address, and are converted by their bits, or float16 by the x86 instructions
-   for it where the compiler has them: fabs(), copysign(), vload16() and vstore_half16() are calls on some drivers. */
-/* NaN's bits are hidden from the compiler: one that knows them loads a constant under the mask (see truth.cl). */
+/* 16-bit floats, which are a storage format only. Rounding of float registers to values of float16 or bfloat16 (to nearest, ties
+   to even), for any number of lanes. Below 2^-14 float16 has a fixed spacing of 2^-24, to which adding and subtracting 0.75 rounds.
+   Vectors in memory are aligned to their element only. They are converted by bit operations, or float16 by the x86 instructions for
+   that where the compiler has them: fabs(), copysign(), vload16() and vstore_half16() are library calls on some drivers. */
+/* NaN's bits are hidden from the compiler, which would otherwise load a constant under the mask (see truth.cl). */
 #if defined(__clang__) && defined(__AVX512BW__) && !defined(CLT_NO_ASSEMBLY)
 static inline uint clt_bf16_nan(void) {
   uint bits = 0x7fc00000;
@@ -13,7 +13,7 @@ static inline uint clt_bf16_nan(void) {
 #define clt_bf16_nan() 0x7fc00000
 #endif
 #define CLT_HALF_LANES(F, U)                                                        \
-  /* The bits of a bfloat16 in the upper half; NaN stays one. */                    \
+  /* The rounded bfloat16's bits in the upper half; NaN stays NaN. */               \
   static inline U clt_bf16_bits_##F(F v) {                                          \
     const U u = as_##U(v);                                                          \
     return v != v ? (U)(clt_bf16_nan()) : u + (U)(0x7fff) + ((u >> 16) & (U)(1));   \
@@ -38,7 +38,7 @@ static inline ushort clt_to_bf16_float(float v) { return (ushort)(clt_bf16_bits_
 #endif
 #endif
 #ifdef CLT_F16C
-/* That floats come of float16s is hidden from the compiler: one that knows it compares those, a lane at a time. */
+/* Hides from the compiler that floats were converted from float16: it would compare the float16s instead, a lane at a time. */
 #ifdef CLT_NO_ASSEMBLY
 #define CLT_ANY_FLOAT(v)
 #else

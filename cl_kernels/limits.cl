@@ -1,9 +1,9 @@
-/* The lesser and the greater of two numbers, which are named twice. The language's own are calls for 64-bit integers on PoCL,
-   and a call lets go of all vectors in registers. */
+/* Minimum and maximum; the arguments are evaluated twice. On PoCL the builtins are library calls for 64-bit integers, and a call
+   spills all vector registers. */
 #define MIN(a, b) ((b) < (a) ? (b) : (a))
 #define MAX(a, b) ((a) < (b) ? (b) : (a))
-/* Of a function that may stay apart from its kernel: its vectors of 64 bytes stay whole. For processors that had rather not be
-   wide compilers halve them where nothing says otherwise, and then run out of registers; in kernels PoCL says otherwise. */
+/* For functions that may not be inlined: keeps their vectors of 64 bytes whole. For processors that prefer narrow vectors compilers
+   halve them by default, and then run out of registers. Kernels need no such attribute: PoCL sets it for them. */
 #ifdef __AVX512F__
 #define CLT_WIDE __attribute__((min_vector_width(512)))
 #else

@@ -1,4 +1,4 @@
-/* mma_copies.cl in plain OpenCL C: for tests. */
+/* mma_copies.cl in plain OpenCL C, for tests. */
 typedef __local ushort *clt_place;
 #define CLT_PLACE(memory) ((__local ushort *)(memory))
 #define CLT_UNIT(place, n) ((place) + 8 * (n))

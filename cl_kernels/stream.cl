@@ -1,5 +1,5 @@
-/* Stores past the cache, for results too large to be found there again: a plain store first reads the line it writes.
-   The place is aligned as the vector is. */
+/* Non-temporal stores, for results too large to stay in the cache: a plain store first reads the cache line it writes.
+   The address must be aligned to the vector's size. */
 #ifdef __has_builtin
 #if __has_builtin(__builtin_nontemporal_store)
 #define CLT_STREAM(value, place) __builtin_nontemporal_store(value, place)

@@ -1,35 +1,37 @@
 // A team of threads that runs the machine code of other kernels (Note [Team] in runtime/team.py, which lays the memory out).
 //
-// The thread that calls team_run works, too; the others are in team_help for ever. They stay awake for a while after
-// each piece of work, for to wake a thread takes longer than most kernels do. Work that team_post leaves is begun by the
-// first helper, or by who waits for it in team_wait; whoever begins a job has the others take part.
+// Member 0 of the team is the thread that calls team_run; the other members, the helpers, stay in team_help until the team
+// is dissolved. A helper spins for a while after each job before it sleeps, because waking a thread takes longer than most
+// kernels run. Orders queued by team_post are begun by helper 1, or by the thread that waits for them in team_wait;
+// whoever begins a job has the other members take part in it.
 //
-// x86-64 only: OpenCL C has no pointers to functions, so that a call is written in assembler.
+// x86-64 only: OpenCL C has no function pointers, so machine code is called through inline assembly.
 
-#define CLOSED (1L << 62) // of `next`: there is nothing to take
+#define CLOSED (1L << 62) // value of `member.next` from which on there are no portions to take
 #define PROCESSORS 1024
-#define LAUNCH_ARGS 96    // arguments and local arrays of a kernel that has local arrays
-#define ORDERS 64         // that may be left undone
+#define LAUNCH_ARGS 96    // most arguments, local arrays included, of a kernel that has local arrays
+#define ORDERS 64         // most orders that may be outstanding
 
-// A launch of a kernel: function(arguments, context, group's place along x, y, z). Without `groups`: function(a, b, c).
+// A kernel launch: function(arguments a, context b, group index x, y, z) for each group. With groups == 0, a plain call
+// function(a, b, c).
 struct job {
     ulong function, a, b, c;
     long groups;
-    ulong locals; // address of: arguments, local arrays, the place of each in a member's local memory; or 0
+    ulong locals; // address of longs: argument count, local array count, each array's offset in local memory; or 0
 };
 
 struct member {
-    long asleep; // it waits, or is about to wait, for its semaphore
-    long thread; // what the system calls it; 0 before it has begun
-    long place;  // the processor it is bound to, or -1
+    long asleep; // the member waits, or is about to wait, for its semaphore
+    long thread; // system thread id; 0 before the thread has started
+    long place;  // the processor the thread is bound to, or -1
     long unused[5];
     ulong semaphore[8];
-    long next; // first of its portions that nobody has taken
+    long next; // index of the first of this member's portions that nobody has taken
     long unused1[7];
-    ulong own[LAUNCH_ARGS]; // the arguments where it has local arrays of its own
+    ulong own[LAUNCH_ARGS]; // this member's copy of the arguments, for kernels with local arrays
 };
 
-// Jobs to be done one after the other.
+// A queue entry of team_post: `count` jobs to be run one after the other.
 struct order {
     ulong jobs;
     long count;
@@ -37,34 +39,34 @@ struct order {
 
 struct team {
     struct job job;
-    long step;  // groups in a portion
-    long parts; // members that have portions of their own
-    long inside; // helpers that may be at work
+    long step;  // groups per portion
+    long parts; // members that own portions
+    long inside; // helpers that may be working on the job
     long unused2[7];
-    long round; // counts the jobs that were divided
+    long round; // number of jobs divided among members so far
     long unused3[7];
     ulong sem_wait, sem_post, sched_yield; // addresses of the C library's functions
-    long patience;                         // turns a helper waits awake
-    long members;                          // threads that may work, with the caller
+    long patience;                         // spins before a helper goes to sleep
+    long members;                          // threads that may work, the caller included
     ulong local_memory;
-    long local_bytes; // of it for each member
+    long local_bytes; // bytes of local_memory per member
     ulong sched_getcpu, sched_setaffinity;
-    long here;  // the processor that the caller was met on
+    long here;  // the processor on which the caller was last seen
     long spare; // the processor that no helper is bound to, or -1
-    ulong processors[PROCESSORS / 64]; // room for a set of them
-    long flush; // denormal numbers are zeros, operands and results
+    ulong processors[PROCESSORS / 64]; // scratch CPU mask for sched_setaffinity
+    long flush; // treat denormal operands and results as zero
     long unused4[4];
-    long posted; // orders left so far
+    long posted; // orders posted so far
     long unused5[7];
-    long done; // of them
-    long busy; // one is being done
+    long done; // orders completed
+    long busy; // lock: some thread is running an order
     long unused6[6];
     struct order orders[ORDERS];
 };
 
 #define READ(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
 #define WRITE(x, value) __atomic_store_n(&(x), value, __ATOMIC_RELEASE)
-#define TURNS 64 // between two offers of the processor to another thread, which may be the one that is waited for
+#define TURNS 64 // spins between two calls of sched_yield: the thread waited for may need this processor
 
 #ifdef __AVX512F__
 #define WIDE_REGISTERS                                                                                                 \
@@ -74,7 +76,8 @@ struct team {
 #define WIDE_REGISTERS
 #endif
 
-// Below the stack pointer the compiler may keep values, 128 bytes of them; vectors want the stack aligned to their size.
+// Skip the red zone, 128 bytes below the stack pointer where the compiler may keep values, and align the stack to 64 bytes
+// for spilled vectors.
 static ulong call(ulong function, ulong a, ulong b, ulong c, ulong d, ulong e)
 {
     __asm__ volatile("movq %[e], %%r8\n\tmovq %%rsp, %%r15\n\tleaq -128(%%rsp), %%rsp\n\tandq $-64, %%rsp\n\t"
@@ -83,17 +86,17 @@ static ulong call(ulong function, ulong a, ulong b, ulong c, ulong d, ulong e)
                      : [e] "r"(e)
                      : "r15", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
                        "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", WIDE_REGISTERS "memory", "cc");
-    return function; // its result, in the same register
+    return function; // rax: it held the address, and now holds the callee's result
 }
 
-// A turn of waiting awake.
+// One spin of a busy wait.
 static void linger(__global struct team *team, long turns)
 {
     __builtin_ia32_pause();
     if (turns % TURNS == 0) call(team->sched_yield, 0, 0, 0, 0, 0);
 }
 
-// A kernel's arguments for one member: its local arrays follow what the launch gave.
+// Return the address of a member's kernel arguments: those of the launch, followed by the member's own local arrays.
 static ulong arguments(__global struct team *team, __global struct member *members, long member)
 {
     __global const long *locals = (__global const long *)team->job.locals;
@@ -107,7 +110,7 @@ static ulong arguments(__global struct team *team, __global struct member *membe
     return (ulong)own;
 }
 
-// Run groups `first` to `end` of a job.
+// Run groups [first, end) of a job, with the processor's denormal modes (DAZ, FTZ) set where `team.flush` asks for them.
 static void run(__global const struct team *team, __global const struct job *job, ulong arguments, long first, long end)
 {
     const long nx = ((__global const long *)job->b)[0], ny = ((__global const long *)job->b)[1], flush = team->flush;
@@ -117,7 +120,8 @@ static void run(__global const struct team *team, __global const struct job *job
     if (flush) __builtin_ia32_ldmxcsr(mode);
 }
 
-// Take the next portion of an owner's. Nothing of the job may be read before: until then it may be the next one, half written.
+// Take the next of the owner's portions; return false if there is none. The job's fields may be read only after a portion
+// was taken: until then `team->job` may be the next job, half written.
 static bool take(__global struct team *team, __global struct member *members, long owner, long *portion)
 {
     const long taken = __atomic_fetch_add(&members[owner].next, 1, __ATOMIC_ACQ_REL);
@@ -127,8 +131,8 @@ static bool take(__global struct team *team, __global struct member *members, lo
     return *portion < (owner + 1) * portions / team->parts;
 }
 
-// Take portions of the job until there are none left: the member's own, which touch what it touched in the launch before and
-// has in its cache, then those that others have not come to.
+// Work on the job until no portion is left: first the member's own portions, whose memory is likely to be in its cache from
+// the launch before, then portions stolen from the other members.
 static void take_part(__global struct team *team, __global struct member *members, long member, long count)
 {
     __global struct job *job = &team->job;
@@ -143,7 +147,8 @@ static void take_part(__global struct team *team, __global struct member *member
     }
 }
 
-// Bind the helper whose processor the caller runs on to the one that is free: the two would share it else.
+// If a helper is bound to the processor that the caller runs on, bind the helper to the spare processor instead; otherwise
+// both threads would share one processor.
 static void make_room(__global struct team *team, __global struct member *members)
 {
     const long here = (int)call(team->sched_getcpu, 0, 0, 0, 0, 0);
@@ -167,7 +172,7 @@ static void wake(__global struct team *team, __global struct member *member)
         call(team->sem_post, (ulong)member->semaphore, 0, 0, 0, 0);
 }
 
-// Do jobs one after the other, as `member`.
+// Run the jobs one after the other; the calling thread is `member`.
 static void do_jobs(
     __global struct team *team, __global struct member *members, long member, __global const struct job *jobs, long count)
 {
@@ -187,7 +192,7 @@ static void do_jobs(
         for (long i = 0; i < parts; ++i) WRITE(members[i].next, 0);
         WRITE(team->round, team->round + 1);
         if (!member && team->spare >= 0) make_room(team, members);
-        __atomic_thread_fence(__ATOMIC_SEQ_CST); // or else we miss who falls asleep now
+        __atomic_thread_fence(__ATOMIC_SEQ_CST); // orders the new `round` before reading `asleep`, else a wake-up is lost
         for (long i = 1; i < parts; ++i)
             if (i != member) wake(team, members + i);
         take_part(team, members, member, team->members);
@@ -197,7 +202,7 @@ static void do_jobs(
     }
 }
 
-// Help whoever does a job.
+// Take part in the current job. `inside` keeps whoever runs the job from starting the next one meanwhile.
 static void help(__global struct team *team, __global struct member *members, long member, long count)
 {
     __atomic_fetch_add(&team->inside, 1, __ATOMIC_SEQ_CST);
@@ -207,7 +212,8 @@ static void help(__global struct team *team, __global struct member *members, lo
 
 static bool is_undone(__global struct team *team) { return READ(team->done) != READ(team->posted); }
 
-// Do the next order, if there is one and nobody else does one; `seen` becomes its last round.
+// Run the next order; return false if there is none or another thread is running one. `seen` becomes the round of the
+// order's last job.
 static bool do_order(__global struct team *team, __global struct member *members, long member, long *seen)
 {
     if (__atomic_exchange_n(&team->busy, 1, __ATOMIC_ACQ_REL)) return false;
@@ -223,14 +229,14 @@ static bool do_order(__global struct team *team, __global struct member *members
     return found;
 }
 
-// Do the jobs now; there are no orders.
+// Run the jobs now. No order may be outstanding.
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void team_run(__global struct team *team, __global struct member *members, __global const struct job *jobs, long count)
 {
     do_jobs(team, members, 0, jobs, count);
 }
 
-// Leave the jobs to be done. There is room for the order, and a helper.
+// Queue the jobs as one order. The caller has made sure that `orders` has room and that the team has a helper.
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void team_post(__global struct team *team, __global struct member *members, __global const struct job *jobs, long count)
 {
@@ -239,11 +245,11 @@ __kernel void team_post(__global struct team *team, __global struct member *memb
     order->count = count;
     WRITE(team->posted, team->posted + 1);
     if (team->spare >= 0) make_room(team, members);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); // or else we miss that it falls asleep now
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); // orders `posted` before reading `asleep`, else a wake-up is lost
     wake(team, members + 1);
 }
 
-// Take part in what is left to do until so many orders are done.
+// Run and help with outstanding orders until at least `orders` of them are done, counted from the team's start.
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void team_wait(__global struct team *team, __global struct member *members, long orders)
 {
@@ -261,7 +267,7 @@ __kernel void team_wait(__global struct team *team, __global struct member *memb
     }
 }
 
-// What a thread of the team does until the team has no members.
+// Main loop of a helper thread; it returns when `team->members` becomes 0.
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void team_help(__global struct team *team, __global struct member *members, long member)
 {
@@ -278,7 +284,7 @@ __kernel void team_help(__global struct team *team, __global struct member *memb
             __atomic_exchange_n(&me->asleep, 1, __ATOMIC_SEQ_CST);
             const bool idle = READ(team->round) == seen && !(member == 1 && is_undone(team));
             if (idle || !__atomic_exchange_n(&me->asleep, 0, __ATOMIC_SEQ_CST))
-                call(team->sem_wait, (ulong)me->semaphore, 0, 0, 0, 0); // posted already in the second case
+                call(team->sem_wait, (ulong)me->semaphore, 0, 0, 0, 0); // if not idle, wake() has posted it: no wait
             turns = 0;
         }
         seen = READ(team->round);
@@ -289,7 +295,7 @@ __kernel void team_help(__global struct team *team, __global struct member *memb
     }
 }
 
-// What a kernel of ours asks of the thread that runs it.
+// Test kernel: uses each thing that a kernel may ask of the thread that runs it (ids, sizes, local memory, arguments).
 __kernel void team_probe(__global long *out, long a, float b)
 {
     __local long places[4];

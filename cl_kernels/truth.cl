@@ -1,6 +1,6 @@
-/* The bytes 1 and 0 of a mask's lanes. The 1 is hidden from the compiler: one that knows it loads a constant under the mask, and
-   such a load takes some processors (AMD's Zen 5) 300 cycles where no lane is set. For the same reason it is not told that bytes that
-   are joined by `and` were masks: it would compare, and load what it compares, under the first one. May be pasted more than once. */
+/* The lanes of a mask as bytes 1 and 0. The 1 is hidden from the compiler, which would otherwise load a constant under the mask: such a
+   masked load takes some processors (AMD's Zen 5) 300 cycles where no lane is set. CLT_BYTES hides, for the same reason, that bytes
+   joined by `and` were masks: the compiler would load and compare the second operand under the first mask. May be included more than once. */
 #ifndef CLT_TRUTH
 #if defined(__clang__) && defined(__AVX512BW__) && !defined(CLT_NO_ASSEMBLY)
 static inline uchar clt_one(void) {

@@ -1,4 +1,4 @@
-/* asin and acos of float lanes: a polynomial up to 1/2, the best in relative error; beyond, twice the arc of sqrt((1 - |x|) / 2).
+/* asin and acos of float lanes: a polynomial up to 1/2, minimax in relative error; beyond, acos(|x|) = 2 asin(sqrt((1 - |x|) / 2)).
    Wrong by less than 1.04 ulp. */
 #include "all_lanes.cl"
 #define CLT_ASIN(F, I)                                                                                             \

@@ -1,11 +1,11 @@
-/* exp(x) for float lanes; the builtin is a call into the library on some drivers, and rounds as it likes. x = n ln 2 + r,
-   |r| < 0.35; a polynomial of degree 6 for exp(r), the best in relative error; then the power of two in two factors, so that
-   denormal results are rounded once. Contraction is on in here, as it doubles the speed; the result is the same in every
-   kernel. clt_exp_neg is for x up to 40 (and NaN), what softmax and its kin need, whose arguments are not positive: there
-   the factors are 2^(n + 64), whose exponent, n + 191, is made in the low bits, and 2^-64; clt_exp_raised leaves out the last.
-   Wrong by less than 0.86 ulp. clt_exp_added adds what that is to a sum whose largest term is exp(0): there a term's error fades with
-   the term, so n ln 2 is one product, with which it grows by |x| 3e-9. Of double lanes the same, of degree 11; there n is made positive before it is halved, as AVX2
-   has no signed shift of 64 bits. */
+/* exp(x) for float lanes; the builtin is a library call on some drivers, and its rounding is the driver's. x = n ln 2 + r,
+   |r| < 0.35; a polynomial of degree 6 for exp(r), minimax in relative error; then 2^n as two factors, so that denormal
+   results are rounded once. FP contraction is on in here, as it doubles the speed; the result is the same in every kernel.
+   Wrong by less than 0.86 ulp. clt_exp_neg is for x up to 40 (and NaN), enough for softmax and the like, whose arguments are
+   not positive: its factors are 2^(n + 64), whose biased exponent, n + 191, is in the low bits of z, and 2^-64; clt_exp_raised
+   leaves out the latter, i.e. returns exp(x) 2^64. clt_exp_added adds exp(x) to a sum whose largest term is exp(0): as an error
+   counts less the smaller its term is, n ln 2 is one product there, which adds a relative error of |x| 3e-9. For double lanes
+   the same with degree 11; there n is made positive before it is halved, as AVX2 has no arithmetic right shift of 64 bits. */
 #ifndef CLT_EXP
 #define CLT_EXP(F, I)                                                                               \
   static inline F clt_exp_near_##F(F r) {                                                           \
@@ -17,7 +17,7 @@
     y = y * r + (F)(1.0f);                                                                          \
     return y * r + (F)(1.0f);                                                                       \
   }                                                                                                 \
-  /* r and, in the low bits of z, n and what is added to it. */                                      \
+  /* Returns r; the low bits of z hold n + more. */                                                  \
   static inline F clt_exp_split_##F(F x, const int more, F *z) {                                    \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                \
     *z = x * (F)(1.44269504f) + (F)(12582912.0f + more);                                            \
@@ -57,7 +57,7 @@ CLT_EXP(float16, int16)
 #endif
 #ifdef CLT_DOUBLE
 #define CLT_EXP_DOUBLE(F, I)                                                                        \
-  /* exp(r) - 1 - r, divided by r. */                                                               \
+  /* (exp(r) - 1 - r) / r. */                                                                       \
   static inline F clt_exp_bend_##F(F r) {                                                           \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                \
     F y = (F)(2.5000042084997466e-08) * r + (F)(2.763031099217704e-07);                             \

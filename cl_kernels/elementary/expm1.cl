@@ -1,6 +1,6 @@
-/* exp(x) - 1 of float lanes. x = n ln 2 + r; exp(r) - 1 = r + r^2 p(r), p of degree 5 being the best in relative error; all at
-   half the size, so that nothing overflows early. Wrong by less than 1.43 ulp. Of double lanes with what is lost of r, and of
-   the sum of r and the power of two: wrong by less than 0.6 ulp. */
+/* exp(x) - 1 of float lanes. x = n ln 2 + r; exp(r) - 1 = r + r^2 p(r), p of degree 5 being minimax in relative error; computed at
+   half the size and doubled at the end, so that 2^n does not overflow early. Wrong by less than 1.43 ulp. For double lanes the
+   rounding errors of r and of 2^n - 1 + 2^n r are added in: wrong by less than 0.6 ulp. */
 #include "all_lanes.cl"
 #include "elementary/exp.cl"
 #define CLT_EXPM1(F, I)                                                            \
@@ -21,7 +21,7 @@
   }
 CLT_ALL_LANES(CLT_EXPM1)
 #define CLT_EXPM1_DOUBLE(F, I)                                                                      \
-  /* r; exp(r) - 1 - r with what the rounding of r lost, and in the low bits of z, n. */            \
+  /* Returns r; more is exp(r) - 1 - r plus r's rounding error; the low bits of z hold n. */        \
   static inline F clt_exp_parts_##F(F x, F *more, F *z) {                                           \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                \
     *z = x * (F)(1.4426950408889634) + (F)(6755399441055744.0);                                     \

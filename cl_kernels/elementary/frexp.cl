@@ -1,5 +1,5 @@
 /* Mantissa in [0.5, 1) and exponent of floats (both 0 for 0; the number itself and 0 where it is not finite), by their bits, for
-   any number of lanes. A number below the normal ones is a whole number of the smallest, whose exponent is SMALLEST. */
+   any number of lanes. The bits of a denormal number, converted from integer, give a normal number larger by 2^SMALLEST. */
 #include "all_lanes.cl"
 #define CLT_FREXP_BITS_float 23
 #define CLT_FREXP_ALL_float 0x7f800000
@@ -12,7 +12,7 @@
 #define CLT_FREXP(V, T, I, K)                                                                                                \
   static inline I clt_size_##V(V x) { return as_##I(x) & (I)(CLT_FREXP_ALL_##T | (((K)1 << CLT_FREXP_BITS_##T) - 1)); }      \
   static inline I clt_small_##V(I size) { return size < (I)((K)1 << CLT_FREXP_BITS_##T); }                                   \
-  /* The bits of a normal number of the same mantissa. */                                                                    \
+  /* The bits of a normal number with the same mantissa. */                                                                  \
   static inline I clt_normal_##V(I size) {                                                                                   \
     const I small = clt_small_##V(size);                                                                                     \
     return CLT_ANY_##I(small) ? (small ? as_##I(convert_##V(size)) : size) : size;                                           \

@@ -1,4 +1,4 @@
-/* Powers of integers by squaring; products wrap. A negative exponent is 1 / x ** -y without its fraction. */
+/* Powers of integers by squaring; products wrap. For a negative exponent the result is 1 / x ** -y, truncated. */
 #define CLT_IPOW(T, U)                                                  \
   static inline T ipow_##T(T x, T y) {                                  \
     if (y < 0) return x == 1 ? 1 : x != (T)(-1) ? 0 : (y & 1) ? -1 : 1; \

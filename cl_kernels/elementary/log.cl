@@ -1,7 +1,7 @@
 /* log, log2 and log10 of float lanes. x = 2^e (1 + f) with 1 + f in [2/3, 4/3); log(1 + f) = f + f^2 p(f), p of degree 8 being
-   the best in relative error. The results are wrong by less than 0.86, 1.27 and 1.01 ulp.
-   Of double lanes 1 + f is in [sqrt(1/2), sqrt(2)) and log(1 + f) = 2 atanh(s), s = f / (2 + f); of f - f^2 / 2 the upper half goes
-   into products that are exact, and so does that of f into its square. Wrong by less than 0.65 ulp. */
+   minimax in relative error. The results are wrong by less than 0.86, 1.27 and 1.01 ulp.
+   For double lanes 1 + f is in [sqrt(1/2), sqrt(2)) and log(1 + f) = 2 atanh(s), s = f / (2 + f). f and f - f^2 / 2 are split into
+   halves, so that the square of f's upper half and the products with the upper half of the latter are exact. Wrong by less than 0.65 ulp. */
 #include "all_lanes.cl"
 #ifndef CLT_LOG
 #define CLT_LOG(F, I)                                                                                                     \
@@ -15,7 +15,7 @@
     p = p * s + q; p = p * s + r; p = p * s + t;                                                                          \
     return (p * f + (F)(-0.5f)) * s;                                                                                      \
   }                                                                                                                       \
-  /* f, and e of a positive number; denormal ones are scaled up. */                                                       \
+  /* Returns f, and sets e, of a positive number; denormal numbers are scaled up first. */                                \
   static inline F clt_log_split_##F(F x, F *e) {                                                                          \
     const I bits = as_##I(x < (F)(1.17549435e-38f) ? x * (F)(8388608.0f) : x), i = (bits - 0x3f2aaaab) & (I)(0xff800000); \
     *e = as_##F((i >> 23) + 0x4b400000) - (x < (F)(1.17549435e-38f) ? (F)(12582935.0f) : (F)(12582912.0f));               \
@@ -45,7 +45,7 @@
   }
 CLT_ALL_LANES(CLT_LOG)
 #define CLT_LOG_DOUBLE(F, I)                                                                                                      \
-  /* The upper half of log(1 + f); the rest of it, and e of a positive number; denormal ones are scaled up. */                    \
+  /* Returns the upper half of log(1 + f), sets low to the rest of it and e, of a positive number; denormal numbers are scaled up first. */ \
   static inline F clt_log_parts_##F(F x, F *e, F *low) {                                                                          \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                                              \
     const I bits = as_##I(x < (F)(2.2250738585072014e-308) ? x * (F)(18014398509481984.0) : x);                                   \

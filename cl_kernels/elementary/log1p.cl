@@ -1,5 +1,5 @@
-/* log(1 + x): the logarithm of the rounded sum u, what the rounding lost being added to its f. Wrong by less
-   than 1.03 ulp. Of double lanes what was lost, divided by u, is added to the lower half of the logarithm: wrong by less than 0.7 ulp. */
+/* log(1 + x): the logarithm of the rounded sum u = 1 + x, with the rounding error of u added to its f (see log.cl). Wrong by less
+   than 1.03 ulp. For double lanes that error, divided by u, is added to the lower half of the logarithm: wrong by less than 0.7 ulp. */
 #include "elementary/log.cl"
 #define CLT_LOG1P(F, I)                                                                              \
   static inline F log1p_##F(F x) {                                                                   \
@@ -7,7 +7,7 @@
     const F u = x + (F)(1.0f), lost = x - (u - (F)(1.0f));                                           \
     const I i = (as_##I(u) - 0x3f2aaaab) & (I)(0xff800000);                                          \
     const F e = as_##F((i >> 23) + 0x4b400000) - (F)(12582912.0f);                                   \
-    /* 2^-e, but of numbers so large that it would not be normal: their rounding does not matter. */ \
+    /* 2^-e, unless u is so large that 2^-e would be denormal: there u's rounding error does not matter. */ \
     const F scale = as_##F(0x3f800000 - (x < (F)(1e18f) ? i : (I)(0)));                              \
     const F f = as_##F(as_##I(u) - i) - (F)(1.0f), more = lost * scale;                              \
     const F near = f + (more + (e * (F)(1.42860677e-6f) + clt_log_rest_##F(f + more)));              \

@@ -1,7 +1,7 @@
-/* pow(x, y) = exp2(y log2 |x|), the logarithm being a sum of two floats. The builtin of doubles is a call, ten times slower.
+/* pow(x, y) = exp2(y log2 |x|), the logarithm being a sum of two floats. The builtin for doubles is a library call, ten times slower.
    |x| = 2^e m with m in [0.71, 1.41);
-   log2(m) = 2 / ln 2 (s + s^3 / 3 + ...) with s = (m - 1) / (m + 1). Numbers of 12 bits have exact products.
-   Wrong by less than 2 ulp, where |y| is hundreds and x near 1 / sqrt 2 or sqrt 2; by 1 where |y| is small. */
+   log2(m) = 2 / ln 2 (s + s^3 / 3 + ...) with s = (m - 1) / (m + 1). Factors cut to 12 bits (clt_short) have exact products.
+   Wrong by less than 2 ulp, reached where |y| is in the hundreds and x near 1 / sqrt 2 or sqrt 2; by less than 1 where |y| is small. */
 #include "all_lanes.cl"
 #define CLT_POW(F, I)                                                                                                         \
   static inline F clt_short_##F(F x) { return as_##F(as_##I(x) & (I)(0xfffff000)); }                                          \
@@ -11,7 +11,7 @@
     const I bits = as_##I(a < (F)(1.17549435e-38f) ? a * (F)(8388608.0f) : a), i = (bits - 0x3f3504f3) & (I)(0xff800000);     \
     const F e = as_##F((i >> 23) + 0x4b400000) - (a < (F)(1.17549435e-38f) ? (F)(12582935.0f) : (F)(12582912.0f));            \
     const F m = as_##F(bits - i), f = m - (F)(1.0f), d = m + (F)(1.0f), inverse = (F)(1.0f) / d;                              \
-    /* The quotient in two parts. */                                                                                          \
+    /* The quotient s as a sum of two floats. */                                                                              \
     const F s = clt_short_##F(f * inverse), d_short = clt_short_##F(d), d_rest = m - (d_short - (F)(1.0f));                   \
     const F s_rest = ((f - s * d_short) - s * d_rest) * inverse, s2 = s * s;                                                  \
     F p = (F)(0.336624652f) * s2 + (F)(0.411921471f);                                                                         \
@@ -21,7 +21,7 @@
     const F linear = s * (F)(6.24456778e-4f) + s_rest * (slope * (F)(2.88539008f));                                           \
     const F top = s * (F)(2.88476562f), rest = p * s2 * s + linear;                                                           \
     const F high = e + top, low = (top - (high - e)) + rest;                                                                  \
-    /* Times y, kept from overflowing. */                                                                                     \
+    /* The logarithm times y; y is clamped so that the product does not overflow. */                                          \
     const F v = y > (F)(1e12f) ? (F)(1e12f) : y < (F)(-1e12f) ? (F)(-1e12f) : y;                                              \
     const F sum = high + low, h = clt_short_##F(sum), h_rest = (high - h) + low;                                              \
     const F v_short = clt_short_##F(v), product = v_short * h, more = v_short * h_rest + (v - v_short) * (h + h_rest);        \
@@ -40,7 +40,7 @@
     /* 0, infinity, negative numbers, NaN. */                                                                                 \
     const F pole = as_##I(y) < 0 ? (F)(INFINITY) : (F)(0.0f), far = as_##I(y) < 0 ? (F)(0.0f) : (F)(INFINITY);                \
     w = a == (F)(0.0f) ? pole : a == (F)(INFINITY) ? far : w;                                                                 \
-    /* The last bit of y, and whether it has a part after the point. */                                                       \
+    /* Whether y has a fractional part (broken), and whether it is odd (lowest bit of last). */                               \
     const F size = CLT_ABS(F, I, y), up = size + (F)(8388608.0f);                                                             \
     const I broken = size < (F)(8388608.0f) & up - (F)(8388608.0f) != size;                                                   \
     const I last = size < (F)(8388608.0f) ? as_##I(up) : size < (F)(16777216.0f) ? as_##I(size) : (I)(0);                     \
@@ -50,8 +50,8 @@
     return y == (F)(0.0f) | x == (F)(1.0f) ? (F)(1.0f) : w;                                                                   \
   }
 CLT_ALL_LANES(CLT_POW)
-/* The same of double lanes, with numbers of 26 bits; the logarithm's cubic term is a sum of two numbers, too, as what is left of the
-   product is until the end. Wrong by less than 0.95 ulp. */
+/* The same for double lanes, with factors of 26 bits; the logarithm's cubic term also is a sum of two doubles, and so is the exponent,
+   y log2 |x| less n, until the end. Wrong by less than 0.95 ulp. */
 #define CLT_POW_DOUBLE(F, I)                                                                                                                          \
   static inline F clt_short_##F(F x) { return as_##F(as_##I(x) & (I)(0xfffffffff8000000L)); }                                                         \
   static inline F pow_##F(F x, F y) {                                                                                                                 \
@@ -61,7 +61,7 @@ CLT_ALL_LANES(CLT_POW)
     const I i = (bits - (I)(0x3fe6a09e667f3bcdL)) & (I)(0xfff0000000000000L);                                                                         \
     const F e = as_##F((i >> 52) + (I)(0x4338000000000000L)) - (a < (F)(2.2250738585072014e-308) ? (F)(6755399441055798.0) : (F)(6755399441055744.0));\
     const F m = as_##F(bits - i), f = m - (F)(1.0), d = m + (F)(1.0), inverse = (F)(1.0) / d;                                                         \
-    /* The quotient, its square and its cube in two parts. */                                                                                         \
+    /* The quotient s, its square and its cube, each as a sum of two doubles. */                                                                      \
     const F s = clt_short_##F(f * inverse), d_short = clt_short_##F(d), d_rest = m - (d_short - (F)(1.0));                                            \
     const F s_rest = ((f - s * d_short) - s * d_rest) * inverse;                                                                                      \
     const F s2 = s * s, s2_rest = ((F)(2.0) * s + s_rest) * s_rest, z = s2 + s2_rest;                                                                 \
@@ -80,7 +80,7 @@ CLT_ALL_LANES(CLT_POW)
     const F rest = linear + (c_short * q_rest + c_rest * (q + q_rest));                                                                               \
     const F first = e + top, sum = first + next;                                                                                                      \
     const F low = ((top - (first - e)) + (next - (sum - first))) + rest;                                                                              \
-    /* Times y, kept from overflowing. */                                                                                                             \
+    /* The logarithm times y; y is clamped so that the product does not overflow. */                                                                  \
     const F v = y > (F)(1e22) ? (F)(1e22) : y < (F)(-1e22) ? (F)(-1e22) : y;                                                                          \
     const F h = clt_short_##F(sum + low), h_rest = (sum - h) + low;                                                                                   \
     const F v_short = clt_short_##F(v), product = v_short * h, more = v_short * h_rest + (v - v_short) * (h + h_rest);                                \

@@ -1,9 +1,9 @@
-/* Quotients towards zero of integer lanes and what they leave, for divisors other than 0. Processors divide integers one by one, in
-   eight cycles or more; with AVX2 lanes are multiplied by the reciprocal as floats instead, which is taken once where all
-   have one divisor; of 64 bits with AVX-512, for AVX2 has no conversions of such. Of 32 bits a reciprocal too large by 2^-40 gives the
-   quotient: that is more than the roundings take away, and less than what a quotient lacks to the next whole number, 2^-32 of itself. So it
-   is of 16 bits as floats, with 2^-20. Of 64 bits the quotient of the rounded numbers is off by 2^12 at most; that of what it leaves by one,
-   which is put right. */
+/* Quotients of integer lanes, rounded towards zero, and their remainders, for divisors other than 0. CPUs divide integers one at a time, in
+   eight cycles or more; with AVX2 lanes are multiplied by the floating-point reciprocal instead, which is computed once where all lanes
+   have one divisor; integers of 64 bits only with AVX-512, for AVX2 has no conversions of them. For 32 bits, as doubles, the reciprocal is
+   made too large by 2^-40: that outweighs the rounding errors, and is less than a quotient's distance to the next whole number, at least
+   2^-32 of itself, so truncation gives the exact quotient. Likewise for 16 bits and less, as floats, with 2^-20. For 64 bits the quotient of
+   the operands rounded to double is off by at most 2^12; the quotient of the remainder corrects it up to 1, which a comparison corrects. */
 #if CLT_LANES > 1
 #define CLT_QUOTIENT_REST(T) \
   static inline T clt_rest_##T(T x, T y) { return x - clt_quotient_##T(x, y) * y; }

@@ -1,19 +1,20 @@
-/* sin, cos and tan of float lanes: x = n pi/2 + r + low with |r| <= pi/4, and polynomials in r^2 that are the best in relative error:
-   wrong by less than 1.15, 1.15 and 1.71 ulp. Up to 2^15 quarter turns pi/2 is taken off in four parts, of which the first two times n
-   are exact; beyond that x is taken in integers, one lane at a time (Payne and Hanek, SIGNUM 18(1), 1983).
-   Of double lanes sin and cos, up to a million, the same with what r loses in every place: wrong by less than 0.8 ulp; lanes beyond
-   that are left to the builtins. */
+/* sin, cos and tan of float lanes: x = n pi/2 + r + low with |r| <= pi/4, and polynomials in r^2, minimax in relative error:
+   wrong by less than 1.15, 1.15 and 1.71 ulp. Up to 2^15 quarter turns n pi/2 is subtracted in four parts, of which the products of the
+   first two with n are exact; beyond, x is reduced in integers, one lane at a time (Payne and Hanek, SIGNUM 18(1), 1983).
+   sin and cos of double lanes up to a million: the same, with the rounding error of r carried along everywhere: wrong by less than
+   0.8 ulp; larger lanes are left to the builtins. */
 #include "all_lanes.cl"
 #define CLT_TRIG_FAR 0x47490fdb /* 32768 pi/2 */
 #define CLT_TRIG_IS_FAR(I, x) ((CLT_TRIG_FAR - (as_##I(x) & 0x7fffffff)) & ((as_##I(x) & 0x7fffffff) - 0x7f800000))
-/* Bits of 2 / pi behind the point, with 32 zeros before them, from the 32 i-th on: 64 of them. */
+/* 64 bits from bit 32 i on of: 32 zeros followed by the fractional bits of 2 / pi. */
 static inline ulong clt_two_over_pi(int i) {
   const ulong low = (i & 1) != 0 ? 0xa2f9836e4e441529UL : 0x00000000a2f9836eUL;
   const ulong mid = (i & 1) != 0 ? 0xfc2757d1f534ddc0UL : 0x4e441529fc2757d1UL;
   const ulong high = (i & 1) != 0 ? 0xdb6295993c439041UL : 0xf534ddc0db629599UL;
   return i < 2 ? low : i < 4 ? mid : high;
 }
-/* Of |x| = m 2^e the bits of 2 / pi that make multiples of four quarter turns are left out, and the rest is to 2^-62 of one. */
+/* Payne-Hanek reduction of |x| = m 2^e: bits of 2 / pi whose products with x are multiples of four quarter turns are skipped; the rest is
+   exact to 2^-62 of a quarter turn. Returns r and sets low and n. */
 static float clt_trig_far(float x, float *low, int *n) {
   const uint bits = as_uint(x), m = (bits << 8) | 0x80000000u;
   const int from = (int)((bits >> 23) & 255) - 128, shift = from & 31;
@@ -113,7 +114,7 @@ CLT_ALL_LANES(CLT_TRIG_POLYNOMIALS)
   CLT_TRIG_LANES(F, I, tan, clt_tangent, 0)
 CLT_ALL_LANES(CLT_TRIG)
 CLT_ALL_LANES(CLT_SINE_AND_COSINE)
-/* Lanes of more than a million, and what is no number, as the builtin has them. */
+/* Lanes beyond a million, infinite or NaN, by the builtin. */
 #define CLT_SINE_FAR(F, I, NAME, found)                                                    \
   union { F all; double one[sizeof(F) / 8]; } from, to;                                    \
   from.all = x, to.all = found;                                                            \

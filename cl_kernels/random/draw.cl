@@ -1,5 +1,5 @@
-/* What drawing by rejection shares: blocks of Philox4x32-10 (see philox.cl) at an element's own counter, of one element or of a
-   vector's lanes, and numbers within (0, 1). `stream` keeps the draws of different distributions apart. */
+/* Shared by rejection samplers: blocks of Philox4x32-10 (see philox.cl) at each element's own counter, for one element or for a
+   vector's lanes, and uniform numbers in (0, 1). `stream` keeps the draws of different distributions apart. */
 #include "random/philox.cl"
 CLT_PHILOX clt_philox_u clt_draw_mix(clt_philox_u index, clt_philox_u seed, clt_philox_u offset, uint stream, uint block, clt_philox_u *second) {
   const ulong apart = (ulong)stream << 32 | block;
@@ -16,7 +16,7 @@ CLT_PHILOX clt_philox_u clt_draw_mix(clt_philox_u index, clt_philox_u seed, clt_
   return bits;
 #endif
 }
-/* What the functions of lanes are called. */
+/* The name of function f for the kernel's vectors, e.g. log_float16. */
 #if CLT_LANES == 1
 #define CLT_DRAW_OWN_float(f) f
 #else

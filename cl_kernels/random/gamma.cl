@@ -1,6 +1,6 @@
-/* Gamma and binomial numbers by rejection, and the derivatives of gamma and beta numbers by their shapes. An attempt is a block of the
-   element's own Philox counter, so the result depends on index, seed and offset alone. Parameters arrive, and gamma numbers
-   leave, as bit patterns of a float (or double), because a node's operands all have one type. */
+/* Gamma and binomial numbers by rejection, and the derivatives of gamma and beta numbers with respect to their shape parameters. Each
+   attempt uses blocks of the element's own Philox counter, so the result depends on index, seed and offset alone. Parameters and gamma
+   numbers are passed as bit patterns of a float (or double) in a long, because a node's operands all have one type. */
 #include "elementary/log.cl"
 #include "elementary/pow.cl"
 #include "elementary/sine.cl"
@@ -13,7 +13,7 @@
 #endif
 #define CLT_GAMMA_POW_float CLT_DRAW_OWN_float(pow)
 #define CLT_GAMMA_MIX(block) CLT_DRAW_MIX(0x67616d6du, block)
-/* Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. Lanes go on until each has a number. */
+/* Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. The loop ends when every lane has accepted a number. */
 #define CLT_GAMMA_DRAW(NAME, T, I, LEAST, K)                                                                                   \
   static inline clt_philox_l CLT_PHILOX_NAME(NAME, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset,           \
                                                          clt_philox_l bits) {                                                  \
@@ -50,7 +50,7 @@
   }
 CLT_GAMMA_DRAW(gamma_draw, float, int, FLT_MIN, CLT_DRAW_F)
 
-/* What Stirling's formula leaves out of log(k!). */
+/* Binomial numbers; clt_stirling is the remainder of Stirling's formula, log(k!) less its closed form. */
 #define CLT_BINOMIAL(NAME, T, FROM, K)                                                                                   \
   static inline T clt_stirling_##T(T k) {                                                                                      \
     const T r = 1 / ((k + 1) * (k + 1));                                                                                       \
@@ -102,10 +102,10 @@ CLT_BINOMIAL(binomial_draw_long, float, CLT_FROM_F, CLT_DRAW_F)
 #endif
 
 /* dx/da of a gamma number x of shape a, at a fixed quantile: -(dP/da) / p. Below the mean P is a series of positive terms, above
-   it Q is a continued fraction; each is differentiated along. For large a: the Cornish-Fisher expansion
+   it Q is a continued fraction; the derivative by a is computed term by term along with either. For large a: the Cornish-Fisher expansion
    x = a + z sqrt(a) + (z^2 - 1)/3 + (z^3 - 7z)/(36 sqrt(a)) - ... */
 #define CLT_GAMMA_SLOPE(T, STOP, K)                                                                                            \
-  static inline T clt_slope_tail_##T(T a) { /* digamma(a) - log(a) of large a */                                               \
+  static inline T clt_slope_tail_##T(T a) { /* digamma(a) - log(a) for large a */                                               \
     const T r = 1 / (a * a);                                                                                                   \
     return -K(0.5) / a -                                                                                                       \
            r * (K(0.0833333333333333333) - r * (K(0.00833333333333333333) - r * (K(0.00396825396825396825) -                   \
@@ -140,7 +140,7 @@ CLT_BINOMIAL(binomial_draw_long, float, CLT_FROM_F, CLT_DRAW_F)
       }                                                                                                                        \
       return -x / a * sum;                                                                                                     \
     }                                                                                                                          \
-    /* Lentz's method for h = 1/(b0 + a1/(b1 + ...)), carrying the derivatives of c, d and h by a. */                          \
+    /* Lentz's method for h = 1/(b0 + a1/(b1 + ...)); dc, dd and dh are the derivatives of c, d and h by a. */                 \
     T b = x + 1 - a, c = K(1e30), dc = 0, d = 1 / b, dd = d * d, h = d, dh = dd;                                               \
     for (int k = 1; k < 2000; k++) {                                                                                           \
       const T an = -k * (k - a);                                                                                               \
@@ -157,9 +157,9 @@ CLT_BINOMIAL(binomial_draw_long, float, CLT_FROM_F, CLT_DRAW_F)
     }                                                                                                                          \
     return x * (h * rest + dh);                                                                                                \
   }
-/* For a number x of a beta distribution of shapes a and b = total - a: dx/da at a fixed quantile, over 1 - x. Below the mean P(x; a, b)
-   is a continued fraction, above it Q is; each is differentiated along, by Lentz's method. Of large shapes the normal approximation
-   is as exact. */
+/* For a number x of a beta distribution of shapes a and b = total - a: dx/da at a fixed quantile, divided by 1 - x. Below the mean P(x; a, b)
+   is computed as a continued fraction, above it Q, by Lentz's method, and the derivative along with it. For large shapes the normal
+   approximation is as exact. */
 #define CLT_BETA_SLOPE(T, STOP, K)                                                                                             \
   static inline T beta_slope_##T(T x, T a, T total) {                                                                          \
     const T b = total - a, rest = 1 - x;                                                                                       \
@@ -174,7 +174,7 @@ CLT_BINOMIAL(binomial_draw_long, float, CLT_FROM_F, CLT_DRAW_F)
     for (int k = 1; k < 2000; k++) {                                                                                           \
       const int m = k / 2;                                                                                                     \
       const T low = p + k - 1, high = p + k;                                                                                   \
-      T term, slope; /* of the fraction, and its derivative by a */                                                           \
+      T term, slope; /* of the continued fraction, and its derivative by a */                                                           \
       if (k & 1) {                                                                                                             \
         term = -(p + m) * (total + m) * z / (low * high);                                                                      \
         slope = upper ? term / (total + m) : term * (1 / (p + m) + 1 / (total + m) - 1 / low - 1 / high);                      \

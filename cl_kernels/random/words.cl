@@ -1,8 +1,9 @@
-/* Words of Philox4x32-10 (see philox.cl) drawn ahead of who reads them: those of CLT_DRAWN elements from one on that is the first of
-   its block, `block`. A block is a chain of instructions that wait for each other, so as many go side by side as registers hold: of 16, eight.
-   What is read of words are all of their bits, or both halves apart, the upper ones CLT_DRAWN further on; or they have 32 bits,
-   and half as many blocks do: of such alone kernels draw twice as many at once. No function goes round twice, which takes a quarter longer.
-   Functions apart, as a kernel has them in several places. */
+/* Words of Philox4x32-10 (see philox.cl) drawn ahead of their use, for CLT_DRAWN elements from the first element of `block` on. The
+   rounds of one block are a chain of dependent instructions, so as many blocks are computed side by side as registers hold: with
+   AVX-512, eight vectors of eight. clt_drawn_all stores 64-bit words; clt_drawn_apart their lower halves, and the upper ones CLT_DRAWN
+   numbers further on; clt_drawn_short words of 32 bits, which take half as many blocks: kernels that read only those draw twice as
+   many at once. With AVX-512 no loop goes round twice, which would take a quarter longer. Not inlined, because a kernel calls
+   the functions in several places. */
 #include "random/philox.cl"
 #ifndef CLT_DRAWN
 #define CLT_DRAWN 128

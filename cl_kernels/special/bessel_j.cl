@@ -1,6 +1,6 @@
 /* Bessel functions j0 j1 y0 y1. Up to 8: Chebyshev series in x^2, for j0 and j1 with their two zeros there divided out, so that
    the relative error stays small beside them; for y0 and y1 with the logarithm (and pole) split off. Beyond: modulus and phase
-   (DLMF 10.17), sqrt(2 / (pi x)) (P cos - Q sin), P and Q as Chebyshev series in (8 / x)^2. Fitted at 40 digits. */
+   (DLMF 10.17), sqrt(2 / (pi x)) (P cos - Q sin), P and Q as Chebyshev series in (8 / x)^2. Fitted with 40-digit arithmetic. */
 #include "special/chebyshev.cl"
 __constant float clt_j0_float[] = {0.0019903555f, -0.002620939138f, 8.687721472e-4f, -1.704058495e-4f,
   2.204908639e-5f, -2.024889498e-6f, 1.389802517e-7f, -7.406701254e-9f, 3.155992758e-10f};
@@ -28,7 +28,7 @@ __constant float clt_q1_float[] = {0.04677778707f, -9.627723549e-5f, 9.138615258
     return ((x - K(3.8317108154296875)) - K(-4.8452221751843855641e-6)) * (x + K(3.8317059702075123156)) *                    \
            (((x - K(7.0155792236328125)) - K(7.44618280625353705e-6)) * (x + K(7.0155866698156187535))) * g * x;              \
   }                                                                                                                           \
-  /* sqrt(1 / (pi x)) (p u - q v 8 / x): u and v are sums of sine and cosine that stand for the shifted phase. */             \
+  /* sqrt(1 / (pi x)) (p u - q v 8 / x): u and v, sums of sin x and cos x, are cosine and sine of the shifted phase times sqrt 2. */ \
   static inline V clt_bessel_far_##V(V x, V p, V q, V u, V v) {                                                               \
     const V r = (p * u - q * v * (8 / x)) / sqrt(x * K(3.14159265358979324));                                                 \
     return x == (V)(INFINITY) ? (V)(0) : r;                                                                                   \

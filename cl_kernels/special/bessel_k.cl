@@ -1,5 +1,5 @@
 /* Modified Bessel functions of the second kind: k0 k1, and k0e k1e scaled by exp(x). Up to 2 the logarithm is split off
-   (DLMF 10.31) and the rest is a Chebyshev series in x^2, beyond one in 2 / x; fitted at 40 digits. */
+   (DLMF 10.31) and the rest is a Chebyshev series in x^2, beyond one in 2 / x; fitted with 40-digit arithmetic. */
 #include "special/chebyshev.cl"
 __constant float clt_k_i0_float[] = {1.602922807f, 0.6388096257f, 0.03685485969f, 9.828781273e-4f, 1.498365421e-5f,
   1.473844901e-7f};

@@ -1,12 +1,12 @@
-/* trigamma and the Hurwitz zeta function for any number of lanes: recurrence up to where the asymptotic series (DLMF 5.15) or
-   Euler-Maclaurin's formula (DLMF 25.11.5) holds, reflection below zero. Poles and arguments out of the domain as torch has them. */
+/* trigamma and the Hurwitz zeta function for any number of lanes: recurrence up to where the asymptotic series (DLMF 5.15) or the
+   Euler-Maclaurin formula (DLMF 25.11.5) holds, reflection below zero. Values at poles and outside the domain as in torch. */
 #include "elementary/pow.cl"
 #include "elementary/sine.cl"
 #define CLT_LIT_F(c) c##f
 #define CLT_LIT_D(c) c
 #define CLT_GAMMA_SIN_float(V, x) sin_##V(x)
 #define CLT_GAMMA_SIN_double(V, x) sin(x)
-/* The next term of Euler-Maclaurin's sum: its factor, and the coefficient that it is times. */
+/* Add the next term of the Euler-Maclaurin sum: updates its factor c, and adds c times the coefficient C. */
 #define CLT_ZETA_TERM(C) c *= (rising + 1) * (rising + 2) * r, rising += 2, far += c * (C);
 #define CLT_GAMMA(V, T, I, K)                                                                                                  \
   static inline V trigamma_##V(V x) {                                                                                          \

@@ -1,6 +1,6 @@
 /* The regularised incomplete gamma functions igamma (lower, P) and igammac (upper, Q), for any number of lanes: series (DLMF 8.11.4),
-   continued fraction, and for large a near x Temme's expansion, whose terms are enough from a = UNIFORM on for |x - a| < NEAR a. A loop goes on until
-   all lanes are done; a lane that is done, or takes another way, no longer changes. */
+   continued fraction, and for large a near x Temme's expansion, whose number of terms suffices from a = UNIFORM on if |x - a| < NEAR a. A loop goes
+   on until all lanes are done; a lane that is done, or uses another method, no longer changes. */
 #include "special/chebyshev.cl"
 #include "special/lgamma.cl"
 #include "elementary/erf.cl"
@@ -11,7 +11,7 @@
 #define CLT_erfc_double(V) erfc
 #define CLT_expm1_float(V) expm1_##V
 #define CLT_expm1_double(V) expm1
-/* When a term no longer counts, how near two convergents are at last, and when a term of Q for small x no longer counts. */
+/* Stopping thresholds. LEAST: a term of the series; ONE: the difference of two convergents of the fraction; SMALL: a term of Q for small x. */
 #define CLT_IGAMMA_LEAST_float 4e-9f
 #define CLT_IGAMMA_LEAST_double 1e-17
 #define CLT_IGAMMA_ONE_float 1.2e-7f
@@ -22,7 +22,7 @@
 #define CLT_IGAMMA_UNIFORM_double 400
 #define CLT_IGAMMA_NEAR_float 0.3f
 #define CLT_IGAMMA_NEAR_double 0.1
-/* 1 / Gamma(1 + t) in powers of t, and atanh(s) / s - 1 over s^2 in powers of s^2. */
+/* Coefficients of 1 / Gamma(1 + t) in powers of t, and of (atanh(s) / s - 1) / s^2 in powers of s^2. */
 __constant float clt_igamma_inverse_float[] = {1.0f, 0.5772156649f, -0.6558780715f, -0.04200263503f, 0.1665386114f, -0.04219773456f, -9.621971528e-3f,
   7.218943247e-3f, -1.165167592e-3f, -2.152416741e-4f, 1.280502824e-4f, -2.013485478e-5f};
 __constant float clt_igamma_odd_float[] = {0.3333333333f, 0.2f, 0.1428571429f, 0.1111111111f, 0.09090909091f, 0.07692307692f};
@@ -34,7 +34,7 @@ __constant float clt_igamma_odd_float[] = {0.3333333333f, 0.2f, 0.1428571429f, 0
     for (int k = n - 2; k >= 0; k--) sum = sum * t + c[k];                                                                         \
     return sum;                                                                                                                    \
   }                                                                                                                                \
-  /* m - log(1 + m) without cancellation; ratio is 1 + m. Near 0 log(1 + m) is 2 atanh(s), s = m / (2 + m). */                     \
+  /* m - log(1 + m) without cancellation; ratio is 1 + m. Near m = 0 by log(1 + m) = 2 atanh(s), s = m / (2 + m). */               \
   static inline V clt_log1p_rest_##V(V m, V ratio) {                                                                               \
     const V s = m / (2 + m), q = s * s, near = s * m - 2 * s * (q * CLT_IGAMMA_SUM(V, T, odd, q));                                 \
     return CLT_SIZE(V, T, I, m) > (V)(K(0.3)) ? m - CLT_MATH(V, T, log, ratio) : near;                                             \
@@ -55,7 +55,7 @@ __constant float clt_igamma_odd_float[] = {0.3333333333f, 0.2f, 0.1428571429f, 0
     }                                                                                                                              \
     return y;                                                                                                                      \
   }                                                                                                                                \
-  /* Four terms of the series are one quotient. */                                                                                 \
+  /* The series of P. Four terms at a time are computed with one division. */                                                      \
   static inline V clt_igamma_series_##V(V a, V x, I chosen) {                                                                      \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                                               \
     const V cube = x * x * x;                                                                                                      \
@@ -68,7 +68,7 @@ __constant float clt_igamma_odd_float[] = {0.3333333333f, 0.2f, 0.1428571429f, 0
     }                                                                                                                              \
     return sum;                                                                                                                    \
   }                                                                                                                                \
-  /* The continued fraction of the upper function (DLMF 8.9.2), p / q with q = 1 after every four steps. */                        \
+  /* The continued fraction of Q (DLMF 8.9.2) as p / q, renormalised to q = 1 after every four steps. */                           \
   static inline V clt_igamma_fraction_##V(V a, V x, I chosen) {                                                                    \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                                               \
     V b = x + 1 - a, q_last = 1 / b, p = q_last, p_last = (V)(0), h = p;                                                           \
@@ -89,7 +89,7 @@ __constant float clt_igamma_odd_float[] = {0.3333333333f, 0.2f, 0.1428571429f, 0
     }                                                                                                                              \
     return a * h;                                                                                                                  \
   }                                                                                                                                \
-  /* The upper function for small x, where 1 - P would cancel. */                                                                  \
+  /* Q for small x, where 1 - P would cancel. */                                                                                   \
   static inline V clt_igamma_small_##V(V a, V x, I chosen) {                                                                       \
     V power = chosen ? (V)(1) : (V)(0), sum = (V)(0);                                                                              \
     for (int k = 1; k < 60 && CLT_ANY_##I(CLT_SIZE(V, T, I, power) > (V)(CLT_IGAMMA_SMALL_##T)) != 0; k++) {                       \
@@ -99,7 +99,7 @@ __constant float clt_igamma_odd_float[] = {0.3333333333f, 0.2f, 0.1428571429f, 0
     const V l = a * CLT_MATH(V, T, log, x) - CLT_MATH(V, T, lgamma, 1 + a);                                                        \
     return -CLT_MATH(V, T, expm1, l) - a * exp_##V(l) * sum;                                                                       \
   }                                                                                                                                \
-  /* Temme's uniform expansion (DLMF 8.12); upper says which of the two functions. */                                              \
+  /* Temme's uniform expansion (DLMF 8.12): Q if upper, else P. */                                                                 \
   static inline V clt_igamma_uniform_##V(V a, V x, const bool upper) {                                                             \
     const V m = (x - a) / a, phi = clt_log1p_rest_##V(m, x / a), size = sqrt(2 * phi), h = m < (V)(0) ? -size : size, r = 1 / a;   \
     V c0 = K(6.70785354340149858e-9); c0 = c0 * h + K(-1.76659527368260793e-7);                                                    \
@@ -140,7 +140,7 @@ __constant float clt_igamma_odd_float[] = {0.3333333333f, 0.2f, 0.1428571429f, 0
     if (CLT_ANY_##I(series | beyond) != 0) {                                                                                       \
       const I either = series | beyond;                                                                                            \
       const V factor = clt_igamma_factor_##V(either ? a : one, either ? x : one);                                                  \
-      const V part = factor == zero ? zero : factor * (beyond ? q : p); /* of huge numbers p and q are not known */                \
+      const V part = factor == zero ? zero : factor * (beyond ? q : p); /* for huge arguments p and q are meaningless */           \
       r = (upper ? series : beyond) ? 1 - part : part;                                                                             \
     }                                                                                                                              \
     if (CLT_ANY_##I(uniform) != 0) r = uniform ? clt_igamma_uniform_##V(uniform ? a : one, uniform ? x : one, upper) : r;          \

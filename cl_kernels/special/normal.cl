@@ -1,7 +1,7 @@
 /* erfinv, ndtri (the normal quantile), erfcx and log_ndtr for any number of lanes. erfinv(x) / x is a series in
    w = -log(1 - x^2) or its root, the variable of Giles, "Approximating the erfinv function" (2010); (1 + 2 x) erfcx(x) one in
-   (x - 4) / (x + 4), after Shepherd and Laframboise (1981). Fitted at 40 digits by Chebyshev
-   polynomials, which are multiplied out: that takes one operation for three. Parts that no lane needs are left out. */
+   (x - 4) / (x + 4), after Shepherd and Laframboise (1981). Fitted with 40-digit arithmetic as Chebyshev series and converted to powers:
+   Horner's rule takes one operation where Clenshaw's recurrence takes three. Parts that no lane needs are skipped. */
 #include "special/chebyshev.cl"
 #include "elementary/erf.cl"
 #include "elementary/log1p.cl"
@@ -35,11 +35,11 @@ __constant float clt_erfcx_float[] = {1.232995117f, -0.1396210865f, 0.0153797687
     const V a = CLT_SIZE(V, T, I, x), far = (2 / K(1.7724538509055160)) / (1 + 2 * a) * (1 + K(0.5) / a);        \
     V r = CLT_SERIES(V, T, erfcx, (a - 4) / (a + 4)) / (1 + 2 * a);                                              \
     r = a > (V)(K(1e8)) ? far : r;                                                                               \
-    /* exp(x^2) in two parts, for the rounding of the square would be magnified. */                              \
+    /* exp(x^2) as two factors, because exp would magnify the rounding error of the square. */                   \
     const V h = rint(x * 16) * K(0.0625), e = 2 * exp_##V(h * h) * exp_##V((x - h) * (x + h));                   \
     return x < (V)(0) ? (a > (V)(K(27.0)) ? (V)(INFINITY) : e - r) : r;                                          \
   }                                                                                                              \
-  /* erfinv(x) / x of w = -log(1 - x^2): in w up to 5, in its root beyond. */                                    \
+  /* erfinv(x) / x from w = -log(1 - x^2): a series in w up to 5, in the root of w beyond. */                    \
   static inline V clt_erfinv_ratio_##V(V w) {                                                                    \
     V f = CLT_SERIES(V, T, einv_a, w * K(0.4) - 1);                                                              \
     if (CLT_ANY_##I(w > (V)(5)) != 0) {                                                                          \

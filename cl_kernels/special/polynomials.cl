@@ -1,8 +1,9 @@
-/* Orthogonal polynomials of degree n (its whole part; 0 where that is negative) by their three-term recurrences. Chebyshev's within (-1, 1) are
-   trigonometric from degree 7 on, so that high degrees cost nothing. Hermite's beyond a degree leave the type's range: nan. */
+/* Orthogonal polynomials of degree n (truncated to an integer; the value is 0 where n is negative) by their three-term recurrences. Within (-1, 1)
+   Chebyshev polynomials from degree 7 on are computed from trigonometric functions, so that high degrees cost no more. Hermite polynomials
+   beyond a certain degree (`limit`) would leave the type's range: NaN. */
 #define CLT_POLY_LIT_F(c) c##f
 #define CLT_POLY_LIT_D(c) c
-/* p of degree 1, and the next from b (degree k) and a (degree k - 1). */
+/* `first` is the polynomial of degree 1; `next` that of degree k + 1, from b (degree k) and a (degree k - 1). */
 #define CLT_POLY(T, name, first, next, limit)                            \
   static inline T name##_##T(const T x, const T n) {                     \
     if (!(n > -1)) return 0;                                             \
