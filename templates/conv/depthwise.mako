@@ -1,12 +1,13 @@
 <%doc>
 A filter of K x K for each plane, for devices where a work-item is a thread's loop over wide vectors (work-groups of one).
 
-Work-item x makes planes x * each .. x * each + each - 1 of the output, which lie one after the other in memory, `band` rows at a
-time (pairs of rows with `spread`). What they read is copied to local memory with zeros around it, in rows `pitch` apart; then R
-rows at a time are summed with the taps in registers, so that a vector loaded serves all rows that it is a tap of.
-Stride S is 1 or 2. With `spread` it is the transposed correlation of stride 2: of every two neighbours the outputs take
-different taps, and a vector of each is interleaved with the other. EVEN says whether the padding is.
-Where a row is one vector, that reaches past its end, into what is written later; what follows a work-item's outputs is kept.
+Work-item x makes planes x * each .. x * each + each - 1 of the output, which are contiguous in memory, `band` rows at a time (pairs
+of rows with `spread`). The input they read is copied to local memory, zero-padded, in rows `pitch` apart; then R rows of output at
+a time are summed with the taps in registers, so that each vector of input is loaded once for all of these rows.
+Stride S is 1 or 2. With `spread` this is the transposed correlation of stride 2: outputs at even and odd places take different taps;
+a vector of each is computed and the two are interleaved. EVEN: whether the padding is even.
+A row stored as one vector may reach past its end, into the next row, which is written later; memory past the work-item's outputs is
+saved and restored.
 Variables: fn K S R V spread EVEN room slack longs headers loadv load unaligned.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\

@@ -1,9 +1,9 @@
 <%doc>
-What the CPU schedules of the convolution share. A work-item copies a box of the input into local memory (cache), zeros where
-it leaves the input, such that the tap (a, b, c) of the output position q of the box is read at q + shift[tap]: rows of the box
-are as long as its input is wide, so that runs of positions are runs of memory for every tap. Positions at the end of a row are
-junk. Where the stride is not 1 the copy is split into phases, inputs of equal remainder side by side.
-Box: n images of b0 x b1 x b2 outputs. Per channel and phase lie n x e0 x e1 x e2 numbers. Zeros at the end of a row may be
+Shared by the CPU schedules of the convolution. A work-item copies a box of the input into local memory (cache), with zeros where
+the box leaves the input, such that tap (a, b, c) of the box's output position q is read at q + shift[tap]: rows of positions
+are as long as rows of the copied input, so that runs of positions are runs of memory for every tap. Positions at the end of a row
+are junk. If the stride is not 1, the copy is split into phases, inputs of equal remainder by the stride side by side.
+Box: n images of b0 x b1 x b2 outputs. Each channel and phase has n x e0 x e1 x e2 numbers. The zeros at the end of a row may also be
 those at the start of the next (codegen/conv/cpu.py chooses e so); `tail` zeros follow the last channel.
 </%doc>
 <%def name="types()">\

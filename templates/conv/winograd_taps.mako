@@ -1,5 +1,6 @@
 <%doc>
-The end of templates/conv/winograd_weight.mako: adds its pieces and makes G^T u G, the slopes of 3 x 3 filters, dense [group, row, channel, 9].
+Second pass of templates/conv/winograd_weight.mako: adds up its pieces u and makes G^T u G, the gradient of 3 x 3 filters, dense
+[group, row, channel, 9].
 Work-item (x, y, z) makes `each` vectors of channels from x * each on, of row y of group z.
 Variables: fn MR NV V longs limits.
 </%doc>

@@ -1,15 +1,15 @@
 <%doc>
-Matrix product by tiles, where a work-item is a lane: R x C numbers a group, P slices of lanes that share K ("sliced K"), in registers of an item
-4 HR x 4 HC numbers. Slabs of KS numbers of K lie in local memory, two of them: while one is multiplied, the numbers of the next are on their way to
-registers. Each slice takes every Pth number of K of a slab; at the end their sums are added up in order, those of one slice go through K in order.
-Item (lx, ly) of a slice has rows and columns by fours, R / HR and C / HC between two fours, so that it reads local memory by vectors. 32 items in a row
-are a block of them, two neighbours beneath each other: NVIDIA's local memory then answers half of them at a time instead of a quarter.
-Nothing is indexed by a number that is not known here: no compiler then keeps the sums in memory.
-How an operand comes (`ways`): "k4": its numbers along K are adjacent, and four of them aligned, "i4": those along its other dim are; "k1", "i1": it is read
-number by number, neighbours along that dim. Rows and columns behind the last are read as the last one, and not stored. `quads`: four results of a row
-are adjacent and aligned, and there is nothing to add to them. Group (x, y, z) owns row tile x, column tile y and the matrices z, z + groups, ... With `finish`
-nothing is stored but what that makes of the product.
-Variables: fn ta to acc load store R C P HR HC KS ways quads offset (the type that counts numbers of an operand within a slab) headers finish.
+Matrix product by tiles, where a work-item is a lane: R x C numbers per work-group, P slices of work-items that share K ("sliced K"), and a register
+tile of 4 HR x 4 HC numbers per work-item. Two slabs of KS steps of K are kept in local memory: while one is multiplied, the next is being loaded to
+registers. Each slice takes every Pth step of K of a slab, in order; at the end the slices' sums are added up in order.
+Work-item (lx, ly) of a slice owns rows and columns by fours, R / HR and C / HC apart, so that it reads local memory in vectors. 32 consecutive work-items
+form a block of the tile in which every two neighbours are one below the other: NVIDIA's local memory then serves half of them at a time, not a quarter.
+Accumulators are indexed by constants of the template only, so that the compiler keeps them in registers.
+How an operand is read (`ways`): "k4": it is contiguous along K and four numbers are aligned, "i4": the same along its other dim; "k1", "i1": single numbers,
+neighbouring work-items along that dim. Rows and columns past the last are read as the last one, and not stored. `quads`: four results of a row
+are adjacent and aligned, and no bias is added. Work-group (x, y, z) owns row tile x, column tile y and the matrices z, z + groups, ... With `finish`
+only the epilogue's results are stored.
+Variables: fn ta to acc load store R C P HR HC KS ways quads offset (the integer type of offsets into an operand within a slab) headers finish.
 </%doc>\
 <%
 nx, ny = C // (4 * HC), R // (4 * HR)
@@ -26,17 +26,17 @@ Q = 4 * HR  # rows of each item that go through local memory to be stored at a t
 while Q * lanes * HC > 2 * size:
     Q //= 2
 def beside(T, way):
-    """How many items, one beside the other, read along the dim whose numbers are adjacent, and how many numbers each."""
+    """Return how many neighbouring work-items read along the operand's contiguous dim, and how many numbers each reads at once."""
     width = int(way[1])
     return (T // width if way[0] == "i" else 8 // width), width
 def first(T, way):
-    """Where what an item copies of a slab begins, along the operand's other dim and along K."""
+    """Return expressions for a work-item's first place in a slab of T rows or columns: along the operand's other dim, and along K."""
     n, width = beside(T, way)
     if way[0] == "i":
         return f"lane % {n} * {width}", f"lane / {n}"
     return f"lane / {n} % {T}", f"lane % {n} * {width} + lane / {n * T} * 8"
 def units(T, way):
-    """What an item copies, and how far from its first number: along the other dim and along K."""
+    """Yield, for each load of a work-item, its number and its distance from the first place: along the other dim, and along K."""
     n, width = beside(T, way)
     for t in range(max(KS * T // width // lanes, 1)):
         if way[0] == "i":
@@ -44,7 +44,7 @@ def units(T, way):
         else:
             yield (t, t * (lanes // n) % T, t * (lanes // n) // T * 8)
 def some(T, way):
-    """Which items copy, if not all do."""
+    """Return the condition for a work-item to take part in copying an operand; empty if all do."""
     count = KS * T // int(way[1])
     return f"lane < {count}" if count < lanes else ""
 def fetch(checked):

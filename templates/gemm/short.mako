@@ -1,9 +1,9 @@
 <%doc>
-Matrix of many short rows times a vector, on a CPU: a work-item (y, z) owns BM rows of matrix z, ${V} results are one vector.
+Matrix of many short rows times a vector, on a CPU: a work-item (y, z) owns BM rows of matrix z and makes ${V} results at a time, as one vector.
 
-The vector is copied into local memory (cache), with zeros up to a whole vector. A row after the other is read as it lies, its end by a mask
-with zeros in the place of what is not the row's; then the sums of ${V} rows' lanes become the lanes of one vector: neighbours are
-added, of two rows at a time. Past the last row that one is read again, and not stored.
+The vector is copied into local memory (cache), padded with zeros to whole registers. Rows are read in place, one after the other, their ends
+by masked loads that give zeros past the row; then the accumulators of ${V} rows are reduced to the lanes of one vector by pairwise additions
+of neighbouring lanes, two rows at a time. Rows past the last repeat it and are not stored.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%

@@ -1,10 +1,10 @@
 <%doc>
 Products of many rows with a few columns, on a CPU: a work-item owns `per` rows, and a row of the result is one vector.
 
-B is copied into local memory (cache) as K rows of V numbers, zeros past N; then ${R} rows of A at a time go along K, the last one
-again where there are fewer left. Rows of a result without gaps are stored as whole vectors, whose ends the next row overwrites,
-as long as that is one of this work-item's and nothing that is added may lie there. With `finish` a row goes through it. Sums go over K in order, as the larger products' do.
-ahead: the next rows are asked for meanwhile, for of several long ones at once the processor foresees nothing.
+B is copied into local memory (cache) as K rows of V numbers, zeros past N; then ${R} rows of A at a time are multiplied by it, repeating the
+last one where fewer are left. If the result's rows have no gaps, they are stored as whole vectors, whose excess the next row overwrites, provided
+that row is this work-item's, too, and no bias may lie there. With `finish` a row goes through the epilogue. Sums go over K in order, as those of
+larger products do. ahead: the next rows are prefetched meanwhile, because the hardware prefetcher does not follow several long rows at once.
 </%doc>\
 <% acc, reg, line = memory.dt.reg, memory.reg, 64 // memory.dt.itemsize %>\
 % if finish:
