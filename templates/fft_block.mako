@@ -1,12 +1,12 @@
 <%doc>
 Discrete Fourier transforms of lines of one length n on a GPU, or one pass of a longer transform (four-step): as fft.mako, with the same
-walks and orders, of which those that choose code are known to the text, as n is. A group takes `width` lines by `lanes` lanes each. A lane
-holds the numbers of its butterflies in registers, reads those of the first Stockham stage from memory and writes those of the last there,
-so that local memory only carries numbers from stage to stage, real and imaginary parts apart, padded against conflicts of banks.
-Neighbouring lanes take neighbours of a line or (`across`, `out_across`) neighbouring lines, as they lie in memory.
+arguments and layouts, but n and the options that choose code are constants of the template. A work-group takes `width` lines with `lanes` lanes
+each. A lane holds its butterflies' numbers in registers; the first Stockham stage reads global memory and the last one writes it, so that local
+memory only passes numbers from stage to stage, real and imaginary parts separately, padded against bank conflicts.
+Neighbouring lanes take neighbouring numbers of a line or (`across`, `out_across`) neighbouring lines, whichever are adjacent in memory.
 
-stages: radix, lines of equal twiddles s, butterflies of a lane and where powers 1, 2 and 4 of twiddles lie in their table.
-layouts: of local memory between stages, `at` gives the address of number i of line b.
+stages: radix, number s of equal twiddles, butterflies per lane, and the places of powers 1, 2 and 4 of the twiddles in their table.
+layouts: of local memory between stages; `at` gives the address of number i of line b.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%namespace name="butterflies" file="/fft_stages.mako"/>\

@@ -1,13 +1,13 @@
 <%doc>
-Largest elements of windows of few columns, by vectors of windows of a row, on a CPU: what pool.mako has between the ends of a row. Its variables
-and what it says of them are known here; `nan` notes what makes a row, or a strip of rows, be made again one by one.
+Max pooling with windows of few columns, by vectors of windows of a row, on a CPU: the part of pool.mako's kernel between the ends of a row. The
+variables are pool.mako's; `nan` collects whether a NaN was met, which makes a row, or a strip of rows, be computed again one by one.
 
-strips     windows are three by three and two apart: work-items go down some rows of windows with a vector of columns, and read each row of elements once.
+strips     windows are three by three with stride two: a work-item goes down some rows of windows with a vector of columns, and reads each row of elements once.
 </%doc>\
 <%!
 AHEAD = 4096
 def words(T, M, L, W):
-    """Types of a vector and of its places, the lanes' numbers, how places are stored, and a condition on elements as one on places."""
+    """Return the types of a vector and of its positions, the lanes' numbers, how positions are stored, and a conversion of masks of elements to positions."""
     V, IV = (f"{T}{L}" if L > 1 else T), f"int{L}"
     ids = f"({IV})({', '.join(map(str, range(L)))})"
     store = lambda to, at: f"*(__global {'u_i32' if W == 'int' else 'u_i64'} *)({to}) = {at if W == 'int' else f'convert_long{L}({at})'}"

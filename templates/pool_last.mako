@@ -1,9 +1,9 @@
 <%doc>
-What windows over channels-last images send back, on a CPU: a work-item makes rows of the input, the channels of each place by walking the
-windows that can hold it, in their order. Windows and their sizes are those of pool.mako; `x` is what is sent back.
+The gradient of pooling over channels-last images, on a CPU: a work-item makes rows of the input's gradient, the channels of each place by walking the
+windows that can hold the place, in their order. Windows and their sizes are those of pool.mako; `x` is the output's gradient.
 
-W          the type of positions. flat: every window sends back the same element, the first of x. streamed: stored past the cache, where windows do not meet.
-Variables  as pool.mako's, and best: largest elements, which are sent back where their positions say, else averages.
+W          the type of positions. flat: every output gradient is the same element, the first of x. streamed: non-temporal stores, where windows do not overlap.
+Variables  as pool.mako's, and best: max pooling, whose gradient goes to the recorded positions; otherwise average pooling.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="windows" file="/pool.mako"/>\
@@ -13,7 +13,7 @@ regular = geometry == 'regular'
 positions = 'u_i32' if W == 'int' else 'u_i64'
 load, store = memory.vector_load, memory.vector_store
 def mine():
-    """Whether the positions of a vector are the element's own."""
+    """Return the mask of channels whose recorded position is this element."""
     equal = f'*(__global const {positions} *)(where + from) == here'
     return f'({equal})' if (M, W) in (('int', 'int'), ('long', 'long')) else f'convert_{M}{L}({equal})'
 %>\

@@ -1,10 +1,9 @@
 <%doc>
-Largest elements of windows over channels-last images that meet in rows, by vectors of channels, on a CPU: what pool.mako has for some rows of windows.
-Its variables and what it says of them are known here. A row of elements is met once: the largest of its columns, for each window along it, are compared
-with what the windows that hold the row have found above it. No comparison waits for whether what was largest is nan: rows of windows that met one are
-made again one by one.
+Max pooling over channels-last images with windows that overlap in rows, by vectors of channels, on a CPU: pool.mako's kernel for some rows of windows.
+The variables are pool.mako's. Each row of elements is read once: for each window along the row, the maximum of its columns is compared with the maxima so
+far of the windows that hold the row. The comparisons do not test for NaN: rows of windows that met a NaN are computed again one by one.
 
-run        how many columns windows have, if these are few: those that lie within the row then have all of them.
+run        the number of a window's columns, if small: windows that lie within the row then have all of them.
 </%doc>\
 <%namespace name="few" file="/pool_few.mako"/>\
 <%def name="compare(v, place, top, at)">\

@@ -1,6 +1,6 @@
 <%doc>
-What is written across becomes what is written down: of vectors ${'{x}'}0, ${'{x}'}1, ... as many as they have lanes (a power of two, two or more),
-vectors ${'{y}'}0, ${'{y}'}1, ... are made, of which vector i has lane i of each. Half of them at a time lie between others' lanes.
+Transposes a square of registers: from vectors ${'{x}'}0, ${'{x}'}1, ..., as many as they have lanes (a power of two, two or more), makes vectors
+${'{y}'}0, ${'{y}'}1, ..., of which vector i has lane i of each. Each stage interleaves the lanes of one half of the vectors with the other's.
 </%doc>\
 <%def name="turned(type, lanes, x, y)">\
 <%

@@ -1,6 +1,6 @@
 <%doc>
-Row exchanges as LAPACK's laswp: row s and row pivots[s] - 1 change places, for s of a range in order, or in the opposite one. A work-item takes
-columns, each with all its exchanges; where what rows have of columns lies side by side, ${'{lanes}'} columns together.
+Row exchanges as LAPACK's laswp: rows s and pivots[s] - 1 are swapped, for s of a range in ascending or descending order. A work-item applies
+all exchanges to its columns, one column at a time; where matrices are row-major, ${'{lanes}'} columns together.
 </%doc>\
 typedef ${I} I;
 % if not gpu:

@@ -1,8 +1,8 @@
 <%doc>
-Eigenvalues of many small symmetric matrices side by side, and, where `vectors`, the eigenvectors: plane rotations make the numbers beside the
-diagonal zero, one after the other, until all are small beside those of the diagonal. A matrix is a lane of vectors; the last ones are taken
-again where there are fewer left. A work-item owns a run of matrices. Of each the triangle is read where the row's stride times the row is largest, with
-`row` and `column` exchanged the other one. Values become ascending, vectors are rows. `info` becomes 1 of a matrix that has infinite numbers or NaNs.
+Eigenvalues of many small symmetric matrices at once, and, with `vectors`, eigenvectors, by Jacobi's method: plane rotations make the off-diagonal
+elements zero, one after the other, until all are negligible beside the diagonal. Each matrix is one lane of the vectors; if fewer matrices than lanes are
+left, the last ones are repeated. A work-item owns a run of matrices. Only the lower triangle is read, or, with `row` and `column` exchanged, the upper
+one. Values are in ascending order, vectors are rows. `info` is set to 1 for a matrix with infinities or NaNs.
 </%doc>\
 <%
 V = memory.lanes

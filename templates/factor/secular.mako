@@ -1,7 +1,7 @@
 <%doc>
-The roots of 1 / rho + sum of weights_i^2 / (poles_i - x), k of them, one above each pole. A root is kept as the pole that is nearer, its origin, and an offset from
-there, so that its distance from every pole is precise. Steps interpolate the sums below and above by one pole each, the root's neighbours (Li, LAPACK Working
-Note 89, 1994), and halve the bracket where that leads out of it. Above the last pole is one of no weight, at a distance that the root is not beyond.
+The k roots of the secular equation 1 / rho + sum of weights_i^2 / (poles_i - x) = 0, one above each pole. A root is stored as its origin, the nearer of its neighbouring
+poles, and an offset from there, so that its distance from every pole is precise. Each step approximates the terms of the poles below and those above by one pole each, the root's
+neighbours (Li, LAPACK Working Note 89, 1994); where that leads out of the bracket, it is bisected. Above the last pole a pole of weight 0 is assumed, at an upper bound of the last root.
 </%doc>\
 <%namespace name="merge" file="/factor/merge.mako"/>\
 ${headers}\

@@ -1,8 +1,8 @@
 <%doc>
-Substitution: X becomes A^-1 X for triangular A of at most ${'{N}'} rows, in batches. A vector's lanes are right-hand sides; a work-item (on a GPU
-a lane of a work-group) keeps the rows of its right-hand sides (there in local memory). A lies by columns in private (local) memory, as a lower triangle: of an upper
-one rows and columns are counted from the end. Four rows at a time take what those above them contribute. `by_rows`: right-hand sides lie side
-by side in memory, else the rows of one do, of which squares are read and written along memory then, and turned.
+Substitution: replaces X by A^-1 X for triangular A of at most ${'{N}'} rows, in batches. A vector's lanes are right-hand sides; a work-item (on a GPU
+a lane of a work-group) keeps the rows of its right-hand sides (there in local memory). A is copied to private (local) memory, column-major, as a lower triangle: for an
+upper one rows and columns are counted from the end. Four rows at a time are updated by those above them. `by_rows`: X is row-major; otherwise
+column-major, and is read and written in square blocks, contiguously, which are transposed in registers.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="numbers" file="/factor/numbers.mako"/>\

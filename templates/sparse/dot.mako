@@ -1,6 +1,6 @@
 <%doc>
-Rows of two dense matrices multiplied where a sparse one has entries: out[e] = sum over k of left[first[e], k] * right[second[e], k].
-CPU: a work-item takes a stretch of entries and sums in vectors of ${V} lanes. GPU: a lane takes an entry.
+A product of dense matrices, computed only where a sparse one has entries: out[e] = sum over k of left[first[e], k] * right[second[e], k].
+CPU: a work-item takes a run of entries and sums in vectors of ${V} lanes. GPU: a lane takes an entry.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
