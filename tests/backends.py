@@ -12,12 +12,12 @@ from cltensor.runtime import Backend, device, device_list, get_backend
 from cltensor.runtime import backend as registered
 
 SCHEDULES = ["cpu", "gpu"]
-OF_A_CPU = {"cpu", "row", "col"}  # by the names that families give schedules
+OF_A_CPU = {"cpu", "row", "col"}  # names of CPU schedules, as template families call them
 
 
 def backend_for(schedule: str) -> Backend:
-    """Return a backend that takes the schedule: the first device of its kind, or, of a GPU's, a private twin of
-    the first device that calls itself one. Without a CPU its schedules are skipped: none but a CPU is given them.
+    """Return a backend that uses the schedule: the first device of that kind, or, for a GPU schedule, a private twin of
+    the first device that claims to be a GPU. Without a CPU, tests of CPU schedules are skipped: only CPUs run them.
     """
     found = _found(schedule)
     if found is None:
@@ -26,7 +26,7 @@ def backend_for(schedule: str) -> Backend:
 
 
 def another_device(monkeypatch: pytest.MonkeyPatch, **info: Any) -> device:
-    """Return a device beside those there are, "opencl:77": the first one again with memory of its own, described otherwise by `info`."""
+    """Return an additional device, "opencl:77": the first device with memory of its own and the fields `info` of its record replaced."""
     twin = Backend(device("opencl:77"), get_backend(device_list()[0]).cl_device, False)
     twin.info = dataclasses.replace(twin.info, **info)
     monkeypatch.setitem(registered.registry, twin.device, twin)

@@ -1,4 +1,4 @@
-"""Small calls of every family of kernels, with what makes their operands: for tests of what holds for all of them."""
+"""Small calls of every family of kernels, with functions that make their operands, for tests of properties that all families share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def places(*shape: int, below: int) -> Any:
     return torch.randint(0, below, shape)
 
 
-# name -> (what is called, what makes its operands)
+# name -> (function to call, function that makes its operands)
 CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
     "sum": (lambda x: x.sum(), lambda: (whole(5, 7),)),
     "mean of columns": (lambda x: x.mean(0, keepdim=True), lambda: (whole(5, 7).t(),)),

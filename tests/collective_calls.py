@@ -1,9 +1,9 @@
-"""What two processes of one library do together, on either library: run as a program, one rank of it.
+"""Collective calls of two processes, with torch or with cltensor: run as a program, this is one rank.
 
     python collective_calls.py <library> <rank> <path of a store> <path of the outcomes>
 
-Each line of CALLS is Python in which `torch` is the library, `dist` its `distributed` and `rank` the rank. Its value, or its error's
-class and text, is the outcome. What raises in one rank only ends a group, so it has no place here.
+Each line of CALLS is Python in which `torch` is the library, `dist` its `distributed` and `rank` the rank. The outcome is the line's value, or
+the class and text of its error. Calls that raise in one rank only are not listed, because they end the process group.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import replicas
 
-DTYPES = "bool uint8 int16 int64 uint16 float16 bfloat16 float32 complex64"  # each has its kernels to build
+DTYPES = "bool uint8 int16 int64 uint16 float16 bfloat16 float32 complex64"  # a selection: kernels are built for each
 
 SET_UP = """
 R = dist.ReduceOp
@@ -169,7 +169,7 @@ CALLS: list[str] = [
 
 
 def plain(value: Any) -> Any:
-    """Return an outcome as JSON takes it: tensors as their values, dtype and sizes."""
+    """Return an outcome in a form that JSON can hold: tensors as their values, dtype and sizes."""
     if hasattr(value, "dtype") and hasattr(value, "tolist"):
         values = value.detach().tolist()
         while values and isinstance(values, list) and isinstance(values[0], list):
@@ -183,7 +183,7 @@ def plain(value: Any) -> Any:
 
 
 def main(library: str, rank: int, store: str, path: str) -> None:
-    """Run all lines, and write what came of them."""
+    """Run all lines, and write their outcomes."""
     warnings.simplefilter("ignore")
     torch = importlib.import_module(library)
     dist = importlib.import_module(f"{library}.distributed")

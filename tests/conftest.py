@@ -1,6 +1,6 @@
-"""The `--device`, `--units`, `--as-gpu`, `--later` and `--schedules` options, the `dev` fixture, and what several folders ask of each of their tests.
+"""The `--device`, `--units`, `--as-gpu`, `--later` and `--schedules` options, the `dev` fixture, and checks that several folders make of each test.
 
-What precedes the import is in the root conftest.
+What must happen before cltensor is imported is in the root conftest.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_elsewhere(item: pytest.Item) -> bool:
-    """Say whether a test runs kernels that the CPU is not given: those of "gpu..." among its parameters, and what is marked so."""
+    """Return whether a test runs GPU kernels only: it has a parameter "gpu..." or the marker `elsewhere`."""
     given = item.callspec.params.values() if hasattr(item, "callspec") else ()
     named = any(isinstance(x, str) and x.split("-")[0] == "gpu" for x in given)
     return named or item.get_closest_marker("elsewhere") is not None
@@ -95,7 +95,7 @@ def _is_elsewhere(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """A test that computes with float64 is none for a device that has no such numbers."""
+    """Skip a test that fails because the device has no float64."""
     try:
         return (yield)
     except RuntimeError as error:
@@ -132,7 +132,7 @@ def default_device(dev: Any) -> Iterator[None]:
 
 @pytest.fixture
 def no_host_computation(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Nothing computes on the host but what tests marked `lapack` ask for."""
+    """Assert that a test computes nothing on the host, unless it is marked `lapack`."""
     from cltensor.runtime import STATS
 
     before = STATS.host_ops
@@ -143,7 +143,7 @@ def no_host_computation(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def short_header_has_every_builtin() -> Iterator[None]:
-    """PoCL finds each builtin that a kernel calls."""
+    """Assert that PoCL's shortened header has each builtin that the test's kernels call."""
     from cltensor.runtime import pocl
 
     before = len(pocl.lacking)
@@ -155,7 +155,7 @@ def short_header_has_every_builtin() -> Iterator[None]:
 
 @pytest.fixture
 def a_team_runs_every_kernel() -> Iterator[None]:
-    """No kernel of a CPU goes to a queue."""
+    """Assert that the thread team runs every CPU kernel of a test, and none goes to PoCL's queue."""
     from cltensor.runtime import program
 
     before = len(program.queued)
@@ -165,7 +165,7 @@ def a_team_runs_every_kernel() -> Iterator[None]:
 
 @pytest.fixture
 def nothing_remembered(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Each test works out its launches anew, and one that changes what decides them works out each."""
+    """Forget recorded launches before each test; record none in tests that monkeypatch, as these may change what decides launches."""
     from cltensor.lazy import product_tree
     from cltensor.ops import replay
 
@@ -185,4 +185,4 @@ def of_kernels(
     a_team_runs_every_kernel: None,
     nothing_remembered: None,
 ) -> None:
-    """What is asked of each test of kernels."""
+    """Combine the fixtures that every test of kernels uses."""

@@ -1,7 +1,7 @@
-"""A small computation for every template family: what Oclgrind, GPUs' schedules and records of GPUs are tried with.
+"""A small computation for every template family, for the tests with Oclgrind, of GPU schedules and of records of GPUs.
 
-Sizes are tiny, odd and just past a vector or a tile. A family may change constants of modules, named in capitals, to have small work go the way
-of large work: who runs several in a process does so within `as_it_was`. `TEMPLATES` says which families reach a template.
+Sizes are tiny, odd and just past a vector or a tile. A family may change module constants (names in capitals) so that small work takes the path of
+large work; to run several families in a process, wrap each in `as_it_was`. `TEMPLATES` lists the templates that each family reaches.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-# The templates that a family renders on one of the schedules; tests/unit checks that none is missing.
+# The templates that a family renders on either schedule; tests/unit checks that no template is missing.
 TEMPLATES = {
     "pointwise": "pointwise lanes",
     "special functions": "pointwise",
@@ -110,7 +110,7 @@ TEMPLATES = {
 
 @contextmanager
 def as_it_was() -> Iterator[None]:
-    """Put back whatever families change."""
+    """Restore all module constants that families change."""
     from cltensor.codegen.order import mask
 
     is_small = mask.is_small
@@ -128,14 +128,14 @@ def as_it_was() -> Iterator[None]:
 
 
 def families(torch: Any) -> dict[str, Callable[[], Any]]:
-    """Return a small computation for each family; what it returns is read back."""
+    """Return a small computation for each family by name; callers read its results back, so that they are computed."""
     F = torch.nn.functional
 
     def r(*shape: int) -> Any:
         count = torch.Size(shape).numel()
         return torch.tensor([2 * i / count - 1 for i in range(count)]).reshape(shape)
 
-    def apart(*shape: int) -> Any:  # of which every singular vector is determined
+    def apart(*shape: int) -> Any:  # distinct singular values: every singular vector is determined
         return r(*shape) ** 2 + torch.eye(*shape[-2:]) * torch.arange(1.0, shape[-1] + 1)
 
     def grads(fn: Callable, *xs: Any) -> Any:
@@ -215,7 +215,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
     def chain() -> Any:
         from cltensor.ops import dense
 
-        dense.WAITS = 0  # tiny products wait for what follows them, too
+        dense.WAITS = 0  # tiny products stay pending, too, and get epilogues
         return F.linear(r(17, 9), r(35, 9), r(35)).relu() * r(17, 35), (r(5, 3) @ r(3, 2)).tanh()
 
     def wide() -> Any:
@@ -230,7 +230,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
     def long() -> Any:
         from cltensor.codegen.products import gemm_sliced
 
-        gemm_sliced.STEPS = 1  # a slab for each piece of K
+        gemm_sliced.STEPS = 1  # split-K with one slab per piece
         return (
             r(3, 2100) @ r(2100, 2),
             r(3, 2100).half() @ r(2100, 5).half(),
@@ -268,7 +268,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         from cltensor.codegen.move import copies
 
         sys.modules["cltensor.lazy.launch"].TURN = region.STREAM = copies.REPEATED = 1
-        sys.modules["cltensor.lazy.tree"].STREAM = 1  # which would run what is small
+        sys.modules["cltensor.lazy.tree"].STREAM = 1  # else that module runs small expressions
         return r(3, 37).repeat(1, 2), r(41).repeat(3)
 
     def counted_ahead() -> Any:
@@ -280,7 +280,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
     def anywhere() -> Any:
         from cltensor.codegen.index import moves
 
-        moves.STREAM = 1  # from here on elements are asked for before they are read
+        moves.STREAM = 1  # from this size on elements are prefetched
         index = torch.arange(267) * 7 % 37
         return (
             r(37).take(index),
@@ -325,9 +325,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
 
         for name in ("CHANNELS", "WEIGHT_CHANNELS", "PAIRS", "TILES", "WORK", "LOCAL_BYTES"):
             setattr(winograd, name, 0)
-        winograd.ASIDE, winograd.SUMMED = 1, 8  # the simulator has little local memory
+        winograd.ASIDE, winograd.SUMMED = 1, 8  # Oclgrind has little local memory
         leaves = r(1, 6, 5, 37), r(7, 6, 3, 3), r(7)
-        leaves[0][0, 1, 2, 30] = torch.inf  # what sees it is summed again
+        leaves[0][0, 1, 2, 30] = torch.inf  # outputs that see it are computed again
         return grads(lambda x, w, b: F.conv2d(x, w, b, padding=1), *leaves)
 
     def depthwise() -> Any:

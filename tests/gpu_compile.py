@@ -1,17 +1,17 @@
-"""Every kernel that GPUs get, compiled for them by LLVM: no GPU is needed.
+"""Compile every kernel that GPUs get with LLVM; no GPU is needed.
 
     python tests/gpu_compile.py                       families and benchmarks, for each record of tests/paper.py; exit 0 when all compile
-    python tests/gpu_compile.py --all gemm attention  kernels whose names begin so, with registers and memory of each
-    python tests/gpu_compile.py --keep /tmp/kernels   and leave texts and assembly there
+    python tests/gpu_compile.py --all gemm attention  kernels whose names begin with these, with registers and memory of each
+    python tests/gpu_compile.py --keep /tmp/kernels   also write the kernels' texts and assembly to that folder
 
-Needs clang with the targets NVPTX and AMDGPU, and libclc (Debian: apt install clang-19 libclc-14-dev). Where they are on PATH, NVIDIA's own
-assembler says registers (`ptxas`: pip install nvidia-cuda-nvcc-cu12) and Intel's own compiler is asked (`ocloc`: Debian's intel-opencl-icd).
-NVIDIA's driver compiles with other passes than clang: take what is said of spills and private memory as a hint, and what does not
-compile as a fault.
+Needs clang with the targets NVPTX and AMDGPU, and libclc (Debian: apt install clang-19 libclc-14-dev). If they are on PATH, NVIDIA's
+assembler reports registers (`ptxas`: pip install nvidia-cuda-nvcc-cu12) and Intel's compiler is run, too (`ocloc`: Debian's intel-opencl-icd).
+NVIDIA's driver compiles with other passes than clang does: reports of spills and private memory are hints, failures to compile are
+errors.
 
-A kernel is complained of when it does not compile, calls what the device has not, needs more local memory than there is, or keeps
-numbers in private memory: an array indexed by what is known at run time only, or too many registers. Some of those (SPILLED) are let be:
-fewer registers let more groups run at once.
+A kernel is reported when it does not compile, calls a function that the device lacks, needs more local memory than there is, or keeps
+numbers in private memory: an array with indices known at run time only, or spilled registers. Spills of up to SPILLED bytes are accepted:
+fewer registers let more work-groups run at once.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FLAGS = [
 
 
 class Report(NamedTuple):
-    """What a compiler made of a kernel; private: bytes of a work-item that lie in memory, spilled: of registers that did not suffice."""
+    """A compiler's report on a kernel, per work-item: `private`, bytes of private memory; `spilled`, bytes of spilled registers."""
 
     trouble: str = ""
     registers: int = 0
@@ -61,7 +61,7 @@ class Report(NamedTuple):
 
 @cache
 def clang() -> str:
-    """Return the newest clang there is, or nothing: 14 declares no `vload_half` where there is no cl_khr_fp16."""
+    """Return the newest clang found, or "". Clang 14 does not do: it declares no `vload_half` without cl_khr_fp16."""
     for name in (*(f"clang-{n}" for n in range(22, 15, -1)), "clang"):
         if (found := shutil.which(name)) and _version(found) >= 16:
             return found
@@ -77,7 +77,7 @@ def _version(compiler: str) -> int:
 
 @cache
 def builtins(triple: str) -> Path | None:
-    """Return libclc's bitcode for a target: what a kernel calls is then compiled with it."""
+    """Return libclc's bitcode for a target, so that the functions a kernel calls are compiled with it."""
     name = BUILTINS.get(triple, "")
     found = sorted(p for root in ("/usr/lib/clc", "/usr/lib/llvm-*/lib/clc") for p in Path("/").glob(f"{root[1:]}/{name}"))  # fmt: skip
     return found[-1] if name and found else None
@@ -114,7 +114,7 @@ def examine(path: Path, options: Iterable[str], target: str) -> Report:
 
 
 def _by_ocloc(path: Path) -> Report:
-    """The word of Intel's own compiler, where it is installed."""
+    """Return the report of Intel's compiler, if it is installed."""
     if shutil.which("ocloc") is None:
         return Report()
     words = ["ocloc", "compile", "-file", str(path), "-device", "dg2", "-out_dir", str(path.parent)]
@@ -127,7 +127,7 @@ def _by_ocloc(path: Path) -> Report:
 
 
 def _assembled(made: Path, options: list[str]) -> Report:
-    """NVIDIA's assembler's word on PTX."""
+    """Return the report of NVIDIA's assembler on PTX."""
     if shutil.which("ptxas") is None:
         local = re.findall(r"\.shared .*?\[(\d+)\]", made.read_text())
         depot = re.findall(r"\.local .*?\[(\d+)\]", made.read_text())
@@ -175,7 +175,7 @@ def cases(torch: Any) -> dict[str, Any]:
         return torch.autograd.grad(done.sum(), (q, k, v))
 
     def by_units(dtype: str) -> Any:
-        """By the device's own instructions where it has them; families have their twin."""
+        """Use the device's matrix instructions where it has them; families use their twin in plain OpenCL C."""
         gemm_mma.TWIN = 0
         x = torch.zeros(16384, 64, dtype=getattr(torch, dtype))
         found = [x @ x.T, x[:300].T @ x[:300], x[:100, :63] @ x[:63, :40], (x @ x[:64]).relu()]
@@ -202,7 +202,7 @@ def cases(torch: Any) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Render, compile, and say what came of it."""
+    """Render and compile the kernels, and print the reports."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help="kernels whose names begin so")
     parser.add_argument("--record", action="append", help="of these devices alone")

@@ -1,4 +1,4 @@
-"""What every test in tests/device and tests/kernels gets: their conftest.py import all of it."""
+"""Fixtures of every test in tests/device and tests/kernels, whose conftest.py files import all of this module."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def _as_kernels_are_tested(of_kernels: None) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _barriers_build_quickly() -> Iterator[None]:
-    """Kernels with barriers, which only GPU schedules have, are built for PoCL without optimisation.
+    """Build kernels with barriers, which only GPU schedules have, without optimisation on PoCL.
 
-    It makes loops of the lanes between two barriers, and optimising those takes seconds instead of 0.1 s.
+    PoCL makes loops over work-items between two barriers, and optimising those takes seconds instead of 0.1 s.
     """
     from cltensor.runtime.program import ProgramCache
 
@@ -55,13 +55,13 @@ def backend(dev: Any) -> Any:
 
 @pytest.fixture(params=SCHEDULES)
 def be(request: pytest.FixtureRequest) -> Any:
-    """Return a backend that takes one schedule after the other."""
+    """Return a backend for each schedule in turn."""
     return backend_for(request.param)
 
 
 @pytest.fixture(autouse=True)
 def _no_schedule_of_a_cpu_on_others(request: pytest.FixtureRequest) -> None:
-    """Skip a test's schedules of a CPU where the device under test, on which it runs them, is none."""
+    """Skip a test's CPU schedules if the device under test is no CPU, unless the test chooses its backend by `backend_for`."""
     node = request.node
     named = node.callspec.params.get("schedule") if hasattr(node, "callspec") else None
     if named in OF_A_CPU and "backend_for" not in request.function.__code__.co_names:
@@ -70,14 +70,14 @@ def _no_schedule_of_a_cpu_on_others(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def on_a_cpu(backend: Any) -> None:
-    """Skip where the device is none with the CPU's choice of schedules."""
+    """Skip the test if the device under test is no CPU: other devices have one schedule."""
     if backend.info.kind != "cpu":
         pytest.skip("this device keeps one schedule")
 
 
 @pytest.fixture
 def divided(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small work, too, is divided among the threads of a CPU, also where it has been planned before."""
+    """Divide small work, too, among a CPU's threads, and forget plans made before."""
     from cltensor.codegen.products import gemm_cpu
     from cltensor.runtime import DeviceInfo
 
@@ -88,7 +88,7 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def poisoned(dev: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fill all memory that is given out with NaN."""
+    """Fill all memory that the device's backend allocates with NaN."""
     from cltensor.runtime import get_backend
 
     poison(get_backend(dev), monkeypatch)

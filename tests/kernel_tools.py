@@ -1,6 +1,6 @@
 """Operands of kernel-level tests from torch tensors and back.
 
-torch is only the oracle here; the kernels go through the runtime's contract.
+torch is only the oracle here; kernels are run through the runtime's interface.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 
 def skip_untried(backend: Backend, dtype: str, on_gpu: set[str]) -> None:
-    """Skip the running test of a dtype that is not among those tried on a GPU's schedule."""
+    """Skip the running test if its dtype is not among those tested on GPU schedules."""
     if backend.info.kind == "gpu" and dtype not in on_gpu:
         pytest.skip("not among the dtypes tried on a GPU schedule")
 

@@ -1,10 +1,10 @@
-"""Every template family once under Oclgrind: no data race, no access out of bounds, no misuse of the API.
+"""Run every template family once under Oclgrind: no data race, no access out of bounds, no misuse of the API.
 
     python tests/oclgrind.py             both schedules, a line per family; exit 0 when all are clean or Oclgrind is not there
-    python tests/oclgrind.py fft conv    families whose names begin so
+    python tests/oclgrind.py fft conv    families whose names begin with these
 
-Oclgrind (Debian: apt install oclgrind) interprets kernels work-item by work-item, so that sizes have to be tiny (families.py). The GPU
-schedule runs by telling the backend that its device is one. A family that does not reach the templates it is down for is a complaint, too.
+Oclgrind (Debian: apt install oclgrind) interprets kernels work-item by work-item, so sizes have to be tiny (families.py). For the GPU
+schedule the backend is told that its device is a GPU. A family that does not reach the templates listed for it is an error, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 from families import TEMPLATES, families
 
-# What is wrong in a log; queries of OpenCL 3 that a 1.2 simulator refuses are not.
+# Marks of errors in a log. Refused OpenCL 3 queries are harmless: the simulator implements 1.2.
 TROUBLE = re.compile(
     r"Invalid (read|write)|data race|uninitiali[sz]ed|Error: +CL_\w+|barrier", re.I
 )
@@ -30,7 +30,7 @@ SCHEDULES = ("cpu", "gpu")
 
 
 def run(schedule: str, name: str) -> None:
-    """Compute one family on the simulator; runs under Oclgrind."""
+    """Compute one family on the simulator; this process runs under Oclgrind."""
     import cltensor as torch
     from cltensor.codegen import source
     from cltensor.codegen.order import sort
@@ -58,7 +58,7 @@ CANARY = "__kernel void canary(__global int *a, long n) { a[n] = 1; }"
 
 
 def run_canary() -> None:
-    """Write past the end of a buffer: Oclgrind has to say so, or its silence means nothing."""
+    """Write past the end of a buffer, which Oclgrind must report; otherwise its silence about families means nothing."""
     import numpy as np
 
     from cltensor.runtime import device, get_backend
@@ -70,7 +70,7 @@ def run_canary() -> None:
 
 
 def examine(schedule: str, name: str) -> tuple[str, set[str]]:
-    """Run one family under Oclgrind in a process of its own: what it complains of, and the templates reached."""
+    """Run one family under Oclgrind in a process of its own; return its complaints, and the templates reached."""
     with tempfile.TemporaryDirectory() as folder:
         empty = Path(folder, "vendors")
         empty.mkdir()

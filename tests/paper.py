@@ -1,6 +1,6 @@
-"""GPUs on paper: backends that render for a device which is not here and launch nothing.
+"""GPUs on paper: backends that render kernels for a device that is not present, and launch nothing.
 
-The records are what drivers say of such devices. A kernel's text, its launch sizes and its arguments are then what the device would get.
+The records hold what drivers report of such devices. A kernel's text, launch sizes and arguments are then those that the device would get.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cltensor.runtime.meta import _INFO, MetaBackend
 from cltensor.runtime.program import Kernel
 
 _KIB, _GIB = 1 << 10, 1 << 30
-_numbers = itertools.count(90)  # each has a name of its own, as caches of kernels go by names
+_numbers = itertools.count(90)  # a unique name for each device, as kernel caches are keyed by names
 
 
 def _gpu(
@@ -41,7 +41,7 @@ RECORDS = {
 
 
 class Text(NamedTuple):
-    """A kernel as a device would be given it."""
+    """A kernel as a device would receive it."""
 
     name: str
     source: str
@@ -58,7 +58,7 @@ class Launch(NamedTuple):
 
 
 class Paper(MetaBackend):
-    """A device of `RECORDS`: keeps what it is asked to build and to launch. All values are zero."""
+    """A backend for a device of `RECORDS`: records the kernels to be built and the launches. All values read are zero."""
 
     def __init__(self, record: DeviceInfo) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Paper(MetaBackend):
 
 @contextmanager
 def paper(record: DeviceInfo) -> Iterator[Paper]:
-    """Make a device on paper the default one."""
+    """Make a device on paper the default one, within the context."""
     import cltensor
 
     made = Paper(record)
@@ -105,7 +105,7 @@ def paper(record: DeviceInfo) -> Iterator[Paper]:
 
 
 def compute(work: dict[str, Callable[[], Any]]) -> dict[str, Exception]:
-    """Compute each and read what it returns; what could not be, for the values are not there, and why."""
+    """Run each function and read its results; return the errors of those that failed, as some need actual values."""
     failed = {}
     for name, make in work.items():
         try:
@@ -118,5 +118,5 @@ def compute(work: dict[str, Callable[[], Any]]) -> dict[str, Exception]:
 
 
 def argument_bytes(text: Text) -> int:
-    """Bytes of a kernel's arguments."""
+    """Return the size of a kernel's arguments in bytes."""
     return sum(8 if kind is None else np.dtype(kind).itemsize for kind in text.arg_types)

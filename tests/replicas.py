@@ -1,6 +1,6 @@
-"""Trainings of replicas in two processes, on either library: each returns sums that rank 0 and 1 have to get as torch's do.
+"""Trainings of DistributedDataParallel replicas in two processes, with torch or cltensor: each returns sums that must equal torch's per rank.
 
-They are lines of tests/collective_calls.py. `torch` is the library; groups are there already.
+tests/collective_calls.py calls them. `torch` is the library; process groups exist already.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-torch: Any = None  # set by who runs this
+torch: Any = None  # the library under test, set by the caller
 rank = 0
 
 
@@ -39,7 +39,7 @@ def _gradients(module: Any) -> list[Any]:
 
 
 def plain(**options: Any) -> Any:
-    """Three steps."""
+    """Train for three steps."""
     nn = torch.nn
     replica = _replica(nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 2)), **options)
     optimizer = torch.optim.SGD(replica.parameters(), lr=0.5)
@@ -51,7 +51,7 @@ def plain(**options: Any) -> Any:
 
 
 def statistics() -> Any:
-    """Buffers are rank 0's."""
+    """Train with batch statistics: buffers are broadcast from rank 0."""
     nn = torch.nn
     replica = _replica(nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Linear(5, 2)))
     for _ in range(3):
@@ -60,7 +60,7 @@ def statistics() -> Any:
 
 
 def recomputed(reentrant: bool, **options: Any) -> Any:
-    """Part of the forward runs again in backward."""
+    """Train with activation checkpointing: part of the forward runs again in backward."""
     checkpoint = importlib.import_module(f"{torch.__name__}.utils.checkpoint").checkpoint
 
     class Model(torch.nn.Module):
@@ -78,7 +78,7 @@ def recomputed(reentrant: bool, **options: Any) -> Any:
 
 
 def accumulated() -> Any:
-    """Every other gradient stays here."""
+    """Accumulate gradients: those of every other step are not reduced."""
     replica, found = _replica(torch.nn.Linear(6, 2)), []
     for i in range(4):
         if i % 2:
@@ -91,7 +91,7 @@ def accumulated() -> Any:
 
 
 def branches() -> Any:
-    """Outputs in containers, of which a step uses one, another in either process."""
+    """Return outputs in containers; a step uses one output, and each process another one."""
 
     class Model(torch.nn.Module):
         def __init__(self) -> None:
@@ -111,7 +111,7 @@ def branches() -> Any:
 
 
 def frozen_and_tied() -> Any:
-    """A parameter without a gradient, and one in two places."""
+    """Train with a parameter that requires no gradient, and one used in two places."""
     nn = torch.nn
     model = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6), nn.Linear(6, 2))
     model[0].bias.requires_grad_(False)
@@ -123,7 +123,7 @@ def frozen_and_tied() -> Any:
 
 
 def embedded() -> Any:
-    """Gradients that are sparse, of rows that differ by process."""
+    """Train an embedding with sparse gradients, whose rows differ by process."""
     nn = torch.nn
     replica = _replica(nn.Sequential(nn.Embedding(6, 3, sparse=True), nn.Linear(3, 2)))
     optimizer = torch.optim.SGD(replica.parameters(), lr=0.1)
@@ -136,7 +136,7 @@ def embedded() -> Any:
 
 
 def hooked() -> Any:
-    """Gradients through hooks of every kind."""
+    """Return gradients reduced by communication hooks of every kind."""
     name = f"{torch.__name__}.distributed.algorithms.ddp_comm_hooks.default_hooks"
     hooks, found = importlib.import_module(name), []
 
@@ -155,7 +155,7 @@ def hooked() -> Any:
 
 
 def joined(**options: Any) -> Any:
-    """Processes with other numbers of inputs."""
+    """Train with `join`: the processes have different numbers of inputs."""
     replica = _replica(torch.nn.Linear(6, 2))
     optimizer = torch.optim.SGD(replica.parameters(), lr=0.1)
     with replica.join(**options):
@@ -167,7 +167,7 @@ def joined(**options: Any) -> Any:
 
 
 def divided() -> Any:
-    """An optimiser whose work is shared, and its state."""
+    """Train with ZeroRedundancyOptimizer, and return its state, too."""
     module = importlib.import_module(f"{torch.__name__}.distributed.optim")
     nn = torch.nn
     replica = _replica(nn.Sequential(nn.Linear(6, 5), nn.Linear(5, 2)))
@@ -185,7 +185,7 @@ def divided() -> Any:
 
 
 def unused() -> Any:
-    """What has no gradient is an error at the next forward."""
+    """Leave parameters without a gradient: an error at the next forward."""
     pair = torch.nn.ModuleList([torch.nn.Linear(6, 2), torch.nn.Linear(6, 2)])
     pair.forward = lambda x: pair[0](x)
     replica = _replica(pair)

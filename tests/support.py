@@ -42,17 +42,17 @@ def leaf(*values: Any, dtype: Any = None) -> Any:
 
 
 def on_device(array: np.ndarray, *, requires_grad: bool = False) -> Any:
-    """Return a copy of an array on the device under test: one that numpy does not see, for of what it sees nothing waits."""
+    """Return a copy of an array on the device under test. The copy is not shared with numpy: expressions over memory that numpy sees are not lazy."""
     return ct.tensor(array.copy(), requires_grad=requires_grad)
 
 
 def launches(fn: Callable[[], Any]) -> int:
-    """Run a function and what its results wait for; return the launches that took."""
+    """Run a function and compute its pending results; return the number of launches."""
     return _counted(fn, "launches")
 
 
 def builds(fn: Callable[[], Any]) -> int:
-    """Run a function and what its results wait for; return the kernels that were made or loaded for it."""
+    """Run a function and compute its pending results; return the kernels that were built or loaded for it."""
     return _counted(fn, "builds", "disk_hits")
 
 
@@ -69,7 +69,7 @@ def _counted(fn: Callable[[], Any], *names: str) -> int:
 
 
 def laid(array: np.ndarray, how: str) -> tuple[Any, np.ndarray]:
-    """Return a tensor of the layout, and the array it shows."""
+    """Return a tensor with the named layout, and its values as an array."""
     if how == "contiguous":
         return ct.tensor(array), array
     if how == "transposed":
@@ -84,7 +84,7 @@ def laid(array: np.ndarray, how: str) -> tuple[Any, np.ndarray]:
 
 
 def poison(backend: Any, patch: Any) -> None:
-    """Fill all memory that a backend gives out with bytes of ones: NaN, and places out of range."""
+    """Fill all memory that a backend allocates with 0xFF bytes: NaN for floats, indices out of range for integers."""
     alloc = backend.alloc
 
     def full(nbytes: int) -> Any:
@@ -109,7 +109,7 @@ def one_by_one() -> Iterator[None]:
 
 
 def choose_anew(patch: Any) -> None:
-    """Have kernels of chains chosen, and what functions launch worked out, as if nothing had run before."""
+    """Forget chosen kernels of chains and recorded launches of functions, as if nothing had run before."""
     from cltensor.lazy import launch, tree
     from cltensor.ops import replay
     from cltensor.ops.random import draws
@@ -121,7 +121,7 @@ def choose_anew(patch: Any) -> None:
 
 
 def store_past_cache(patch: Any, nbytes: int = 1) -> None:
-    """Have results of so many bytes and more stored past the cache, as large ones are."""
+    """Use non-temporal stores, as for large results, for all results of at least `nbytes` bytes."""
     for name, module in list(sys.modules.items()):
         if name.startswith("cltensor.") and hasattr(module, "STREAM"):
             patch.setattr(module, "STREAM", nbytes)
@@ -150,7 +150,7 @@ def each_dim(value: Any, dims: int) -> tuple[int, ...]:
 
 
 def seen_by_taps(x: np.ndarray, taps: Any, stride: Any, padding: Any, dilation: Any) -> np.ndarray:
-    """What every tap reads: [N, C, *places, *taps]."""
+    """Return the input that every tap reads: [N, C, *places, *taps]."""
     x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
     reach = [d * (k - 1) + 1 for d, k in zip(dilation, taps)]
     dims = tuple(range(2, x.ndim))

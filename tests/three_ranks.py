@@ -1,8 +1,8 @@
-"""Three processes together on one device: run as a program, one rank of it. What fails raises.
+"""Collectives among three processes on one device: run as a program, this is one rank. A failed check raises.
 
     python three_ranks.py <rank> <path of a store> <device>
 
-Groups of their own take what breaks a group; the end of one process comes last.
+Calls that break a process group use a group of their own; the check that ends a process comes last.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RANK, STORE, DEVICE = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 
 
 def build_in_turns() -> None:
-    """Have one process build a kernel and the others read it from the cache: they all need the same ones at once."""
+    """Let one process build a kernel and the others read it from the cache, as all need the same kernels at the same time."""
     if os.name != "posix":
         return
     import fcntl
@@ -43,7 +43,8 @@ def build_in_turns() -> None:
     load, inside = ProgramCache._load_or_build, threading.local()
 
     def in_turns(self: Any, *args: Any) -> Any:
-        if getattr(inside, "it", False):  # it calls itself without hints that the driver refuses
+        # A nested call: a build is retried without options that the driver refuses.
+        if getattr(inside, "it", False):
             return load(self, *args)
         with open(f"{STORE}.builds", "a") as turns:
             fcntl.flock(turns, fcntl.LOCK_EX)
@@ -63,17 +64,17 @@ def numbers(count: int, rank: int = RANK) -> Any:
 
 
 def summed(count: int) -> Any:
-    """Return what all ranks' numbers are together, added in the order of the ranks."""
+    """Return the sum of all ranks' numbers, added in the order of the ranks."""
     return numbers(count, 0) + numbers(count, 1) + numbers(count, 2)
 
 
 def same(a: Any, b: Any) -> bool:
-    """Tell whether tensors have the same bits."""
+    """Return whether tensors have the same bits."""
     return torch.equal(a.cpu(), b.cpu())
 
 
 def reductions() -> None:
-    """Whole, by shards, by segments: the same bits everywhere, those of adding in order."""
+    """Reductions in one piece, by shards and by segments give the same bits in all ranks: those of adding in rank order."""
     schedules.SEGMENT = 1 << 20
     for count in (1, 2, 1000, 100_003, 600_001):  # the last two by shards, the last in segments
         x = numbers(count)
@@ -100,7 +101,7 @@ def reductions() -> None:
 
 
 def several_at_once() -> None:
-    """What is begun goes on in order while the device computes."""
+    """Asynchronous collectives proceed in order while the device computes."""
     xs = [numbers(50_000 + i) for i in range(4)]
     y = torch.ones(64, 64, device=DEVICE)
     works = []
@@ -115,7 +116,7 @@ def several_at_once() -> None:
 
 
 def messages() -> None:
-    """Around a ring, by tags, from anybody."""
+    """Point-to-point messages: around a ring, by tags, from any source."""
     after, before = (RANK + 1) % SIZE, (RANK - 1) % SIZE
     got, second = torch.empty(70_000, device=DEVICE), torch.empty(3, device=DEVICE)
     sent = [dist.isend(numbers(70_000), after, tag=1), dist.isend(numbers(3), after, tag=2)]
@@ -136,7 +137,7 @@ def messages() -> None:
 
 
 def groups() -> None:
-    """Some of the ranks, counted anew."""
+    """Groups of some of the ranks, in which ranks are renumbered."""
     pair = dist.new_group([2, 0])
     if RANK == 1:
         assert pair is dist.GroupMember.NON_GROUP_MEMBER
@@ -152,7 +153,7 @@ def groups() -> None:
 
 
 def failures() -> None:
-    """Nothing hangs: what cannot be done raises, also afterwards."""
+    """Nothing hangs: impossible calls raise, and so do calls after them."""
     pair = dist.new_group([0, 1], timeout=timedelta(seconds=30))
     if RANK < 2:
         with pytest.raises(dist.DistBackendError, match=r"another collective|reset|closed|Broken"):
@@ -174,7 +175,7 @@ def failures() -> None:
 
 
 def network() -> Any:
-    """Return the same network in every process but for what DistributedDataParallel makes equal."""
+    """Return a network that differs between processes only in what DistributedDataParallel makes equal."""
     torch.manual_seed(RANK)
     return nn.Sequential(
         nn.Linear(6, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 2)
@@ -203,7 +204,7 @@ def trained(**options: Any) -> list[Any]:
 
 
 def steps(model: Any, share: slice) -> list[Any]:
-    """Train on some rows; return the parameters, and the statistics."""
+    """Train on some rows; return the parameters and the batch statistics."""
     x, y = batches()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     for _ in range(4):
@@ -215,7 +216,7 @@ def steps(model: Any, share: slice) -> list[Any]:
 
 
 def training() -> None:
-    """Replicas of a third of the data each train as one model on all of it."""
+    """Replicas with a third of the data each train like one model on all of the data."""
     alone = network()
     for p in (*alone.parameters(), *alone.buffers()):
         dist.broadcast(p.detach(), 0)
@@ -240,7 +241,7 @@ def training() -> None:
 
 
 def uneven() -> None:
-    """Who has no more inputs waits for the others, and gradients that are not to be sent stay here."""
+    """With `Join` a rank without further inputs takes part until all are done; under `no_sync` gradients are not reduced."""
     model = DistributedDataParallel(nn.Linear(2, 1, bias=False).to(DEVICE))
     with torch.no_grad():
         model.module.weight.zero_()
@@ -248,7 +249,8 @@ def uneven() -> None:
         for _ in range(RANK + 1):
             model.zero_grad()
             model(torch.full((1, 2), RANK + 1.0, device=DEVICE)).sum().backward()
-    mean = {0: 2.0, 1: 2.5, 2: 3.0}[RANK]  # of those with inputs in this rank's last step
+    # The mean over the ranks that have inputs in this rank's last step.
+    mean = {0: 2.0, 1: 2.5, 2: 3.0}[RANK]
     assert model.module.weight.grad.tolist() == [[mean, mean]]
     model.zero_grad()
     x = torch.full((1, 2), RANK + 1.0, device=DEVICE)
@@ -263,7 +265,7 @@ def uneven() -> None:
 
 
 def shared_optimizer() -> None:
-    """Stepping a third of the parameters each is stepping all of them, also from a saved state."""
+    """ZeroRedundancyOptimizer, which steps a third of the parameters per rank, equals one optimiser, also after loading a saved state."""
     models = [nn.Linear(4, 3).to(DEVICE) for _ in range(2)]
     for p, q in zip(*[m.parameters() for m in models]):
         dist.broadcast(p.detach(), 0)
@@ -292,7 +294,7 @@ def shared_optimizer() -> None:
 
 
 def refusals() -> None:
-    """Parameters without gradients and replicas of other shapes are errors in torch's words."""
+    """Parameters without gradients and replicas of different shapes raise torch's errors."""
     two = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
     two.forward = lambda x: two[0](x)
     replica = DistributedDataParallel(two)
@@ -308,17 +310,17 @@ def refusals() -> None:
 
 
 def the_end() -> None:
-    """A process that is gone is missed at once."""
+    """The end of a process is noticed at once by the others."""
     dist.barrier()
     if RANK == 2:
         os._exit(0)
     begun = time.monotonic()
     with pytest.raises(dist.DistBackendError, match=r"rank 2|reset|closed"):
-        for _ in range(3):  # rank 1 may hear of it from rank 0, which then leaves the group
+        for _ in range(3):  # rank 1 may notice only when rank 0, after its error, leaves the group
             dist.all_reduce(numbers(3))
     with pytest.raises(dist.DistBackendError):
         dist.recv(numbers(3), 2)
-    assert time.monotonic() - begun < 60  # not the half hour of the timeout
+    assert time.monotonic() - begun < 60  # well before the timeout, which is half an hour
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ class Broken(Squares):
 
 
 class Killed(Squares):
-    """Its process dies."""
+    """Kills its own process."""
 
     def __getitem__(self, i: int) -> Any:
         if i == 2:
@@ -68,7 +68,7 @@ class Unpicklable(Squares):
 
 
 class Report(Squares):
-    """Says where it runs, with which seed, and whether OpenCL was started there."""
+    """Reports the worker it runs in, its seed, and whether OpenCL was started there."""
 
     def __getitem__(self, i: int) -> Any:
         info = get_worker_info()

@@ -1,4 +1,4 @@
-"""Inline assembly is left out where a driver would end the process at it."""
+"""Inline assembly is left out for drivers that would end the process over it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cltensor.codegen.source import include
 from cltensor.runtime import pocl
 from cltensor.runtime.folders import shipped
 
-OURS_ALONE = {"team.cl"}  # built for the wheel's PoCL only
+OURS_ALONE = {"team.cl"}  # built with pip's PoCL only
 
 
 def test_younger_pocls_are_given_none() -> None:
@@ -32,7 +32,7 @@ def test_all_of_it_asks() -> None:
             text = path.read_text() if path.suffix in (".cl", ".mako") else ""
             if re.search(r"\b(__)?asm(__)?\b", text) and path.name not in OURS_ALONE:
                 found.add(path.name)
-                if path.suffix == ".cl":  # with what it includes
+                if path.suffix == ".cl":  # together with the files it includes
                     text = include(str(path.relative_to(shipped(folder)).with_suffix("")))
                 before = re.split(r"\b(?:__)?asm(?:__)?\b", text)[0]
                 assert "CLT_NO_ASSEMBLY" in before, path

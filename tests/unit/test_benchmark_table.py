@@ -1,4 +1,4 @@
-"""The table of benchmark cases and the files of results: what needs no device."""
+"""The table of benchmark cases and the files of results, as far as they need no device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The builtins that a program for pip's PoCL is compiled with."""
+"""The declarations of builtins with which programs for pip's PoCL are compiled."""
 
 from __future__ import annotations
 

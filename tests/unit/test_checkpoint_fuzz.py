@@ -1,4 +1,4 @@
-"""Damaged and hostile checkpoints, by the thousand: each loads or is a clean error, and nothing in a file is ever run."""
+"""Damaged and hostile checkpoints, by the thousand: each loads or raises a clean error, and no code from a file is ever run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def checkpoint() -> bytes:
 
 @pytest.fixture
 def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Every usual way to run something, made to tell."""
+    """Fail if anything is run: patches every usual way to run code or programs."""
     told: list[str] = []
 
     def tell(name: str) -> Any:
@@ -56,7 +56,7 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def attempt(content: bytes, **kwargs: Any) -> bool:
-    """Load; tell whether it went well. Any error but a clean one fails the test."""
+    """Load a checkpoint; return whether that succeeded. Any error but a clean one fails the test."""
     try:
         load(io.BytesIO(content), **kwargs)
     except CLEAN:

@@ -1,4 +1,4 @@
-"""Data loading: datasets and samplers give what they say, and the loader in this process gives batches of them."""
+"""Data loading: datasets and samplers give the documented samples, and the loader in this process gives batches of them."""
 
 from __future__ import annotations
 

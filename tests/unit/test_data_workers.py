@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def children() -> set[int | None]:
-    """The processes started by this one, be it through a server."""
+    """Return the processes started by this one, directly or through a fork server."""
     return {process.pid for process in multiprocessing.active_children()}
 
 
@@ -61,7 +61,7 @@ def test_what_workers_know(method: str | None) -> None:
     assert {b["workers"].item() for b in found} == {2}
     assert found[1]["seed"].item() == found[0]["seed"].item() + 1
     assert found[0]["numpy"].item() != found[1]["numpy"].item()
-    if method == "spawn":  # made afresh, and its batches are no tensors there
+    if method == "spawn":  # a fresh process, in which batches are not tensors
         assert not any(b["opencl"].item() for b in found)
     assert data.get_worker_info() is None
 
@@ -74,7 +74,7 @@ def test_persistent_workers_and_streams() -> None:
     assert len(processes) == 2
     assert sorted(v for b in first for v in b) == list(range(7))
     assert first == [[0, 2], [1, 3], [4, 6], [5]]
-    next(iter(loader))  # a pass that is given up
+    next(iter(loader))  # a pass that is abandoned
     assert values(loader) == first
     assert children() - before == processes
     del loader
@@ -195,7 +195,8 @@ def test_the_length_of_a_stream_is_watched() -> None:
     loader = DataLoader(Wrong(2), None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        list(iter(loader))  # nobody had asked when this pass began; Python 3.10's list(loader) asks
+        # No warning, as len() was not called before this pass; Python 3.10's list(loader) calls it.
+        list(iter(loader))
     assert len(loader) == 1
     with pytest.warns(UserWarning, match="was reported to be 1"):
         list(loader)

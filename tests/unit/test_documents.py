@@ -1,4 +1,4 @@
-"""What the documents, docstrings and comments name is there: files, and the notes they refer to."""
+"""The files and notes named in documents, docstrings and comments exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {"cltensor": "*.py", "templates": "*.mako", "cl_kernels": "*.cl"}
 TEXTS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 TEXTS += [path for folder, kind in FOLDERS.items() for path in (ROOT / folder).rglob(kind)]
-# A path in prose or in an include; `dt.cl` is an attribute, and torch's own files have torch's names before them.
+# A path in prose or in an include. `dt.cl` is an attribute, hence the rule for ".cl"; paths of torch's files begin with "torch/".
 NAMED = re.compile(r"(?<![\w.])(/?(?:[\w.]+/)*\w+\.(?:py|mako|cl))\b(?!\()")
 OTHERS = ("torch/", "setup.py", "hubconf.py", "sitecustomize.py", "__main__.py")
 

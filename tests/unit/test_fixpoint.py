@@ -1,4 +1,4 @@
-"""LLVM is not asked to check for a fixpoint by PoCLs that would end the process over it."""
+"""LLVM's fixpoint check is disabled for PoCL versions that would end the process over it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_pocls_that_check() -> None:
     ids=["empty", "bare", "cut", "alone", "options", "list", "too long"],
 )
 def test_the_list_on_its_way(given: bytes) -> None:
-    """The option is put in, once; what else is passed arrives, and so does the result."""
+    """The detour inserts the option once, and passes on the other arguments and the result."""
     seen: list[tuple[int | None, ...]] = []
     lists: list[bytes] = []
 

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "cltensor"
 
 
 def floors() -> dict[str, int]:
-    """Return module or folder name -> floor, from the numbered lines of the document."""
+    """Return the floor of each module or folder, by name, from the numbered lines of the document."""
     text = (ROOT / "ARCHITECTURE.md").read_text()
     block = text.partition("## Floors")[2].partition("```")[2].partition("```")[0]
     made: dict[str, int] = {}
@@ -26,20 +26,20 @@ def floors() -> dict[str, int]:
 
 
 FLOORS = floors()
-# Above everything: what assembles the package, and the command line.
+# Above all floors: the module that assembles the package, and the command line.
 TOP = {"__init__", "__main__"}
-# What may ask the assembled package, once it runs: programs of their own, and what torch reports of itself.
+# Modules that may import the assembled package at run time: programs of their own, and torch's report of its build.
 OF_THE_WHOLE = {"stubs", "tune", "__config__"}
 
 
 class Module(NamedTuple):
-    """What the rules ask of a file, which is parsed once."""
+    """The parts of a parsed file that the rules check; each file is parsed once."""
 
     name: str
     path: Path
     doc: str | None
-    imports: list[ast.Import | ast.ImportFrom]  # in functions, too
-    for_annotations: set[ast.AST]  # those that stand under TYPE_CHECKING
+    imports: list[ast.Import | ast.ImportFrom]  # including those in functions
+    for_annotations: set[ast.AST]  # statements under TYPE_CHECKING
 
 
 def read(path: Path) -> Module:
@@ -57,7 +57,7 @@ def read(path: Path) -> Module:
 
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Walk statements, of which imports are some; not the expressions, which are most of a tree."""
+    """Yield all nested statements, which is enough to find imports; expressions, most of a tree, are not visited."""
     for node in body:
         yield node
         for name in ("body", "orelse", "finalbody"):
@@ -78,7 +78,7 @@ def owner(path: Path) -> str:
 def imported(module: Module) -> set[str]:
     """Return the cltensor modules or folders that a file imports, in functions too; "__init__" for the package itself.
 
-    What stands under TYPE_CHECKING is for annotations, and does not count.
+    Imports under TYPE_CHECKING serve annotations only, and do not count.
     """
     package = ("cltensor", *module.path.relative_to(PACKAGE).parts[:-1])
     found: set[str] = set()
@@ -137,7 +137,7 @@ def test_each_module_says_what_it_owns() -> None:
     assert not silent, "a module opens with a short paragraph"
 
 
-# Private by torch's spelling: modules here and programs import them under these names, as they do from torch's own modules.
+# Names with an underscore because torch spells them so: modules here and programs import them as they do from torch.
 TORCHS_OWN = {
     "_BatchNorm", "_ConvTransposeNd", "_EXTRA_STATE_KEY_SUFFIX", "_IncompatibleKeys", "_InverseTransform", "_LazyNormBase",
     "_Namespace", "_NormBase", "_StridedShard", "_add_batch_dim", "_assert", "_assign_attr", "_broadcast_to_and_flatten",

@@ -1,4 +1,4 @@
-"""What formulas of pointwise ops need of cl_kernels/."""
+"""The headers of cl_kernels/ that formulas of pointwise ops need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a GPU's groups divide a reduction: enough lanes, parts only where they pay, no more lanes than a device has."""
+"""The division of a reduction among a GPU's work-groups: enough lanes, parts only where they pay, no more lanes than the device has."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_much_work_fills_a_large_device(shape: tuple[int, ...], dim: int) -> Non
 
 
 def test_little_work_is_one_launch() -> None:
-    """Parts would need a second one."""
+    """Splitting outputs into parts would need a second launch."""
     for shape, dim in (((4096,), 0), ((1024, 128), 0), ((64, 512), 0), ((2048, 1024), 0)):
         steps = (shape[-1], 1)[-len(shape) :]
         cut = split(shape, (steps,), (dim,))

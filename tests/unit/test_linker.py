@@ -1,4 +1,4 @@
-"""The linker that PoCL gets where the system has none: what it makes is loaded and does what the compiler's own library does."""
+"""The linker that PoCL uses where the system has none: its libraries load and compute what those of the real linker do."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def compiled(folder: Path, source: str, *flags: str) -> Path:
 
 
 def linked(folder: Path, source: str, *flags: str) -> ctypes.CDLL:
-    """Compile and link, as PoCL asks for it."""
+    """Compile and link with the command line that PoCL uses."""
     made = folder / f"made{len(list(folder.iterdir()))}.so"
     arguments = [
         "-shared",
@@ -88,7 +88,7 @@ def test_what_it_makes_is_loaded_and_runs(flags: str, tmp_path: Path) -> None:
     for n in range(20):
         assert ours.total(xs, n) == pytest.approx(theirs.total(xs, n), rel=1e-12)
         assert ours.choose(n) == theirs.choose(n)
-    # Data of C's, no weak function, memory that is no part of the file.
+    # A data symbol of the C library, an undefined weak function, zero-initialised memory (.bss).
     assert ours.has() == theirs.has() == 1
     assert [ours.next() for _ in range(3)] == [1, 2, 3]
     assert ours.has() == 5
@@ -121,6 +121,6 @@ def test_other_work_is_the_real_linkers(tmp_path: Path, capsys: pytest.CaptureFi
     env = {"PATH": str(tmp_path)}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert done.stdout == "real a.o b.o\n"
-    env["COMPILER_PATH"] = str(tmp_path)  # where ours is found: it must not run itself
+    env["COMPILER_PATH"] = str(tmp_path)  # our linker finds itself here, and must not run itself
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "install binutils" in done.stderr

@@ -1,4 +1,4 @@
-"""The families that run under Oclgrind reach every template there is."""
+"""The families that run under Oclgrind reach every template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of kernels whose body PoCL compiles once."""
+"""The text of kernels whose body is outlined to a function, so that PoCL compiles it once."""
 
 from __future__ import annotations
 

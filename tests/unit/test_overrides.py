@@ -1,4 +1,4 @@
-"""`__torch_function__` of classes that are no tensors, asked by functions that offer it."""
+"""`__torch_function__` of classes that are no tensors, called by functions that dispatch to it."""
 
 from __future__ import annotations
 

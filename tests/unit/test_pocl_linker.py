@@ -1,4 +1,4 @@
-"""The linker that PoCL is lent: the system's, without the libraries that a kernel has no use for, or ours where there is none."""
+"""The linker that PoCL is given: the system's, without the libraries that kernels do not use, or ours where the system has none."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.skipif(
 
 
 def lent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return what PoCL would run for `ld` on a system whose files are in `folder`."""
+    """Return the program that PoCL would run for `ld` on a system whose files are in `folder`."""
     scratch = folder / "the scratch"
     monkeypatch.setattr(pocl, "cache_dir", lambda: folder / "cache")
     monkeypatch.setenv("POCL_CACHE_DIR", str(scratch))
     monkeypatch.setenv("PATH", f"{folder}/bin:/bin:/usr/bin" if (folder / "bin").exists() else "")
     monkeypatch.setenv("COMPILER_PATH", "/of/the/users")
     pocl._lend_linker(folder)
-    pocl._lend_linker(folder)  # as a child does, which is given its parent's variables
+    pocl._lend_linker(folder)  # again, as in a child process, which inherits its parent's variables
     first, second = os.environ["COMPILER_PATH"].split(os.pathsep)
     assert second == "/of/the/users"
     return Path(first, "ld")

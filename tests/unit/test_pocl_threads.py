@@ -1,4 +1,4 @@
-"""PoCL's threads are bound only where every processor is ours and has one: elsewhere PoCL would abort, or processes would meet."""
+"""PoCL's threads are bound only if the process may use every processor and each gets one thread: else PoCL would abort, or processes collide."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_when_threads_are_bound(
 def test_processes_that_share_a_machine(
     wanted: str | None, given: str | None, found: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A PoCL without a team of ours has OMP_NUM_THREADS threads at most, which are then bound to no processor."""
+    """PoCL without our thread team uses at most OMP_NUM_THREADS threads, and these are not bound to processors."""
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3}, raising=False)
     for name, text in (

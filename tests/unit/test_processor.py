@@ -1,4 +1,4 @@
-"""The names of processors that PoCL is told, and the place they are written to."""
+"""The processor names that PoCL is given, and the place in its memory where they are written."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_part_of_avx512(monkeypatch: pytest.MonkeyPatch, flags: str, part: boo
 
 
 class Record:
-    """Memory like the driver's record of a device: words, some of which point to text."""
+    """Memory laid out like the driver's record of a device: words, some of which point to text."""
 
     def __init__(self, *words: bytes | int) -> None:
         self.texts = [ctypes.create_string_buffer(w) for w in words if isinstance(w, bytes)]
@@ -80,7 +80,7 @@ def test_a_generic_processor_gets_a_name() -> None:
     record = Record(7, 1 << 40, b"generic", b"x86_64-unknown-linux-gnu", b"generic", b"generic")
     assert processor.rename(record.address) == "haswell"
     assert [record.text(n) for n in (2, 4, 5)] == [b"generic", b"haswell", b"generic"]
-    assert processor.rename(record.address) == "haswell"  # asked again
+    assert processor.rename(record.address) == "haswell"  # the second call gives the same
 
 
 @pytest.mark.usefixtures("flags")

@@ -1,4 +1,4 @@
-"""Paths that exist because torch has them hold the package's own names."""
+"""Module paths that exist for compatibility with torch export the package's own names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints: what is saved comes back, memory shared stays shared, and a damaged or hostile file is an error."""
+"""Checkpoints: saved objects load again, shared memory stays shared, and a damaged or hostile file raises an error."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def test_the_users_own_list() -> None:
 
 
 def test_arrays_load_where_the_list_has_what_they_are_made_of() -> None:
-    """A dtype's own type is not named by the pickle; states of classes may have slots."""
+    """The pickle does not name the class of a dtype, which is therefore checked; states of classes may have slots."""
     array = np.arange(3, dtype=np.uint32)
     made_by: list[Any] = [array.__reduce__()[0], np.ndarray, np.dtype]
     with (

@@ -1,4 +1,4 @@
-"""Where kernel text comes from: templates are translated once for each state of theirs."""
+"""Sources of kernel text: a template is translated once for each state of its file."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_device_functions_come_once_and_behind_what_they_include() -> None:
 
 
 def test_bytes_of_masks_come_with_a_one_that_the_compiler_does_not_know() -> None:
-    """A constant loaded under an empty mask takes AMD's processors as long as 80 vectors."""
+    """A known 1 becomes a constant loaded under the mask: with an empty mask that takes AMD's processors as long as 80 vectors."""
     op = PointOp("eq", "x == y")
     node = Node(op, dtypes.float32, dtypes.bool, (("a", 0), ("a", 1)))
     leaves = ((dtypes.float32, "d"), (dtypes.float32, "d"))
@@ -89,7 +89,7 @@ def test_bytes_of_masks_come_with_a_one_that_the_compiler_does_not_know() -> Non
 
 
 def test_bools_are_joined_as_bytes() -> None:
-    """Told of the masks that they were, the compiler compares under the first one, and loads what it compares so."""
+    """If the compiler knew that bytes were masks, it would load and compare the second operand under the first mask."""
     node = Node(PointOp("and", "x and y"), dtypes.bool, dtypes.bool, (("a", 0), ("a", 1)))
     leaves = ((dtypes.bool, "d"), (dtypes.bool, "d"))
     program = Program(leaves, (), (node,), ((("t", 0), dtypes.bool, "d"),), 0)
@@ -100,7 +100,7 @@ def test_bools_are_joined_as_bytes() -> None:
 
 
 def test_floats_made_of_float16_are_any_floats_to_the_compiler() -> None:
-    """Known to be float16s they are compared as such, a lane at a time: the largest of a million took 20 times as long."""
+    """If the compiler knew of the float16s, it would compare those, a lane at a time: the maximum of a million took 20 times as long."""
     text = source.include("half")
     for width, bits in ((8, "ps256"), (16, "ps512_mask")):
         made = text[text.index(f"clt_of_f16_float{width}(ushort{width} v) {{") :]

@@ -1,4 +1,4 @@
-"""Stores of `distributed`: what they keep, what they wait for, and what they say when it does not come."""
+"""Stores of `distributed`: stored values, waiting for keys, and the errors when a key does not come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generated stub is that of today's rows, and declares what the library has."""
+"""The generated stub is up to date with the rows, and declares the names that the library has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that note what is done with them: what is computed again for others is what plain numbers give, or nothing."""
+"""Symbolic integers, which record what is done with them: replayed for other numbers, a record gives what plain integers give, or None."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ sizes = st.integers(2, 600)
 
 
 def noted(fn: Any, *numbers: int) -> tuple[Any, Any]:
-    """Return what a function gives, and what gives its results for other numbers."""
+    """Return a function's results, and the generated function that gives the results for other numbers."""
     with Work() as work:
         results = fn(*[work.number(n) for n in numbers])
         again = work.function(results)
@@ -25,7 +25,7 @@ def noted(fn: Any, *numbers: int) -> tuple[Any, Any]:
 
 
 def divided(n: int, m: int) -> tuple[Any, ...]:
-    """Arithmetic and decisions as schedules make them."""
+    """Compute arithmetic and comparisons of the kinds that schedules use."""
     total = math.prod((n, m))
     items = max(1, min(16, total // 1000))
     chunk = -(-total // items)

@@ -1,4 +1,4 @@
-"""`torch.testing`: what is close passes, what is not says where, and made tensors are as asked."""
+"""`torch.testing`: close values pass, errors name the place of others, and `make_tensor` obeys its arguments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_close() -> None:
     assert_close(x, x + 0.5, atol=1, rtol=0)
     assert_close(
         torch.ones(3, device="meta"), x, check_device=False
-    )  # what has no values has none that differ
+    )  # meta tensors have no values, so none differ
 
 
 def test_texts() -> None:

@@ -1,4 +1,4 @@
-"""What torch programs import and ask before their first tensor is there, answers, and touches no OpenCL."""
+"""Imports and queries that torch programs make before their first tensor work, and do not start OpenCL."""
 
 from __future__ import annotations
 

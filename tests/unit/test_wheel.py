@@ -1,4 +1,4 @@
-"""The wheel alone: built without a network, put into an empty environment, it runs a kernel."""
+"""The wheel: built without a network and installed into an empty environment, it runs a kernel."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_runs_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
         python = bin_dir / "python"
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
     zipfile.ZipFile(wheel).extractall(site)
-    # Dependencies come from this environment by links, cltensor itself does not.
+    # Link all dependencies from this environment, but not cltensor itself.
     for folder in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
         for entry in Path(folder).iterdir():
             if "cltensor" in entry.name or entry.name.startswith(("torch", "__editable__")):
