@@ -57,7 +57,7 @@ def _plain(q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False) -> An
 
 
 CASES = [
-    # L, S, E, Ev, causal: within a tile, over its edges, longer and shorter than the other side
+    # L, S, E, Ev, causal: inside a tile, past its edges, more and fewer queries than keys
     (5, 7, 8, 8, False),
     (70, 130, 40, 24, False),
     (200, 200, 64, 64, True),
@@ -81,7 +81,7 @@ def test_a_mask_may_lie_by_columns() -> None:
 
 @pytest.mark.parametrize("at", [0, 150, 299])
 def test_a_score_far_above_all_others_is_all_there_is(at: int) -> None:
-    """Whichever tile of keys it is in: what exponentials are relative to never falls."""
+    """A dominant score gives its value alone, whichever tile of keys it is in: the running maximum of the online softmax never falls."""
     q, k, v = (ct.tensor(data(1, 300, 8, seed=i)) for i in range(3))
     k[:, at] = q[:, 5] * 1000
     found = attend(q[:, 5:6], k, v)
@@ -90,7 +90,7 @@ def test_a_score_far_above_all_others_is_all_there_is(at: int) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 16, 17, 32, 33, 64, 65, 96, 97, 128, 129, 192, 193, 257])
 def test_a_causal_mask_is_what_it_says_written_out(n: int) -> None:
-    """Whatever lengths tiles have: the last one may hold one key, which one row sees."""
+    """`is_causal` equals a written-out mask for all remainders of tiles: the last tile may hold one key, which one row sees."""
     q, k, v = _tensors((1, n, 4), (1, n, 4), (1, n, 4))
     g = ct.tensor(data(1, n, 4, seed=1))
     written = ct.ones(n, n, dtype=ct.bool).tril()
@@ -141,7 +141,7 @@ def test_both_schedules(schedule: str, kind: str) -> None:
     op, back = partial(_operand, backend), partial(_array, backend)
     mask = data(37, 41) > -0.5 if kind == "bool" else data(37, 41)
     if kind == "bool":
-        mask[3] = False  # a row that sees nothing
+        mask[3] = False  # a row with all keys masked
 
     operands = [op(arrays[name]) for name in ("q", "k", "v")]
     wide = op(mask)._replace(shape=(1, 2, 3, 37, 41), strides=(0, 0, 0, 41, 1))
@@ -155,7 +155,7 @@ def test_both_schedules(schedule: str, kind: str) -> None:
         )
         q, k, v = (ct.tensor(arrays[n], requires_grad=True) for n in ("q", "k", "v"))
         m, g = ct.tensor(mask), ct.tensor(arrays["g"])
-        if kind == "bool":  # plain ops make NaN of the row that sees nothing
+        if kind == "bool":  # plain ops give NaN for the row with all keys masked
             m[3] = True
             g[..., 3, :] = 0
         with_rows = _plain(q, k, v, m, causal)
@@ -164,7 +164,7 @@ def test_both_schedules(schedule: str, kind: str) -> None:
 
 
 LANES = [
-    # L, S, E, Ev, type, bytes of local memory: parts of keys or none, each tile, rows that begin anywhere, a query or a few
+    # L, S, E, Ev, type, bytes of local memory: keys in parts or not, every tile, rows of any alignment, one query or a few
     (70, 600, 64, 64, "f", 48 << 10),
     (70, 600, 64, 61, "f", 40 << 10),
     (40, 300, 30, 32, "f", 32 << 10),
@@ -213,7 +213,7 @@ def test_tiles_of_lanes(case: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) 
         exact = [ct.tensor(x.astype(np.float64), requires_grad=True) for x in (q, k, v)]
         plain = g.astype(np.float64)
         written = None if mask is None else ct.tensor(mask)
-        if mask is not None:  # plain ops make NaN of the row that sees nothing
+        if mask is not None:  # plain ops give NaN for the row with all keys masked
             written[0], plain[..., 0, :] = True, 0
         wanted = ct.autograd.grad(_plain(*exact, written, causal), exact, ct.tensor(plain))
         for a, b in zip(found, wanted, strict=True):
@@ -229,7 +229,7 @@ def test_any_number_of_rows_beside_what_is_none_of_them(
     length: int, keys: int, width: int, kind: str, seed: int
 ) -> None:
     def inside(a: np.ndarray) -> Any:
-        """The array within NaN."""
+        """Return the array as a view into a larger one filled with NaN."""
         whole = np.full((*a.shape[:-2], a.shape[-2] + 3, a.shape[-1] + 5), np.nan, np.float32)
         whole[..., 1:-2, 2:-3] = a
         return ct.tensor(whole)[..., 1:-2, 2:-3]
@@ -292,7 +292,7 @@ def test_sixteen_bits_accumulate_in_float() -> None:
 
 @pytest.mark.parametrize("dtype", [ct.float32, ct.float64, ct.float16, ct.bfloat16], ids=str)
 def test_a_few_queries(dtype: Any, backend: Any) -> None:
-    """Words made one by one: keys grow, and no kernel is built for their number."""
+    """Token-by-token generation: the number of keys grows, and no kernel is built for a new number."""
     wide = ct.tensor(data(2, 3, 150, 70)).to(dtype)
     exact = wide.double().tolist() if dtype is ct.float64 else wide.float().tolist()
     tolerance = {ct.float64: 1e-12, ct.float32: 1e-5}.get(dtype, 1e-2)
@@ -306,7 +306,7 @@ def test_a_few_queries(dtype: Any, backend: Any) -> None:
         expected = _numpy(known[:, :, 7 : 7 + count], known[:, :, :keys], known[:, :, :keys])
         close(out.double() if dtype is ct.float64 else out.float(), expected, tolerance)
         before = STATS.builds if n < kinds else before
-    if kinds == 1 or dtype is not ct.float64:  # a GPU makes plain products of wide rows of those
+    if kinds == 1 or dtype is not ct.float64:  # wide rows of float64 are plain products on a GPU
         assert STATS.builds == before
 
 
@@ -317,10 +317,10 @@ def test_no_matrix_of_scores_and_few_launches(backend: Any) -> None:
     before = STATS.launches
     out = attend(q, k, v)
     ct.opencl.synchronize()
-    joined = backend.info.kind != "cpu"  # parts of the keys, on a GPU
+    joined = backend.info.kind != "cpu"  # on a GPU a second launch joins parts of the keys
     assert STATS.launches - before == 1 + joined
     assert out.shape == (1, 1, 512, 8)
-    # Heads lie inside the rows, so that joining them again copies nothing.
+    # The result keeps the heads inside the rows, so that joining heads copies nothing.
     x = ct.ones(2, 5, 3, 8).transpose(1, 2)
     assert attend(x, x, x).transpose(1, 2).is_contiguous()
 
@@ -397,7 +397,7 @@ def test_what_the_kernels_take() -> None:
 
 @pytest.mark.parametrize("queries", [1, 16])
 def test_weights_too_small_to_be_normal_are_zeros(queries: int) -> None:
-    """One key is seen, the others with e^-90: as denormal numbers they would take Intel's processors fifteen times as long."""
+    """One key has weight 1, the others e^-90: products with those would be denormal, and take Intel's processors fifteen times as long."""
     info = get_backend(device("cpu")).info
     if not info.is_pocl or platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("no builtin sets the mode")
@@ -412,7 +412,7 @@ def test_weights_too_small_to_be_normal_are_zeros(queries: int) -> None:
     out.sum().backward()
     assert (v.grad[..., 0, :] == queries).all()
     assert not v.grad[..., 1:, :].any()
-    assert (k.detach() * 1e-39).any()  # the mode is as before
+    assert (k.detach() * 1e-39).any()  # the thread's denormal mode is restored
 
 
 @pytest.mark.elsewhere
@@ -420,7 +420,7 @@ def test_weights_too_small_to_be_normal_are_zeros(queries: int) -> None:
 def test_products_of_tiles(
     of: str, dev: Any, poisoned: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """bfloat16 by a processor's tiles, or by their twin: ends of rows, keys and widths, masks, layouts, rows that see nothing."""
+    """bfloat16 by AMX tiles, or their twin: remainders of rows, keys and widths, masks, layouts, rows with all keys masked."""
     backend = get_backend(dev)
     if backend.info.kind != "cpu":
         pytest.skip("tiles are for work-items that are threads")

@@ -1,4 +1,4 @@
-"""Attention of 16-bit floats by a GPU's matrix units: the device's where it has them, and their twin in plain OpenCL C."""
+"""Attention of 16-bit floats by a GPU's matrix units: the device's, if it has them, and their twin in plain OpenCL C."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOLERANCE = {dtypes.bfloat16: 2.0**-7, dtypes.float16: 2.0**-10}
 
 @pytest.fixture
 def gpu(with_units: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Return a backend with matrix units, or their twin, and see that attention was made by them."""
+    """Return a backend with matrix units, or their twin; assert afterwards that these computed the attention."""
     made = Mock(wraps=units._run)
     monkeypatch.setattr(units, "_run", made)
     yield with_units
@@ -39,7 +39,7 @@ def gpu(with_units: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def operand(
     gpu: Any, rng: Any, shape: tuple[int, ...], dt: Any, apart: int = 0
 ) -> tuple[Operand, np.ndarray]:
-    """Return rows of numbers, `apart` others between two rows, and what they are once rounded."""
+    """Return an operand of rows with `apart` unused numbers between them, and its values rounded to the dtype."""
     wide = np.full((*shape[:-1], shape[-1] + apart), 7, stored(dt))
     wide[..., : shape[-1]] = rng.standard_normal(shape)
     placed = put(gpu, wide, dt)._replace(shape=shape)
@@ -61,8 +61,8 @@ def written_out(q: Any, k: Any, v: Any, mask: Any, causal: bool) -> tuple[np.nda
     return p / np.where(blind, 1, total) @ v, sums[..., 0]
 
 
-# queries, keys, width, depth, causal, mask, numbers between rows: parts of tiles, longer and shorter than the other side,
-# rows of whole units and of parts, aligned and not
+# queries, keys, width, depth, causal, mask, unused numbers between rows: partial tiles, more and fewer queries than keys,
+# rows of whole and of partial units, aligned and not
 CASES = [
     (70, 130, 40, 24, False, None, 0),
     (130, 130, 64, 64, True, None, 0),
@@ -83,7 +83,7 @@ def test_values_and_sums(gpu: Any, case: tuple[Any, ...], dt: Any) -> None:
     mask, seen = None, None
     if kind == "bool":
         seen = rng.random((*batch, length, keys)) > 0.3
-        seen[0, 0, 0, 3] = False  # a row that sees nothing
+        seen[0, 0, 0, 3] = False  # a row with all keys masked
         mask = put(gpu, seen, dtypes.bool)
     elif kind == "float":
         mask, seen = operand(gpu, rng, (*batch, length, keys), dt)
@@ -98,8 +98,8 @@ def test_values_and_sums(gpu: Any, case: tuple[Any, ...], dt: Any) -> None:
 
 @pytest.mark.parametrize("groups", [1 << 20, 4])
 def test_heads_by_bands(gpu: Any, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every head's rows are computed once, of whole bands of heads and of the last, which is not whole."""
-    monkeypatch.setattr(product, "_kernels", {})  # those made for other bands
+    """The rows of every head are computed once, in whole bands of heads and in the last, partial one."""
+    monkeypatch.setattr(product, "_kernels", {})  # drop kernels built for other bands
     monkeypatch.setattr(units, "BAND", 3)
     monkeypatch.setattr(units, "GROUPS", groups)
     rng = np.random.default_rng(3)
@@ -113,7 +113,7 @@ def test_heads_by_bands(gpu: Any, groups: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_no_query_sees_changes_nothing(gpu: Any) -> None:
-    """NaN among the keys and values after the last that a causal row sees, and beside the heads' rows."""
+    """NaN after the last key and value, which no causal row sees, and between rows of heads, does not reach the result."""
     rng = np.random.default_rng(1)
     dt = dtypes.bfloat16
     q, qn = operand(gpu, rng, (1, 1, 1, 20, 16), dt)
@@ -128,7 +128,7 @@ def test_what_no_query_sees_changes_nothing(gpu: Any) -> None:
 
 @pytest.mark.parametrize("case", CASES[1:], ids=str)
 def test_gradients(gpu: Any, case: tuple[Any, ...]) -> None:
-    """What the formulas give for the operands as rounded: probabilities and slopes of scores are rounded once more."""
+    """Gradients are those of the formulas for the rounded operands, within the rounding of probabilities and of scores' gradients."""
     length, keys, width, depth, causal, kind, apart = case
     rng = np.random.default_rng(2)
     batch, dt = (1, 2, 2), dtypes.bfloat16

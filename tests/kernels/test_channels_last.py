@@ -1,4 +1,4 @@
-"""Images whose channels lie side by side: what kernels of their own give is what row-major images give, in the order that torch gives."""
+"""Channels-last images: their own kernels give the values of row-major images, in the memory format that torch gives."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def last(x: Any) -> Any:
 
 
 def shown(x: Any) -> np.ndarray:
-    """The numbers as an array, that of a type numpy has."""
+    """Return a tensor's values as an array of a type that numpy has."""
     return (x.float() if x.dtype is torch.bfloat16 else x).cpu().numpy()
 
 
 def both_ways(
     fn: Callable[..., Any], x: Any, *factors: Any, slope: Callable[[Any], Any] = last
 ) -> list[Any]:
-    """What a function gives, and its gradients given one that `slope` lays out."""
+    """Return a function's result and its gradients, for an output gradient laid out by `slope`."""
     operands = [v.detach().requires_grad_() for v in (x, *factors)]
     out = fn(*operands)
     g = slope(numbers(7, *out.shape))
@@ -44,7 +44,7 @@ def both_ways(
 def assert_alike(
     fn: Callable[..., Any], x: Any, *factors: Any, tol: float = 2e-5, order: bool = True
 ) -> None:
-    """Results and gradients of images in both orders agree; those of channels last are channels last themselves, if the given gradient is."""
+    """Assert that results and gradients agree in both formats, and that those of channels-last images are channels last if the output gradient is."""
     expected = both_ways(fn, x, *factors, slope=lambda g: g)
     for slope in (lambda g: g, last):
         found = both_ways(fn, last(x), *factors, slope=slope)
@@ -66,7 +66,7 @@ NORMS: dict[str, Callable[..., Any]] = {
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sizes at which channels side by side are worth a way of their own."""
+    """Lower the sizes from which on channels-last images use their own kernels."""
     monkeypatch.setattr(rowwise, "SMALL", 1)
     monkeypatch.setattr(rowwise, "COLUMNS", 1)
 
@@ -97,7 +97,7 @@ def test_batch_norm_of_vectors(monkeypatch: pytest.MonkeyPatch, poisoned: None) 
 
 
 def passes(fn: Callable[[], Any], elements: int) -> list[str]:
-    """The kernels of a call that read or write a tensor of so many numbers."""
+    """Return the kernels of a call that read or write a tensor of at least `elements` numbers."""
     fn()
     with profile() as prof:
         kept = fn()
@@ -124,7 +124,7 @@ def test_what_follows_a_norm_joins_its_pass(
     def both() -> Any:
         return torch.autograd.grad(forward(), operands, g)
 
-    assert len(passes(forward, x.numel())) == 2  # statistics; the norm and what follows
+    assert len(passes(forward, x.numel())) == 2  # statistics; the norm with its relu
     assert len(passes(both, x.numel())) == 3  # statistics; sums; the gradient
 
 
@@ -132,7 +132,7 @@ def test_numbers_of_groups_take_few_launches(small: None) -> None:
     x = last(numbers(0, 3, 16, 6, 6))
     w, b = [numbers(k, 16) for k in (2, 3)]
     x._storage.buffer()
-    # Statistics, which may be merged from parts; numbers of groups, the means of channels, the norm.
+    # Statistics, perhaps merged from parts; the groups' factors, the channels' means, the norm.
     assert launches(lambda: F.group_norm(x, 4, w, b)) <= 5
 
 
@@ -179,7 +179,7 @@ def test_pooling(name: str, stream: bool, poisoned: None, monkeypatch: pytest.Mo
     if stream:
         store_past_cache(monkeypatch)
     for channels in (3, 16, 21):
-        x = numbers(0, 2, channels, 8, 11).mul(3).round()  # with equal ones
+        x = numbers(0, 2, channels, 8, 11).mul(3).round()  # with ties
         order = channels > 3 and name != "average of all"
         assert_alike(POOLED[name], x, order=order)
 

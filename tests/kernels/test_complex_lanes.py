@@ -1,4 +1,4 @@
-"""Vectors of complex numbers: the bits of single numbers, and every layout and conversion against numpy."""
+"""Vectors of complex numbers: the same bits as single numbers, and every layout and conversion against numpy."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_bits_of_single_functions(dtype: str, monkeypatch: pytest.MonkeyPatch) -
     a, b = _samples(dtype, 1001, 4), _samples(dtype, 1001, 5)
 
     def results() -> dict[str, np.ndarray]:
-        x, y = torch.tensor(a).clone(), torch.tensor(b)  # pending, for functions to share kernels
+        x, y = torch.tensor(a).clone(), torch.tensor(b)  # pending, so that functions share kernels
         made = {name: getattr(torch, name)(x) for name in OF_ONE}
         made["pow"] = torch.pow(x, y)
         return {name: value.cpu().numpy() for name, value in made.items()}

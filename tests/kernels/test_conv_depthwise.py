@@ -1,4 +1,4 @@
-"""A filter for each plane: the CPU's own schedule against the general one, what it is for, and values that are not finite."""
+"""Depthwise convolutions: the CPU's own schedule against the general one, when it is chosen, and values that are not finite."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from cltensor.runtime import get_backend
 F = ct.nn.functional
 pytestmark = pytest.mark.usefixtures("divided")
 
-# Rows shorter than a vector, of its length and longer; even and odd; several bands.
+# Rows shorter than a vector, of a vector's length and longer; even and odd; several bands.
 PLANES = [(7, 7), (3, 5), (9, 8), (14, 13), (16, 17), (21, 38), (61, 150), (11, 41)]
 
 
 def enough() -> int:
-    """Return how many channels are divided among a CPU's threads, filters' gradients too."""
+    """Return a number of channels that is divided among a CPU's threads, also in the gradients of filters."""
     info = get_backend(ct.get_default_device()).info
     return max(8, depthwise.PLANES * info.compute_units) if info.kind == "cpu" else 8
 
 
 def all_three(plane: tuple[int, int], taps: int, stride: int, padding: Any, channels: int) -> list:
-    """The output, and the gradients by input, weight and bias."""
+    """Return the output, and the gradients with respect to input, weight and bias."""
     x = tensor(data(2, channels, *plane), requires_grad=True)
     w = tensor(data(channels, 1, taps, taps, seed=1), requires_grad=True)
     b = tensor(data(channels, seed=2), requires_grad=True)
@@ -51,7 +51,7 @@ def test_values_are_those_of_the_general_schedule(
     monkeypatch.setattr(depthwise, "_fits", lambda *args: False)
     for (plane, pad), ours in zip(cases, found, strict=True):
         for a, b in zip(ours, all_three(plane, taps, stride, pad, n), strict=True):
-            # A filter's gradient sums thousands of products: what nearly cancels has their error.
+            # A filter's gradient sums thousands of products: errors are relative to the largest, as sums may nearly cancel.
             size = np.abs(b).max()
             close(np.array(a) / size, np.array(b) / size, 1e-5)
 

@@ -1,4 +1,4 @@
-"""A GPU's convolutions of few output channels a group, and of one tap: random shapes against plain numpy, which are made so, and how lanes share them."""
+"""A GPU's convolutions with few output channels per group, and of one tap: random shapes against numpy, when they are chosen, and how lanes share them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Name what direct.py makes."""
+    """Return a list to which the names of the functions of direct.py are added whenever these compute a result."""
     names: list[str] = []
     for name in ("correlate", "weigh"):
         way = getattr(direct, name)
@@ -41,7 +41,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def agree(x: np.ndarray, w: np.ndarray, last: bool = False, **kwargs: Any) -> None:
-    """Compare a convolution and its gradients with numpy: a gradient is linear in what is sent back, so a number each says."""
+    """Compare a convolution and its gradients with numpy; gradients are linear in the output's gradient, so a scalar product of each suffices."""
     leaves = [tensor(v) for v in (x, w)]
     if last:
         leaves[0] = leaves[0].contiguous(memory_format=ct.channels_last)
@@ -62,7 +62,7 @@ def agree(x: np.ndarray, w: np.ndarray, last: bool = False, **kwargs: Any) -> No
 
 @pytest.mark.parametrize("seed", range(8))
 def test_values_are_those_of_numpy(seed: int, made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    """With as many places and channels a lane as there may be, and with one each."""
+    """With as many places and channels per lane as allowed, and with one each."""
     pick = random.Random(seed)
     monkeypatch.setattr(direct, "LANES", pick.choice([(0, 0), (1 << 40, 1 << 40)]))
     dims = pick.choice([1, 2, 2, 2, 3])
@@ -82,7 +82,7 @@ def test_values_are_those_of_numpy(seed: int, made: list[str], monkeypatch: pyte
 
 @pytest.mark.parametrize("seed", range(6))
 def test_lanes_share_the_channels_of_a_place(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With few places; on a device of small groups and little local memory, too."""
+    """With few places; also on a device with small work-groups and little local memory."""
     pick = random.Random(seed)
     monkeypatch.setattr(direct, "SLICED", 2)
     monkeypatch.setattr(direct, "LANES", (pick.choice([1 << 40, 200]), 0))
@@ -114,7 +114,7 @@ def test_channels_side_by_side_share_a_group(
 
 
 def test_a_place_in_pieces_and_with_wide_counters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a device of many units, and where 32 bits do not count all."""
+    """As on a device of many compute units, and with indices that do not fit 32 bits."""
     for groups, far in ((1 << 20, 1 << 30), (0, 0)):
         monkeypatch.setattr(direct, "GROUPS", groups)
         monkeypatch.setattr(window, "FAR", far)
@@ -124,7 +124,7 @@ def test_a_place_in_pieces_and_with_wide_counters(monkeypatch: pytest.MonkeyPatc
 
 def test_more_channels_go_by_tiles(made: list[str]) -> None:
     agree(data(1, 3, 6, 5), data(direct.FEW + 1, 3, 3, 3, seed=1))
-    assert made == ["correlate"]  # the gradient by the input, which has three
+    assert made == ["correlate"]  # the gradient with respect to the input, which has three channels
     assert F.conv2d(tensor(data(2, 8, 9, 8))[:0], tensor(data(8, 1, 3, 3)), groups=8).shape == (
         0,
         8,
@@ -146,7 +146,7 @@ def test_other_dtypes(dtype: str) -> None:
 def test_filters_of_one_tap_are_products_of_what_lies_there(
     last: bool, groups: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without copies, a gradient in parts of images; with a stride where places lie evenly still."""
+    """Convolutions of one tap are matrix products without copies, also with a stride that leaves places evenly spaced; gradients in parts of images."""
     for name, value in (("TILE", 1), ("PART", part)):
         monkeypatch.setattr(as_product, name, value)
     monkeypatch.setattr(direct, "FEW", 0)

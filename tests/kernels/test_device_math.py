@@ -42,12 +42,12 @@ def evaluate(name: str, *arrays: Any) -> np.ndarray:
 
 
 def pending(array: np.ndarray) -> Any:
-    """A tensor yet to be computed: what reads it comes into its kernel, and so many functions are built as one."""
+    """Return a pending copy of an array, so that many functions of it are fused and built as one kernel."""
     return torch.tensor(array).clone()
 
 
 def each_at_its_points(points: dict[str, np.ndarray], dtype: str) -> dict[str, np.ndarray]:
-    """Apply every function to all the points, and of each keep the values at its own."""
+    """Apply every function to all points, and return for each the values at its own points."""
     x = pending(np.concatenate([*points.values()]).astype(dtype))
     results = {name: apply(name, x) for name in points}
     ends = np.cumsum([len(own) for own in points.values()])
@@ -66,8 +66,8 @@ def powers(low: int, high: int, n: int = 2001) -> np.ndarray:
 
 
 def error(found: np.ndarray, wanted: np.ndarray, *, mixed: bool) -> float:
-    """The largest error in units of the dtype's epsilon; with `mixed` absolute where the value is
-    below 1."""
+    """Return the largest relative error in units of the dtype's epsilon; with `mixed`, absolute where the
+    value is below 1."""
     eps = np.finfo(found.dtype).eps
     tiny = float(np.finfo(found.dtype).tiny)
     usable = (
@@ -171,7 +171,7 @@ def test_derivatives_of_digamma(dtype: str) -> None:
 def test_zeta_out_of_its_series() -> None:
     s = np.array([1, 0.5, 2, 2.5, 2, 3, 2, 1e9, NAN, 2], "float32")
     q = np.array([2, 2, -3, -3.5, -3.5, -0.5, 1e9, 2, 1, NAN], "float32")
-    # Below zero: the numbers up to it, each by itself, and the rest.
+    # Below zero: the numbers near it, each by itself, and the rest.
     steps = [sum((k - 3.5) ** -2 for k in range(4)) + sp.zeta(2, 0.5), -8 + sp.zeta(3, 0.5)]
     wanted = np.float32([INF, NAN, INF, NAN, *steps, 1e-9, 0, NAN, NAN])
     np.testing.assert_allclose(evaluate("zeta", s, q), wanted, rtol=2e-6)
@@ -208,7 +208,7 @@ def test_incomplete_gamma_of_a_lane_does_not_know_its_neighbours(
     references = (sp.gammainc, sp.gammaincc)
     for one, other, alone, reference in zip(found, moved, single, references):
         np.testing.assert_array_equal(one[order], other)
-        # In double precision a driver's builtins may round otherwise for vectors.
+        # In double precision a driver's builtins may round differently for vectors.
         np.testing.assert_allclose(alone, other, rtol=0 if dtype == "float32" else 1e-13)
         wanted = reference(*(v[:100].astype(np.float64) for v in (a, x)))
         np.testing.assert_allclose(one[:100], wanted, rtol=1e-4, atol=1e-30)
@@ -281,7 +281,7 @@ COMPLEX: dict[str, tuple[Callable, float]] = {
 
 @functools.cache
 def complex_values(dtype: str) -> dict[str, np.ndarray]:
-    """All of COMPLEX at the samples, CUTS and GRID, as a few fused kernels."""
+    """Return all functions of COMPLEX at the samples, CUTS and GRID, computed by a few fused kernels."""
     z = pending(np.append(complex_samples(dtype), np.array(CUTS + GRID, dtype)))
     results = {name: apply(name, z) for name in COMPLEX}
     return {name: t.cpu().numpy() for name, t in results.items()}
@@ -310,7 +310,7 @@ def test_branch_cuts_follow_the_sign_of_zero(name: str) -> None:
 
 
 def _kinds(z: np.ndarray) -> np.ndarray:
-    """Say of each part whether it is no number, infinite, zero or another number, and its sign."""
+    """Classify real and imaginary parts as NaN, infinite, zero or another number, with the sign."""
     v = z.astype(np.complex64).view(np.float32)
     kind = np.where(np.isnan(v), 0, np.where(np.isinf(v), 1, np.where(v == 0, 2, 3)))
     return np.where(np.isnan(v), 0, np.where(np.signbit(v), -kind, kind))
@@ -322,7 +322,7 @@ def test_ends_of_complex_numbers(name: str, dtype: str) -> None:
     z = np.array(GRID, dtype)
     with np.errstate(all="ignore"):
         wanted = COMPLEX[name][0](z)
-    # C leaves the sign of an infinite or zero part open where the other is no number.
+    # C leaves the sign of an infinite or zero part unspecified where the other part is NaN.
     known = ~(np.isnan(wanted.real) | np.isnan(wanted.imag))
     found = complex_values(dtype)[name][-len(GRID) :]
     np.testing.assert_array_equal(_kinds(found[known]), _kinds(wanted[known].astype(dtype)))

@@ -1,4 +1,4 @@
-"""Eigenvalues of Hermitian matrices and singular values by kernels, both schedules: against numpy, where values repeat, vanish or have any size."""
+"""Eigenvalues of Hermitian matrices and singular values by kernels, both schedules, against numpy: with repeated, vanishing and widely spread values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cltensor.codegen.factor import condense, conquer, jacobi, parts, qr, rotati
 from cltensor.codegen.operand import Operand
 from cltensor.codegen.region import empty, from_host
 
-# Matrices of a batch and their rows: one number, part of a vector, one past a panel.
+# Batch size and rows of the matrices: one number, part of a vector, one past a panel.
 SIZES = [(1, 1), (3, 5), (2, 33)]
 KINDS = ["float32", "complex64"]
 
@@ -34,7 +34,7 @@ def get(be: Any, x: Operand) -> np.ndarray:
 
 
 def product(be: Any, reflectors: tuple[Operand, Operand], first: int, m: int) -> np.ndarray:
-    """The reflectors' product as a matrix (count, m, m)."""
+    """Return the product of the reflectors as a matrix (count, m, m)."""
     vectors, inverse = reflectors
     count = vectors.shape[0]
     x = parts.identity(be, vectors.dtype, count, m, m)
@@ -52,7 +52,7 @@ def narrow(made: condense.Condensed, be: Any, upper_alone: bool) -> np.ndarray:
 
 @pytest.fixture(params=["together", "step by step"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a matrix be one work-group's, or its products divided."""
+    """Have one work-group process a whole matrix, or divide its products among several."""
     if request.param != "together":
         monkeypatch.setattr(condense, "_SMALL", 0)
         monkeypatch.setattr(condense, "_ALONE", 0)
@@ -61,7 +61,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("kind", KINDS)
 def test_hermitian_matrices_become_tridiagonal(be: Any, kind: str) -> None:
-    for count, n in [*SIZES, (1, 70), (1, 165)]:  # two strips of what is brought up to date
+    for count, n in [*SIZES, (1, 70), (1, 165)]:  # the last ones: two strips are updated
         a = hermitian(count, n, n, kind=kind)
         made = condense.tridiagonal(
             be, parts.by_columns(be, from_host(be, dtypes.BY_NAME[kind], a))
@@ -116,7 +116,7 @@ def test_rotations(be: Any, monkeypatch: pytest.MonkeyPatch, kind: str, rooms: i
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="others are as fast")
 def test_what_rotations_make_fades_to_zeros(be: Any) -> None:
-    """Far from the diagonal they make denormal numbers, on which Intel's processors spend most of the time."""
+    """Products of rotations far from the diagonal would be denormal, and take Intel's processors most of the time."""
     if not be.info.is_pocl:
         pytest.skip("no builtin sets the mode")
     x, y = (from_host(be, dtypes.float32, data(1, 150, seed=seed)) for seed in (0, 1))
@@ -128,7 +128,7 @@ def test_what_rotations_make_fades_to_zeros(be: Any) -> None:
     mode = be.kernel("mode", "__kernel void mode(__global float *x) { x[0] *= 0.5f; }", (None,))
     buffer = from_host(be, dtypes.float32, np.full(1, 1e-38, "float32")).buffer
     be.launch(mode, (1,), (1,), [buffer])
-    assert be.read(buffer, 0, 4).view("float32")[0] > 0  # the mode is as before
+    assert be.read(buffer, 0, 4).view("float32")[0] > 0  # the thread's denormal mode is restored
 
 
 def test_room_for_rotations_is_given_by_rows_of_whole_vectors(be: Any) -> None:
@@ -143,7 +143,7 @@ def test_room_for_rotations_is_given_by_rows_of_whole_vectors(be: Any) -> None:
 
 
 def check(a: np.ndarray, tol: float) -> None:
-    """A square matrix's eigenvectors (of its Hermitian part) and singular vectors multiply back and are orthonormal."""
+    """Assert that eigenvectors (of the Hermitian part) and singular vectors of square matrices are orthonormal and give back the matrix."""
     n, size = a.shape[-1], max(float(np.abs(a).max()), 1e-30)
     h = a / 2 + dagger(a) / 2
     values, vectors = (x.numpy(force=True) for x in linalg.eigh(torch.tensor(h)))
@@ -157,7 +157,7 @@ def check(a: np.ndarray, tol: float) -> None:
 
 
 def check_of(*more: np.ndarray) -> None:
-    """Do so with matrices whose values vanish, repeat, or are these, diagonal ones and others."""
+    """Check matrices with vanishing, repeated and the given values, both diagonal and full."""
     n = len(more[0])
     q = np.linalg.qr(data(n, n))[0]
     few = np.r_[np.ones(3), np.zeros(n - 3)]
@@ -185,7 +185,7 @@ def test_values_that_repeat_vanish_or_differ_by_orders_of_magnitude() -> None:
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 def test_small_matrices_side_by_side(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What matrices that are lanes of vectors have is what reflectors and a band's rotations find, whatever the triangle, size, rank and layout."""
+    """Small matrices as lanes of vectors have the values that reflectors and rotations find, whatever the triangle, size, rank and layout."""
     monkeypatch.setattr("cltensor.codegen.region.GRAIN", 16)  # several work-items
     tol = 2e-6 if kind == "float32" else 4e-15
     for count, n in ((1, 1), (3, 2), (1, 8), (37, 3), (21, 4), (67, 11), (2, 16)):
@@ -227,17 +227,17 @@ def test_small_matrices_that_are_not_finite_or_too_small_for_squares() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_vectors_of_what_has_no_rank_are_orthonormal(kind: str) -> None:
-    """What is left of such a matrix is smaller with each step, down to denormal numbers."""
+    """In a matrix of low rank the remaining part gets smaller with each step, down to denormal numbers."""
     for n in (30, 100):
         a = np.ones((n, n), kind)
-        check(a, 5e-6 * n)  # n is the norm
+        check(a, 5e-6 * n)  # the matrix's norm is n
         a[5] += data(n, dtype=kind) * 1e-3
         check(a, 5e-6 * n)
 
 
 @pytest.fixture
 def divided(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have small matrices be divided, several times."""
+    """Use divide and conquer for small matrices, too, with several levels."""
     monkeypatch.setattr(jacobi, "MOST", 0)
     monkeypatch.setattr(conquer, "MANY", 8)
     monkeypatch.setattr(conquer, "LEAF", 4)
@@ -265,11 +265,11 @@ def test_divide_and_conquer(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("divided")
 def test_halves_with_the_same_values_and_what_couples_nothing() -> None:
-    """Where nothing is left to find of a merge, or little: values stay, vectors are turned."""
+    """Merges in which all or most values are deflated: values stay, vectors are rotated."""
     n = 40
     check_of(1 + 1e-6 * np.arange(n), 2.0 ** -np.arange(n))
     for a in (np.ones((n, n)), np.triu(np.ones((n, n)))):
-        check(a.astype("float32"), 1e-4)  # times some n, the norm
+        check(a.astype("float32"), 1e-4)  # elements are 1; the norm is some n
     for a in (
         np.eye(n, k=1),
         2 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1),
@@ -364,7 +364,7 @@ def test_calls_are_replayed() -> None:
         before = torch.stats()
         found = fn(a)
         after = torch.stats()
-        assert after["replays"] - before["replays"] == 3  # to narrow matrices, rotations, vectors
+        assert after["replays"] - before["replays"] == 3  # condensed form, rotations, vectors
         assert after["builds"] == before["builds"]
         assert all(x.tolist() == y.tolist() for x, y in zip(found, fn(a), strict=True))
 

@@ -18,7 +18,7 @@ def _rows(backend: object, x: np.ndarray) -> distance.Rows:
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 2.5, math.inf])
 def test_nan_anywhere_in_a_row_is_in_its_distances(p: float) -> None:
-    """Rows so long that they are added up in parts."""
+    """Also in rows so long that they are summed in parts."""
     x = np.zeros((4, 700), np.float32)
     x[1, 0], x[2, 350], x[3, 699] = np.nan, np.nan, np.nan
     for b in map(backend_for, ("cpu", "gpu")):

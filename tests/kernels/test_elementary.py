@@ -1,5 +1,5 @@
-"""The functions of ours against numpy, float32 ones in double: worst error over all magnitudes, ends, signs of zero, and the same
-bits from vectors as from single lanes."""
+"""Our own elementary functions against numpy (those of float32 in double precision): worst error over all magnitudes, special values, signs of
+zero, and the same bits from vectors as from single lanes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ONE: dict[str, tuple[Callable, float]] = {
     "sigmoid": (sp.expit, 2.2),
     "log1p_exp": (lambda x: np.log1p(np.exp(-np.abs(x))), 1.9),
 }
-NOT_POSITIVE = {"log1p_exp"}  # functions of what is not
+NOT_POSITIVE = {"log1p_exp"}  # functions whose arguments are not positive
 TWO: dict[str, tuple[Callable, float]] = {
     "pow": (np.power, 2.2),
     "atan2": (np.arctan2, 1.7),
@@ -55,7 +55,7 @@ BELOW = [1e-45, -1e-45, 1e-40, -1e-40, 1.1754942e-38]  # denormal
 
 @functools.cache
 def points() -> np.ndarray:
-    """All magnitudes evenly, the neighbourhood of zero densely, and the ends."""
+    """Return numbers of all magnitudes evenly, the neighbourhood of zero densely, and the special values ENDS."""
     everywhere = np.arange(0, 1 << 32, 104729, dtype=np.uint64).astype(np.uint32).view(np.float32)
     smallest = torch.tensor([1e-40]) * 1
     below = BELOW if smallest.item() else []
@@ -69,7 +69,7 @@ def points() -> np.ndarray:
 
 @functools.cache
 def pairs() -> tuple[np.ndarray, np.ndarray]:
-    """Every end with every end; then powers spread over the range of results, and quotients."""
+    """Return pairs x, y: every two of ENDS, then pairs for which x ** y is spread over the range of results."""
     ends = np.array(ENDS, np.float32)
     rng = np.random.default_rng(0)
     x = np.exp(rng.normal(0, 3, 60000)).astype(np.float32)
@@ -85,14 +85,14 @@ def pairs() -> tuple[np.ndarray, np.ndarray]:
 
 @functools.cache
 def values(lanes: str) -> dict[str, np.ndarray]:
-    """All functions at the points, as a few fused kernels: of vectors, or of single lanes."""
-    one = [torch.tensor(points()).clone()]  # pending: what all of them read makes them one kernel
+    """Return all functions at the points, computed by a few fused kernels, of vectors or of single lanes."""
+    one = [torch.tensor(points()).clone()]  # pending: functions that read it are fused
     two = [torch.tensor(v).clone() for v in pairs()]
     results = {}
     for name in (*ONE, *TWO):
         own = "-abs(x)" if name in NOT_POSITIVE else "x"
         text = f"{name}({own})" if name in ONE else f"{name}(x, y)"
-        if lanes == "single":  # what i0 is part of has no vectors
+        if lanes == "single":  # a formula with i0 is not vectorised
             text = f"where(x == x or x != x, {text}, i0(x))"
         given = one if name in ONE else two
         op = PointOp(f"{name}_{lanes}", text)
@@ -139,7 +139,7 @@ def test_two_arguments(name: str) -> None:
 @pytest.mark.fp64
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="nothing more exact to compare with")
 def test_powers_of_doubles() -> None:
-    """Near 1 to large powers, to the ends of the range and past them, of denormal numbers; the ends; vectors and single lanes."""
+    """Powers: bases near 1 with large exponents, results up to and past the range's ends, denormal bases, ENDS; vectors and single lanes."""
     rng, n = np.random.default_rng(0), 20_000
     middle = rng.choice([2**0.5, 0.5**0.5], n) * (1 + rng.uniform(-1e-6, 1e-6, n))
     ends = [
@@ -176,7 +176,7 @@ def test_powers_of_doubles() -> None:
 
 
 def _erfc(x: np.ndarray) -> np.ndarray:
-    """Of long doubles from 1/2 on: the series of erf up to 2, beyond, the continued fraction."""
+    """Return erfc of long doubles from 1/2 on: up to 2 by the series of erf, beyond by the continued fraction."""
     near = x < 2
     t, u = np.where(near, x, 1), np.where(near, 3, x)
     term = total = t
@@ -193,7 +193,7 @@ def _erfc(x: np.ndarray) -> np.ndarray:
 @pytest.mark.fp64
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="nothing more exact to compare with")
 def test_erfc_of_doubles() -> None:
-    """Also where results are denormal, and of what is negative; vectors and single numbers alike."""
+    """Also with denormal results and negative arguments; vectors and single numbers give the same bits."""
     rng = np.random.default_rng(0)
     x = np.concatenate(
         [rng.uniform(0.5, 3, 30000), rng.uniform(3, 27.3, 30000), [0.5, 2, 26.5, 27.2]]
@@ -217,7 +217,7 @@ def test_erfc_of_doubles() -> None:
         assert torch.tensor(x[at : at + 3]).erfc().tolist() == found[at : at + 3].tolist()
 
 
-# name: (reference, units in the last place allowed, the range in which points lie evenly)
+# name: (reference, units in the last place allowed, the range of evenly spaced points)
 OF_DOUBLES: dict[str, tuple[Callable, float, tuple[float, float]]] = {
     "log": (np.log, 0.65, (0.3, 3)),
     "log2": (np.log2, 0.65, (0.3, 3)),
@@ -235,7 +235,7 @@ OF_DOUBLES: dict[str, tuple[Callable, float, tuple[float, float]]] = {
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="nothing more exact to compare with")
 @pytest.mark.parametrize("name", OF_DOUBLES)
 def test_functions_of_doubles(name: str) -> None:
-    """Everywhere within the range, of all magnitudes, beside 1 and multiples of a quarter turn, at the ends; vectors and single numbers alike."""
+    """At points over the range, of all magnitudes, near 1 and multiples of a quarter turn, and special ones; vectors and single numbers alike."""
     reference, bound, (low, high) = OF_DOUBLES[name]
     rng, n = np.random.default_rng(0), 20_001
     circular = name in ("sin", "cos")
@@ -271,7 +271,7 @@ def test_functions_of_doubles(name: str) -> None:
 
 @pytest.mark.fp64
 def test_remainders_of_doubles() -> None:
-    """Exact, whether quotients are small, large, whole numbers or not finite."""
+    """Remainders are exact, whether quotients are small, large, whole numbers or not finite."""
     rng, n = np.random.default_rng(1), 20_000
     ends = [
         *ENDS,
@@ -323,10 +323,10 @@ def test_activations(name: str, reference: Callable) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_every_nan_stays_one_as_a_sixteen_bit_float(dtype: str) -> None:
-    """Whatever its bits: rounding must not carry into the exponent, or past it."""
+    """Whatever a NaN's bits: rounding must not carry into the exponent, or past it."""
     bits = np.array([0x7F800001, 0x7F80FFFF, 0x7FC00000, 0x7FFFFFFF], np.uint32)
     x = torch.from_numpy(np.concatenate([bits, bits | 0x80000000] * 3).view(np.float32))
-    for n in (1, 3, 24):  # single numbers, parts of a vector and whole ones
+    for n in (1, 3, 24):  # a single number, part of a vector, whole vectors
         for part in (x[:n], x[-n:]):
             short = part.to(torch.get_default_device()).to(getattr(torch, dtype))
             assert short.isnan().all().item()
@@ -335,7 +335,7 @@ def test_every_nan_stays_one_as_a_sixteen_bit_float(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_sixteen_bit_floats_are_rounded_once(dtype: str) -> None:
-    """Every value of the dtype is loaded and stored as it is, and halves between two go to the even one."""
+    """Every value of the dtype is loaded and stored unchanged, and ties are rounded to even."""
     bits = np.arange(1 << 16, dtype=np.uint16)
     bits = bits[bits & 0x7FFF <= (0x7C00 if dtype == "float16" else 0x7F80)]
     if dtype == "float16":
@@ -359,7 +359,7 @@ def test_sixteen_bit_floats_are_rounded_once(dtype: str) -> None:
 
 
 def _mixed(dtype: type, n: int = 2048) -> tuple[np.ndarray, np.ndarray]:
-    """Small whole numbers and others, of every size, beside zeros, infinities and NaN: no vector's lanes are alike."""
+    """Return small whole numbers, numbers of every size, zeros, infinities and NaN, mixed so that the lanes of a vector differ."""
     rng = np.random.default_rng(3)
     ends = [0.0, -0.0, np.inf, -np.inf, np.nan, np.finfo(dtype).max, np.finfo(dtype).tiny]
 
@@ -395,7 +395,7 @@ def test_lanes_do_not_see_one_another_two_operands(name: str, dtype: type) -> No
         if name in (
             "remainder",
             "floor_divide",
-        ):  # where a sum of tiny numbers is rounded, ours is exact
+        ):  # sums of tiny numbers: the reference is rounded, ours is exact
             y = np.where(np.isfinite(y) & (np.abs(y) > 1e-3), y, dtype(2.5))
             x = np.where(np.abs(x) < 1e4, x, dtype(7))
         wanted = reference(x.astype(np.float64), y.astype(np.float64)).astype(dtype)
@@ -426,7 +426,7 @@ def test_quotients_of_integers(dtype: type) -> None:
         return np.where(rng.random(n) < 0.1, rng.choice(ends, n), whole).astype(dtype)
 
     def check(x: np.ndarray, y: np.ndarray, divisor: object) -> None:
-        a = torch.tensor(x).clone()  # yet to be computed: what reads it is one kernel
+        a = torch.tensor(x).clone()  # pending: expressions that read it become one kernel
         with np.errstate(all="ignore"):
             quotient, rest = x // y, x % y
             towards_zero = quotient + ((rest != 0) & ((x < 0) != (y < 0)))

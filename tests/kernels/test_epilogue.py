@@ -1,4 +1,4 @@
-"""Chains that run inside a product's kernel: the same bits as in two launches, at the level of kernels and of tensors."""
+"""Epilogues, pointwise chains inside a product's kernel: the same bits as in two launches, at the level of kernels and of tensors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def operand(backend: Any, x: np.ndarray, turned: bool) -> Operand:
 def fused_and_plain(
     backend: Any, size: tuple[int, int, int], turned: tuple[bool, bool], schedule: str
 ) -> None:
-    """relu(p + full) + row for p = 2 * (a @ b) + 3 * bias, with p itself, against a product of its own."""
+    """Check relu(p + full) + row and p = 2 * (a @ b) + 3 * bias, computed by one kernel, against p of a kernel without epilogue."""
     m, n, k = size
     rng = np.random.default_rng(m * n * k)
     a, b = rng.standard_normal((m, k), "f"), rng.standard_normal((k, n), "f")
@@ -100,7 +100,7 @@ def test_sums_over_blocks_of_k(backend: Any, size: tuple[int, int, int]) -> None
     turned=st.tuples(st.booleans(), st.booleans()),
 )
 def test_everything_packed(backend: Any, size: Any, turned: Any) -> None:
-    """As for large matrices: rows and columns both copied first."""
+    """Both operands are packed, as for large matrices."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gemm_cpu, "_plans", {})
         patch.setattr(gemm_cpu, "DIRECT_A", 0)
@@ -118,8 +118,8 @@ def inputs(dev: Any, monkeypatch: Any) -> dict[str, Any]:
     def make(*shape: int) -> Any:
         return torch.tensor(rng.standard_normal(shape, "f"), device=dev)
 
-    (make(2, 3) @ make(3, 2)).numpy(force=True)  # asks the driver once what registers it has
-    monkeypatch.setattr(dense, "WAITS", 0)  # any product is worth it
+    (make(2, 3) @ make(3, 2)).numpy(force=True)  # queries the driver for its registers, once
+    monkeypatch.setattr(dense, "WAITS", 0)  # products of any size stay pending
     return {"x": make(120, 90), "w": make(110, 90), "b": make(110), "r": make(120, 110), "c": make(120, 1)}  # fmt: skip
 
 
@@ -158,19 +158,19 @@ def test_chains(dev: Any, inputs: dict[str, Any], name: str, monkeypatch: Any) -
     before = STATS.launches
     fused = run()
     torch.opencl.synchronize()
-    turns = name == "turned residual"  # making it takes launches of its own
+    turns = name == "turned residual"  # transposing that takes launches of its own
     assert STATS.launches - before == count or turns
     monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
     for ours, plain in zip(fused, run(), strict=True):
         assert torch.equal(ours, plain)
 
 
-LONG_WAY = ("two results", "two products")  # a Fusion decides anew each time
+LONG_WAY = ("two results", "two products")  # not replayed: planned as a Fusion each time
 
 
 @pytest.fixture
 def remembered(inputs: dict[str, Any], monkeypatch: Any) -> dict[str, Any]:
-    """Inputs of chains whose launches are kept."""
+    """Return inputs of chains, with the recording of launches turned on."""
     monkeypatch.setattr(product_tree, "MOST", 1024)
     lazy.forget()
     return inputs
@@ -178,7 +178,7 @@ def remembered(inputs: dict[str, Any], monkeypatch: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_chains_met_before(remembered: dict[str, Any], name: str) -> None:
-    """From the third time on their launches are played, for other values in other memory."""
+    """From the third occurrence on a chain's launches are replayed, also for other values in other memory."""
     for turn in range(4):
         given = {key: x * (turn + 1) for key, x in remembered.items()}
         torch.opencl.synchronize()
@@ -195,7 +195,7 @@ def test_chains_met_before(remembered: dict[str, Any], name: str) -> None:
 
 
 def test_what_tells_chains_apart(remembered: dict[str, Any]) -> None:
-    """Numbers, memory that is one or two, and which results somebody holds."""
+    """Chains differ, for replay, by their numbers, by operands that share memory or not, and by which results are held."""
     x, w = remembered["x"], remembered["w"][:90]
     product = x.numpy(force=True) @ w.numpy(force=True)
     other = x.clone()
@@ -222,7 +222,7 @@ def test_what_tells_chains_apart(remembered: dict[str, Any]) -> None:
 
 
 def test_a_played_product_lets_go_of_its_operands(remembered: dict[str, Any]) -> None:
-    """What it has read may be written again in place, without a copy and without another launch."""
+    """After a replay the operands may be written in place, without a copy and without another launch."""
     x, w = remembered["x"].clone(), remembered["w"]
     for _ in range(4):
         y = F.relu(x @ w.t())
@@ -245,7 +245,7 @@ def test_a_product_that_is_held_is_kept(inputs: dict[str, Any]) -> None:
     expected = np.maximum(y.numpy(force=True), 0)
     np.testing.assert_array_equal(z.numpy(force=True), expected)
     assert STATS.launches == before
-    # Asked for after the chain that used it has run, through an operand that was not held.
+    # The product is read after the chain that used it has run, through an operand that was not held.
     t = F.linear(x, w) + 1
     u, v = t * 2, t.view(-1).exp()
     del t
@@ -298,16 +298,16 @@ def test_operands_may_change_while_a_product_waits(inputs: dict[str, Any]) -> No
     np.testing.assert_allclose(y.numpy(force=True), np.maximum(expected, 0), atol=1e-4)
     assert not x.any()
     square = torch.ones(12, 12, device=x.device)
-    square.addmm_(square, square)  # its own operands
+    square.addmm_(square, square)  # the operands are the destination itself
     assert (square == 13).all()
 
 
 def test_a_factor_that_changes_shares_its_products_launch(
     inputs: dict[str, Any], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(recompute, "LARGE", 0)  # any size is worth it
+    monkeypatch.setattr(recompute, "LARGE", 0)  # recompute results of any size
     x, w = inputs["x"].clone(), inputs["w"][:90]
-    old = inputs["x"].numpy(force=True)  # of another storage: what numpy sees does not wait
+    old = inputs["x"].numpy(force=True)  # a copy: memory that numpy sees is not used lazily
     y = F.relu(x @ w) * 2
     x.add_(1)
     expected = 2 * np.maximum(old @ w.numpy(force=True), 0)

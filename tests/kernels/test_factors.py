@@ -1,4 +1,4 @@
-"""Factorizations and substitution by kernels, both schedules: against numpy, past the ends of blocks and vectors, in batches of any layout."""
+"""Factorizations and substitution by kernels, both schedules, against numpy: sizes past blocks and vectors, batches of any layout."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from cltensor.codegen.operand import Operand
 from cltensor.codegen.region import empty, from_host
 from cltensor.ops.linalg import factors
 
-# Matrices of a batch and their rows: one number, part of a vector, one past a block, two blocks and halves of one; and many that
-# are lanes of vectors, past the last vector.
+# Batch size and rows of the matrices: one number, part of a vector, one past a block, two blocks, half a block; and many matrices
+# as lanes of vectors, more than whole vectors.
 SIZES = [(1, 1), (3, 5), (2, 33), (1, 100), (37, 3), (33, 16)]
 KINDS = ["float32", "complex64"]
 
@@ -27,12 +27,12 @@ def dagger(a: np.ndarray) -> np.ndarray:
 
 
 def put(be: Any, a: np.ndarray) -> Operand:
-    """Matrices [count, m, n] on the device, by columns."""
+    """Copy matrices [count, m, n] to the device, column-major."""
     return parts.by_columns(be, from_host(be, dtypes.BY_NAME[str(a.dtype)], a))
 
 
 def get(be: Any, x: Operand, kind: str = "") -> np.ndarray:
-    """The numbers of matrices by columns, or of a dense operand [count, n]."""
+    """Read back column-major matrices, or a dense operand [count, n]."""
     shape = (x.shape[0], x.shape[2], x.shape[1]) if len(x.shape) == 3 else x.shape
     raw = be.read(x.buffer, 0, int(np.prod(shape)) * x.dtype.itemsize)
     found = raw.view(kind or x.dtype.name).reshape(shape)
@@ -70,7 +70,7 @@ def test_lu(be: Any, kind: str) -> None:
             assert s <= other < rows
             made[z, [s, other]] = made[z, [other, s]]
         close(made, a, 1e-4 * n)
-        assert np.abs(low).max() < 1.5  # by magnitudes |re| + |im| pivots are not quite the largest
+        assert np.abs(low).max() < 1.5  # not 1: pivots are largest by |re| + |im|
         assert not get(be, info, "int32").any()
 
 
@@ -80,7 +80,7 @@ def test_qr(be: Any, kind: str) -> None:
         rows = max(n + more, 1)
         a, k = data(count, rows, n, dtype=kind), min(rows, n)
         if n > 4:
-            a[:, :, 3], a[:, 2:, 2] = 0, 0  # nothing to reflect
+            a[:, :, 3], a[:, 2:, 2] = 0, 0  # columns whose reflector is the identity
         m, v = put(be, a), parts.flat(empty(be, dtypes.BY_NAME[kind], (count, k, rows)), k, rows)
         tau = empty(be, dtypes.BY_NAME[kind], (count, k))
         blocks = qr.qr(be, m, v, tau)
@@ -128,7 +128,7 @@ def test_inverse_of_a_triangle(be: Any, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["int32", "float64", "complex128"])
 def test_exchanges_side_by_side(be: Any, kind: str) -> None:
-    """Rows whose numbers lie side by side change places many numbers at a time: more than a vector, and what is left."""
+    """Contiguous rows are exchanged many numbers at a time: more than a vector, and the remainder."""
     a = data(2, 7, 37, dtype=kind)
     pivots = np.array([[3, 2, 7, 5, 5, 6, 7], [1, 7, 7, 4, 6, 7, 7]], "int32")
     for backwards in (False, True):
@@ -160,7 +160,7 @@ def test_the_first_bad_pivot_or_minor_is_told(be: Any) -> None:
 
 
 def laid_out(array: np.ndarray) -> list[Any]:
-    """The same matrices by rows, by columns, and every second of larger ones."""
+    """Return the same matrices row-major, column-major, and with gaps between elements."""
     wide = np.zeros((*array.shape[:-2], 2 * array.shape[-2], 2 * array.shape[-1]), array.dtype)
     wide[..., ::2, 1::2] = array
     columns = torch.tensor(np.ascontiguousarray(array.swapaxes(-1, -2))).mT
@@ -237,7 +237,7 @@ def test_what_is_singular_goes_on_to_infinities() -> None:
 
 
 def test_many_small_ones_are_what_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Matrices side by side, singular, with nan, or not positive, are factorized and solved as they are one by one, with the same bits."""
+    """Matrices as lanes of vectors, some singular, with NaN or not positive definite, get the same bits as when factorized and solved one by one."""
     monkeypatch.setattr("cltensor.codegen.region.GRAIN", 16)  # several work-items
     a = torch.tensor(data(70, 4, 4))
     a[3] = 0
@@ -301,7 +301,7 @@ def test_calls_are_replayed() -> None:
 
 
 def test_a_function_is_one_call_to_replay() -> None:
-    """Whatever steps it has: Python goes through them once. LU, solutions and the like have a host read after it."""
+    """A function of any number of steps is replayed as one call. LU, solve and the like are followed by a host read."""
     a, b = torch.tensor(well_conditioned(1, 40, "float32")[0]), torch.tensor(data(40, 3))
     made, packed = linalg.lu_factor(a), torch.geqrf(a)
     for fn in (
@@ -338,7 +338,7 @@ def test_a_power_is_that_of_products() -> None:
 
 
 def test_least_squares_by_what_is_beyond_doubt() -> None:
-    """QR's solution is taken where no singular value can be too small: at first sight, or at the second; else those are computed."""
+    """QR's solution is used if a bound, or a second, closer one, shows that no singular value is too small; otherwise the SVD is computed."""
     n = 48
     u, v = (np.linalg.qr(data(n, n, seed=s, dtype="float64"))[0] for s in (1, 2))
     s = np.ones(n)
@@ -379,7 +379,7 @@ def test_least_squares(kind: str) -> None:
 @pytest.mark.parametrize("hermitian", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_ldl(kind: str, hermitian: bool) -> None:
-    """A is what its factors say, in any layout; zeros and small numbers on the diagonal ask for blocks of two rows."""
+    """The factors multiply to A, in any layout; zeros and small numbers on the diagonal lead to 2 x 2 blocks."""
     for (count, n), size in itertools.product(SIZES, (1, 1e-2, 0)):
         a = data(count, n, n, dtype=kind)
         a = a + (dagger(a) if hermitian else a.swapaxes(1, 2))

@@ -1,4 +1,4 @@
-"""The quick ways of reductions, rows and scans, on both schedules, against plain loops of numpy on random sizes."""
+"""The fast paths of reductions, rows and scans, on both schedules, against plain loops in numpy on random sizes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def values(x: Operand) -> np.ndarray:
 
 
 def numbers(shape: tuple[int, ...], seed: int, kind: str) -> np.ndarray:
-    """Plain numbers, numbers with many equals, or awkward ones in a few places or everywhere."""
+    """Return ordinary numbers ("plain"), numbers with many ties ("equals"), or special values in a few places ("few") or everywhere ("all")."""
     rng = np.random.default_rng(seed)
     plain = rng.standard_normal(shape).astype(np.float32)
     if kind == "equals":
@@ -138,7 +138,7 @@ def test_rows_are_added_in_index_order(
         for place, row in zip(at, rows, strict=True):
             wide = expected[place].astype(np.float32) + row.astype(np.float32)
             expected[place] = wide.astype(dtype)
-    else:  # many rows are sorted by place there, and those of a place added up before they are added to it
+    else:  # on a GPU many rows are sorted by place, and a place's rows are summed before they are added to it
         for place in set(at):
             first, *others = rows[at == place].astype(np.float32)
             total = sum(others, first)
@@ -190,7 +190,7 @@ def test_elements_along_rows(rows: int, places: int, n: int, shared: bool, seed:
     expected = table.copy()
     for j in range(n):
         expected[range(rows), at[:, j]] += new[:, j]
-    off = 0 if backend().info.kind == "cpu" or n <= 32 else 1e-5  # there they are added up by parts
+    off = 0 if backend().info.kind == "cpu" or n <= 32 else 1e-5  # a GPU sums them in parts
     np.testing.assert_allclose(values(target), expected, rtol=off, atol=off)
 
 
@@ -271,7 +271,7 @@ def test_vectors_in_part_touch_nothing_beside_them(kind: str) -> None:
         a = np.arange(3 * n, dtype=np.float64).reshape(3, n) % 50
         x = ct.tensor(np.pad(a, ((0, 0), (0, 70)), constant_values=99), device=at).to(dt)
         out = ct.full((3, n + 70), 77, dtype=dt, device=at)
-        # At odd places, with other numbers all around.
+        # At unaligned offsets, surrounded by other numbers.
         out[1:2, 3 : 3 + n] = x[1:2, :n] + x[2:3, :n]
         expected = np.full((3, n + 70), 77.0)
         expected[1:2, 3 : 3 + n] = a[1:2] + a[2:3]
@@ -284,7 +284,7 @@ def test_vectors_in_part_touch_nothing_beside_them(kind: str) -> None:
 )  # fmt: skip
 @FEW
 def test_softmax_of_short_rows(rows: int, columns: int, gap: int, seed: int, kind: str) -> None:
-    a = np.full((rows, columns + gap), np.inf)  # what lies between rows would show
+    a = np.full((rows, columns + gap), np.inf)  # reading between rows would show
     a[:, :columns] = np.random.default_rng(seed).standard_normal((rows, columns)).round(1)
     x = ct.tensor(a, device=ct.get_default_device()).to(getattr(ct, kind))[:, :columns]
     e = np.exp(x.double().numpy(force=True))
@@ -347,12 +347,12 @@ def test_distances_of_pairs(p: float, poisoned: None) -> None:
 
 @pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 3.0, float("inf")])
 def test_gradients_of_distances_match_those_of_plain_operators(p: float, one_by_one: None) -> None:
-    """`create_graph` asks for gradients by operators, and gets no kernel's."""
+    """Kernels' gradients match those of plain operators, which are used under `create_graph`."""
     rng = np.random.default_rng(0)
     for first, second in (((3, 1, 9, 5), (2, 66, 5)), ((70, 83), (33, 83))):
         a, b = rng.standard_normal(first).round(1), rng.standard_normal(second).round(1)
         b[..., 3, :] = a[0, 0, 3] if a.ndim > 2 else a[3]  # at distance 0
-        b[..., 4, :] = np.arange(b.shape[-1]) / 7  # one difference is the largest
+        b[..., 4, :] = np.arange(b.shape[-1]) / 7  # a unique largest difference
         leaves = [ct.tensor(v, device=ct.get_default_device(), requires_grad=True) for v in (a, b)]
         mode = "donot_use_mm_for_euclid_dist"
         out = ct.cdist(*leaves, p, mode)

@@ -1,4 +1,4 @@
-"""Fourier transforms against numpy's: every kind of length, dims, norms, gradients; short-time transforms and windows."""
+"""Fourier transforms against numpy's: every kind of length, dims, norms, gradients; short-time transforms and window functions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cltensor.codegen import fft as family
 from cltensor.codegen.region import from_host
 from cltensor.runtime import STATS, get_backend
 
-# Radices alone and together, a prime in loops, one pass, two passes, primes for Bluestein.
+# Single radices and products of them, a prime radix (a loop), one pass, two passes, primes that need Bluestein's algorithm.
 LENGTHS = [1, 2, 3, 5, 7, 8, 16, 30, 77, 221, 360, 1024, 37, 202]
 LONG = [8192, 3**8]
 
 
 def error(found: Any, expected: np.ndarray) -> float:
-    """The distance relative to the length of the expected vector."""
+    """Return the error's norm relative to the norm of the expected vector."""
     value = np.asarray(found.tolist()) if hasattr(found, "tolist") else found
     assert value.shape == expected.shape
     return float(np.linalg.norm(value - expected) / (np.linalg.norm(expected) or 1))
@@ -166,7 +166,7 @@ def test_names_of_nodes() -> None:
     ],
 )
 def test_schedules(plan: family.Schedule, dev: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each schedule in one pass, in two and in more, along a dim and across it."""
+    """Each schedule in one pass, two and more, along contiguous dims and across others."""
     backend = get_backend(dev)
     for longest, lengths in ((plan.longest, (31, 64, 105, 1024)), (8, (24, 60)), (4, (64, 96))):
         monkeypatch.setattr(family, "schedule", lambda *_, n=longest: plan._replace(longest=n))
@@ -183,12 +183,12 @@ def test_schedules(plan: family.Schedule, dev: Any, monkeypatch: pytest.MonkeyPa
                     if not forward:
                         expected = np.fft.ifft(values, axis=dim, norm="forward")
                     assert error(raw.reshape(values.shape), expected) < 5e-7, (longest, n, dim)
-                if n % 2 == 0 and longest == plan.longest:  # results are cut off within two passes
+                if n % 2 == 0 and longest == plan.longest:  # cut off within two passes
                     _real_lines(backend, values.real, n, dim)
 
 
 def _real_lines(backend: Any, x: np.ndarray, n: int, dim: int) -> None:
-    """An even number of reals to their spectrum, half of it and the whole, and back."""
+    """Check transforms of an even number of reals: to half of the spectrum, to all of it, and back."""
     x = np.ascontiguousarray(x)
     real, number = dtypes.float32, dtypes.complex64
     src = from_host(backend, real, x)
@@ -212,7 +212,7 @@ def _real_lines(backend: Any, x: np.ndarray, n: int, dim: int) -> None:
 
 @pytest.mark.parametrize("n", [2, 400, 1024])
 def test_lines_of_reals_know_nothing_of_each_other(n: int) -> None:
-    """What is not finite in one does not reach its neighbours, and a spectrum begins and ends with real numbers."""
+    """A value that is not finite does not reach neighbouring lines, and the first and last numbers of a spectrum are real."""
     x = data(20, n)
     x[3, n // 2], x[7, 0] = np.nan, np.inf
     y = np.asarray(ct.fft.rfft(ct.tensor(x)).tolist())
@@ -220,7 +220,7 @@ def test_lines_of_reals_know_nothing_of_each_other(n: int) -> None:
     assert error(y[sound], np.fft.rfft(x[sound])) < 5e-7
     assert not np.isfinite(y[[3, 7]]).any()
     assert not y[sound][:, [0, -1]].imag.any()
-    z = y[sound] + np.array([1j] + [0] * (n // 2 - 1) + [-2j])  # which counts for nothing there
+    z = y[sound] + np.array([1j] + [0] * (n // 2 - 1) + [-2j])  # imaginary parts that are ignored
     back = ct.fft.irfft(ct.tensor(z.astype(np.complex64)), n=n)
     assert error(back, x[sound]) < 5e-7
 
@@ -231,7 +231,7 @@ def test_lines_of_reals_know_nothing_of_each_other(n: int) -> None:
 def test_lines_of_adjacent_numbers(
     kind: str, lanes: int, poisoned: None, dev: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lines taken for columns, one or two in a vector, wherever they lie and however few; nothing beside them is met."""
+    """Contiguous lines, which are treated as columns, one or two lines per vector, at any place and however few; nothing beside them is read."""
     plan = family.schedule(get_backend(dev), getattr(dtypes, kind))
     if not plan.gpu:
         monkeypatch.setattr(family, "schedule", lambda *_: plan._replace(lanes=lanes))
@@ -260,7 +260,7 @@ def test_tables_are_exact() -> None:
     roots = family.unit_roots(k, 360)
     assert roots[90] == -1j
     assert roots[180] == -1
-    # numpy's sines are four roundings off in its older versions
+    # Sines of older numpy versions are off by up to four roundings.
     assert np.abs(roots**4 - family.unit_roots(k * 4 % 360, 360)).max() < 2e-15
     assert [family.next_smooth(n) for n in (1, 7, 13, 1025)] == [1, 8, 15, 1080]
     assert family.factors(37) is None
@@ -300,7 +300,7 @@ def test_stft_is_the_transform_of_frames(one_by_one: None) -> None:
 
 @pytest.mark.parametrize("n", [48, 400, 512])
 def test_window_is_met_on_the_way(n: int, dev: Any) -> None:
-    """Frames are neither kept nor multiplied beforehand, where no gradient asks for them: the same bits in one launch."""
+    """Without gradients, frames are neither stored nor multiplied by the window beforehand: the same bits in one launch."""
     x, window = ct.tensor(data(2, 1600)), ct.tensor(data(2 * n, seed=1))
     for hop, w in ((1 + n // 3, window[:n]), (1, window[:n]), (97, window[::2]), (97, window[n:])):
         call = partial(ct.stft, n_fft=n, hop_length=hop, window=w, center=False, return_complex=True)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Fourier transforms whose numbers stay in a GPU lane's registers, whatever the device: lengths, walks and orders against NumPy."""
+"""Fourier transforms in a GPU lane's registers (fft_block.mako), on any device: lengths, layouts and options against NumPy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LENGTHS = [16, 27, 49, 60, 100, 256, 343, 500, 1000, 1024, 2048]
 
 @pytest.fixture
 def names(dev: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Have transforms run as on a GPU, and list the kernels that they launch."""
+    """Run transforms as on a GPU; return a list to which the names of launched kernels are added."""
     backend = get_backend(dev)
     launched: list[str] = []
     launch = type(backend).launch
@@ -45,7 +45,7 @@ def error(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 def run(backend: Any, src: Operand, dim: int, n: int, kind: str, **order: Any) -> np.ndarray:
-    """Transform and read back numbers of a kind of NumPy's."""
+    """Transform, and read back the result as a NumPy array of type `kind`."""
     out = getattr(dtypes, np.dtype(kind).name)
     order = {"forward": True, "scale": 1.0, **order}
     y = family.transform(backend, src, dim, n, out, **order)
@@ -56,7 +56,7 @@ def run(backend: Any, src: Operand, dim: int, n: int, kind: str, **order: Any) -
 
 @pytest.mark.parametrize("n", LENGTHS)
 def test_lengths(n: int, dev: Any, names: list[str]) -> None:
-    """Complex numbers there and back, real ones to half of a spectrum, the whole and back, along a dim and across it."""
+    """Complex transforms forward and back, real ones to half of a spectrum, to all of it and back, along contiguous dims and across others."""
     backend = get_backend(dev)
     for real, number in ("f", "F"), ("d", "D"):
         if real == "d" and n not in (49, 100, 256):
@@ -79,12 +79,12 @@ def test_lengths(n: int, dev: Any, names: list[str]) -> None:
                 expected = getattr(np.fft, name)(of, n=n, axis=dim) * (1 if forward else n)
                 whole = run(backend, halves, dim, n, real, forward=forward, herm=True)
                 assert error(whole, expected) < tol, name
-    if n > 49 or n == 27:  # whose halves are as well
+    if n > 49 or n == 27:  # n / 2, for reals, is long enough, too
         assert all(name.startswith("fft_block") for name in names if name.startswith("fft")), names
 
 
 def test_lines_anywhere(dev: Any, names: list[str]) -> None:
-    """Of real numbers at odd places, overlapping, and of strides above one."""
+    """Lines of real numbers at unaligned offsets, overlapping lines, and strides above one."""
     backend = get_backend(dev)
     data = rng.standard_normal(400).astype("f")
     whole = from_host(backend, dtypes.float32, data)
@@ -108,7 +108,7 @@ def test_lines_anywhere(dev: Any, names: list[str]) -> None:
 def test_small_devices(
     limits: dict[str, int], dev: Any, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lines of which a lane holds more numbers, and fewer lines in a group; too long ones go the other way."""
+    """On small devices a lane holds more numbers and a work-group fewer lines; lines that are too long use fft.mako."""
     backend = get_backend(dev)
     monkeypatch.setattr(backend, "info", dataclasses.replace(backend.info, **limits))
     for n in (1000, 1024):
@@ -119,13 +119,13 @@ def test_small_devices(
 
 
 def test_two_passes(dev: Any, names: list[str]) -> None:
-    """Of columns side by side, turned on their way, then of rows that become columns."""
+    """Four-step transforms: the first pass over neighbouring columns multiplies by twiddles, the second transposes rows to columns."""
     backend = get_backend(dev)
     for n in (4096, 3000):
         z = (rng.standard_normal((2, n)) + 1j * rng.standard_normal((2, n))).astype("F")
         src = from_host(backend, dtypes.complex64, z)
         assert error(run(backend, src, 1, n, "F"), np.fft.fft(z)) < 5e-7
-    for n in (3375, 8192):  # real numbers to half of a spectrum, and back
+    for n in (3375, 8192):  # reals to half of a spectrum, and back
         x = rng.standard_normal((2, n)).astype("f")
         half = np.fft.rfft(x).astype("F")
         src, there = (
@@ -139,7 +139,7 @@ def test_two_passes(dev: Any, names: list[str]) -> None:
 
 @pytest.mark.parametrize("n", LENGTHS)
 def test_shapes(n: int) -> None:
-    """No two numbers share an address, every butterfly has a lane, groups are no larger than they may be."""
+    """In local memory no two numbers share an address, every butterfly has a lane, and work-groups are within the limit."""
     radices = tuple(family.factors(n) or ())
     for across, out_across in (False, False), (True, True), (False, True), (True, False):
         shape = fft_block.shape(n, radices, across, out_across, True, True, 4, 256, 1 << 15)

@@ -1,4 +1,4 @@
-"""Dense products at the level of kernels: dtypes, layouts, schedules against numpy in float64."""
+"""Dense products at the level of kernels: dtypes, layouts and schedules, against numpy in float64."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def to_bits(x: np.ndarray) -> np.ndarray:
 
 
 def put(backend: Any, x: np.ndarray, dt: Any = None) -> Operand:
-    """Copy the memory under a view to the device: strides and offset stay as they are."""
+    """Copy the whole memory under a view to the device; the operand keeps the view's strides and offset."""
     base = x
     while base.base is not None:
         base = base.base
@@ -70,7 +70,7 @@ def rand(rng: Any, shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray
 
 
 def layouts(rng: Any, shape: tuple[int, ...], dtype: str = "float32") -> dict[str, np.ndarray]:
-    """Return arrays of one shape: dense, transposed, a window, with steps."""
+    """Return arrays of one shape: dense, transposed, a window of a larger one, with steps."""
     *batch, r, c = shape
     return {
         "dense": rand(rng, shape, dtype),
@@ -138,7 +138,7 @@ def test_products_of_pairs_are_found(backend: Any) -> None:
 
 
 def test_pairs_end_with_k(backend: Any, on_a_cpu: None) -> None:
-    """The second of the last pair counts as zero, whatever is there; float32 numbers are what is summed."""
+    """With an odd K the second number of the last pair counts as zero, whatever is in memory; sums are in float32."""
     rng = np.random.default_rng(11)
     for m, n, k in [(40, 70, 33), (40, 70, 34), (9, 33, 1), (130, 65, 1501), (20, 300, 1502)]:
         for turn_a, turn_b in [(False, False), (True, False), (False, True), (True, True)]:
@@ -146,7 +146,7 @@ def test_pairs_end_with_k(backend: Any, on_a_cpu: None) -> None:
             wide_b = np.full((n + 2, k + 2) if turn_b else (k + 2, n + 2), np.nan, np.float32)
             a = (wide_a.T if turn_a else wide_a)[1:-1, 1:-1]
             b = (wide_b.T if turn_b else wide_b)[1:-1, 1:-1]
-            # Sums of larger numbers of bfloat16 would stand still.
+            # Larger sums would no longer grow in bfloat16.
             a[...], b[...] = rng.random((m, k)), rng.random((k, n))
             pa, pb = put(backend, a, dtypes.bfloat16), put(backend, b, dtypes.bfloat16)
             a, b = get(backend, pa), get(backend, pb)
@@ -161,7 +161,7 @@ def test_pairs_end_with_k(backend: Any, on_a_cpu: None) -> None:
             (d, "cpu")
             for d in ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
         ),
-        *((d, "gpu") for d in ("uint8", "int64")),  # the kernels differ by type names alone
+        *((d, "gpu") for d in ("uint8", "int64")),  # GPU kernels differ in type names only
     ],
 )
 def test_integers_wrap(backend: Any, dtype: str, schedule: str) -> None:
@@ -194,7 +194,7 @@ def test_bias_and_out(backend: Any, schedule: str) -> None:
         (130, 5, 20),
     ]:
         a = rand(rng, (m, k))
-        b = rand(rng, (n, k)).T if k == 221 else rand(rng, (k, n))  # a few rows, either way
+        b = rand(rng, (n, k)).T if k == 221 else rand(rng, (k, n))  # few rows, in either layout
         pa, pb = put(backend, a), put(backend, b)
         for name, d in {
             "full": rand(rng, (m, n)),
@@ -204,7 +204,7 @@ def test_bias_and_out(backend: Any, schedule: str) -> None:
             bias = put(backend, d)
             strides = tuple(0 if s == 1 else t for s, t in zip(d.shape, bias.strides, strict=True))
             bias = bias._replace(shape=(m, n), strides=strides)
-            # Strided, and its nan must not leak.
+            # Strided; NaN between its elements must not leak.
             out = put(backend, np.full((2 * n, m), np.nan, np.float32)[::2].T)
             found = gemm.matmul(
                 backend, pa, pb, out, alpha=0.5, beta=-2, bias=bias, schedule=schedule
@@ -310,12 +310,12 @@ def test_dot(backend: Any, schedule: str) -> None:
 @pytest.mark.parametrize("units", [0, 48])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_tall_k(backend: Any, schedule: str, units: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few outputs over a long K go in pieces, of a machine with many cores at least; the result is the same in every run."""
+    """Few outputs over a long K use split-K, at least with many cores; the result is the same in every run."""
     info = replace(backend.info, compute_units=units or backend.info.compute_units)
     monkeypatch.setattr(backend, "info", info)
     monkeypatch.setattr(gemm_cpu, "_plans", {})
     rng = np.random.default_rng(8)
-    longest = 50_000 if schedule == "cpu" else 10_000  # a GPU takes a whole tile at a time
+    longest = 50_000 if schedule == "cpu" else 10_000  # a GPU kernel computes whole tiles
     for m, n, k in [(3, 4, longest), (20, 10, 9001), (70, 65, 8200)]:
         a, b = rand(rng, (k, m)).T, rand(rng, (k, n))
         pa, pb = put(backend, a), put(backend, b)
@@ -343,7 +343,7 @@ def test_new_sizes_build_nothing(backend: Any) -> None:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_complex_products_of_any_layout(backend: Any, schedule: str) -> None:
-    """Conjugated or not, added to what is there, written to any place; what is repeated over a batch is prepared once."""
+    """Conjugated or not, added to the destination, written to any layout; an operand broadcast over a batch is prepared once."""
     rng = np.random.default_rng(3)
     for m, n, k in ((5, 3, 7), (1, 20, 33), (20, 1, 33), (19, 34, 1), (3, 5, 0)):
         for a, b in itertools.product(
@@ -374,7 +374,7 @@ def test_complex_scalars_are_refused(backend: Any) -> None:
 def test_tiles_are_as_wide_as_registers(
     backend: Any, monkeypatch: pytest.MonkeyPatch, lanes: int, tile: tuple[int, int]
 ) -> None:
-    """Drivers other than PoCL say how wide: their compilers know no processor where macros could ask."""
+    """Tiles use the vector width that drivers other than PoCL report: their compilers define no macros for the processor."""
     info = replace(backend.info, is_pocl=False, native_lanes=lanes)
     monkeypatch.setattr(backend, "info", info)
     monkeypatch.setattr(product, "_tiles", {})

@@ -1,4 +1,4 @@
-"""Products of bfloat16 matrices by tiles: what a processor's instructions give, and their twin in plain OpenCL C."""
+"""Products of bfloat16 matrices by AMX tiles: with the processor's instructions, and with their twin in plain OpenCL C."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.usefixtures("divided", "poisoned"), pytest.mark.elsewh
 
 @pytest.fixture(params=["tiles", "twin"])
 def tiles(request: Any, backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let products of bfloat16 numbers be made of tiles: the processor's, or their twin's."""
+    """Use tiles for products of bfloat16 matrices: the processor's, or their twin."""
     if backend.info.kind != "cpu":
         pytest.skip("tiles are for work-items that are threads")
     if request.param == "twin":
@@ -33,7 +33,7 @@ def tiles(request: Any, backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def within_nan(rng: Any, rows: int, cols: int, turned: bool) -> np.ndarray:
-    """Return a matrix whose neighbours in memory are NaN, with adjacent columns or, turned, rows."""
+    """Return a matrix surrounded by NaN in memory, column-major if turned, else row-major."""
     wide = np.full((cols + 2, rows + 2) if turned else (rows + 2, cols + 2), np.nan, np.float32)
     part = (wide.T if turned else wide)[1:-1, 1:-1]
     part[...] = rng.random((rows, cols)) - 0.25
@@ -50,7 +50,7 @@ def test_tiles_are_found(backend: Any) -> None:
 
 @pytest.mark.parametrize("size", [(16, 17, 32), (33, 47, 65), (64, 100, 129), (31, 130, 300), (95, 70, 600)], ids=str)  # fmt: skip
 def test_layouts_and_ends(backend: Any, tiles: None, size: tuple[int, int, int]) -> None:
-    """Nothing beside the operands is met, whatever their order; sums are of float32, over blocks of K too."""
+    """Nothing beside the operands is read, in either layout; sums are in float32, also between blocks of K."""
     m, n, k = size
     rng = np.random.default_rng(0)
     for turn_a, turn_b, turn_c in np.ndindex(2, 2, 2):
@@ -72,7 +72,7 @@ def test_steps_between_numbers(backend: Any, tiles: None) -> None:
 
 
 def test_factors_bias_and_batches(backend: Any, tiles: None) -> None:
-    """A row is added to each matrix of a batch; a matrix is met by all of another operand's."""
+    """A bias row is added to each matrix of a batch; one matrix is broadcast over the other operand's batch."""
     rng = np.random.default_rng(2)
     pa = put(backend, rng.random((5, 40, 70)).astype(np.float32), dtypes.bfloat16)
     pb = put(backend, rng.random((70, 50)).astype(np.float32), dtypes.bfloat16)
@@ -87,7 +87,7 @@ def test_factors_bias_and_batches(backend: Any, tiles: None) -> None:
 def test_long_sums_and_copied_rows(
     backend: Any, tiles: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few tiles are summed in pieces, blocks of K of 16-bit results in float32, rows that lie across are copied once."""
+    """Few tiles use split-K, 16-bit results are accumulated in float32 between blocks of K, and operands not contiguous along K are copied once."""
     rng = np.random.default_rng(3)
     monkeypatch.setattr(gemm_amx, "PIECE", 128)
     monkeypatch.setattr(gemm_amx, "COPIED", 0)

@@ -1,4 +1,4 @@
-"""Products on a GPU: by tiles, tiny, sliced and matrix times vector, against numpy in float64."""
+"""Products on a GPU, by tiles, tiny, sliced-K and matrix times vector, against numpy in float64."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .test_gemm import check, get, layouts, put, rand
 
 pytestmark = pytest.mark.elsewhere
 
-UNITS = 132  # so that tiles are few beside them
+UNITS = 132  # compute units, so many that tiles are few in comparison
 
 
 @pytest.fixture
 def large(backend: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A device with many units, whose K is cut early."""
+    """Return a device with many compute units, which uses split-K early."""
     monkeypatch.setattr(backend, "info", replace(backend.info, compute_units=UNITS))
     monkeypatch.setattr(gemm_sliced, "STEPS", 2)
     monkeypatch.setattr(gemm_lanes, "STEPS", 2)
@@ -51,7 +51,7 @@ def test_random_thin_products(large: Any, most: tuple[int, int, int]) -> None:
 
 
 def within_nan(backend: Any, rng: Any, rows: int, columns: int, dtype: str = "float32") -> Any:
-    """A matrix between numbers that none may meet, whose rows begin evenly; and its values."""
+    """Return an aligned matrix surrounded by NaN, which must not be read; and its values."""
     wide = np.full((rows + 2, columns + 8 + -columns % 4), np.nan if dtype[0] == "f" else 99, dtype)
     values = wide[1:-1, 4 : 4 + columns]
     values[:] = rand(rng, (rows, columns), dtype)
@@ -59,7 +59,7 @@ def within_nan(backend: Any, rng: Any, rows: int, columns: int, dtype: str = "fl
 
 
 def by_tile(backend: Any, sides: list[Any], tile: Any, **how: Any) -> np.ndarray:
-    """A product of `sides` (a, b, out and perhaps bias) by one tile."""
+    """Compute a product of `sides` (a, b, out and perhaps bias) with one kind of tile."""
     (m, k), n = sides[0].shape, sides[1].shape[1]
     p = gemm._product(sides, [0] * 4, (), [()] * 4, m, n, k, how.get("alpha", 1), how.get("beta", 0))  # fmt: skip
     plan = gemm_lanes.Plan(tile, how.get("pieces", 1))
@@ -148,7 +148,7 @@ def test_every_tile_at_every_size_of_group(
     monkeypatch.setattr(gemm_sliced, "FULL", 2)
     rng = np.random.default_rng(2)
     rows, columns = tile
-    # Many rows have large tiles: of a matrix with one unit less, there are enough of these.
+    # Many rows use large tiles: with one compute unit less there are enough large tiles.
     few = rows == 16 or tile == (8, 8)
     monkeypatch.setattr(large, "info", replace(large.info, compute_units=UNITS if few else 1))
     m, n, k = rows + (rows > 8) * 3, columns - 1, 300
@@ -176,7 +176,7 @@ def test_types(large: Any, dtype: str) -> None:
 
 
 def test_batches_of_tiny_matrices(large: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gemm_tiny, "COUNTED", 1000)  # more than a launch's first dim counts
+    monkeypatch.setattr(gemm_tiny, "COUNTED", 1000)  # work exceeds the launch's first dim
     rng = np.random.default_rng(4)
     for (m, n, k), batch in [((3, 3, 3), 250), ((1, 4, 2), 30), ((5, 1, 16), 7), ((16, 2, 9), 33)]:
         a = rand(rng, (3, batch, m, k)).swapaxes(0, 1)

@@ -1,4 +1,4 @@
-"""Products of 16-bit floats and of float64 by a GPU's matrix units: the device's where it has them, and their twin in plain OpenCL C."""
+"""Products of 16-bit floats and of float64 by a GPU's matrix units: the device's, if it has them, and their twin in plain OpenCL C."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def with_units(request: Any, backend: Any, monkeypatch: pytest.MonkeyPatch) -> A
 
 @pytest.fixture
 def gpu(with_units: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Return such a backend, and see that products were made by them."""
+    """Return a backend with matrix units, or their twin; assert afterwards that these computed the products."""
     made = Mock(wraps=gemm_mma.run)
     monkeypatch.setattr(gemm_mma, "run", made)
     yield with_units
@@ -54,12 +54,12 @@ def gpu(with_units: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def stored(dt: Any) -> Any:
-    """Return numpy's type of what `put` takes for `dt`."""
+    """Return the numpy type of arrays that `put` takes for `dt`."""
     return {dtypes.float16: np.float16, dtypes.float64: np.float64}.get(dt, np.float32)
 
 
 def within_nan(rng: Any, rows: int, cols: int, turned: bool, dt: Any) -> np.ndarray:
-    """Return a matrix whose neighbours in memory are NaN, with adjacent columns or, turned, rows."""
+    """Return a matrix surrounded by NaN in memory, column-major if turned, else row-major."""
     wide = np.full((cols + 2, rows + 2) if turned else (rows + 2, cols + 2), np.nan, stored(dt))
     part = (wide.T if turned else wide)[1:-1, 1:-1]
     part[...] = rng.random((rows, cols)) - 0.25
@@ -73,7 +73,7 @@ def product(gpu: Any, a: Operand, b: Operand, **how: Any) -> np.ndarray:
 @pytest.mark.parametrize("dt", [dtypes.bfloat16, dtypes.float16], ids=str)
 @pytest.mark.parametrize("size", [(16, 16, 24), (31, 130, 40), (65, 64, 96), (72, 8, 104)], ids=str)
 def test_layouts_and_ends(gpu: Any, size: tuple[int, int, int], dt: Any) -> None:
-    """Nothing beside the operands is met, whatever their order; sums are of float32."""
+    """Nothing beside the operands is read, in either layout; sums are in float32."""
     m, n, k = size
     rng = np.random.default_rng(0)
     for turn_a, turn_b, turn_c in [(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 1, 1)]:
@@ -87,7 +87,7 @@ def test_layouts_and_ends(gpu: Any, size: tuple[int, int, int], dt: Any) -> None
 
 
 def aligned(gpu: Any, rng: Any, rows: int, cols: int, turned: bool, dt: Any) -> Operand:
-    """Return a matrix among NaN, of which eight adjacent numbers begin where eight of memory do."""
+    """Return a matrix surrounded by NaN, whose units of eight adjacent numbers are aligned in memory."""
     high, wide = (cols, rows) if turned else (rows, cols)
     whole = np.full((high + 2, -(-wide // 8) * 8 + 16), np.nan, stored(dt))
     whole[1:-1, 8 : 8 + wide] = rng.random((high, wide)) - 0.25
@@ -106,7 +106,7 @@ def aligned(gpu: Any, rng: Any, rows: int, cols: int, turned: bool, dt: Any) -> 
 def test_aligned_operands(
     gpu: Any, size: tuple[int, int, int], tile: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Units of eight numbers, or of two, whole and in part, along K and along the other dim, in every tile."""
+    """Units of eight numbers, or of two, whole and partial, along K and along the other dim, in every tile."""
     double = tile in gemm_mma.DOUBLE_TILES
     if double and not gemm_mma.double_units(gpu):
         pytest.skip("no matrix units of float64")
@@ -132,7 +132,7 @@ def side(operand: Operand) -> Any:
 
 
 def test_float64_in_batches_with_bias_and_chain(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each matrix of a batch, some after others in a group; NaN stays in its row; a chain is given the product's own bits."""
+    """Batches, with several matrices per work-group; NaN stays in its row; an epilogue receives the bits of the plain product."""
     if not gemm_mma.double_units(gpu):
         pytest.skip("no matrix units of float64")
     monkeypatch.setattr(gemm_mma, "FILLED", 0)
@@ -162,7 +162,7 @@ def test_float64_in_batches_with_bias_and_chain(gpu: Any, monkeypatch: pytest.Mo
 
 
 def test_what_float64_leaves_to_others(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products too small to fill the device, narrow ones, and operands that are not whole units."""
+    """Other kernels compute products too small to fill the device, narrow ones, and those of operands that are not whole units."""
     monkeypatch.setattr(gemm_mma, "TWIN", 1)
     units = backend_for("gpu")
     if not gemm_mma.double_units(units):
@@ -183,7 +183,7 @@ def test_what_float64_leaves_to_others(backend: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_factors_bias_and_batches(gpu: Any) -> None:
-    """A row is added to each matrix of a batch; a matrix is met by all of another operand's."""
+    """A bias row is added to each matrix of a batch; one matrix is broadcast over the other operand's batch."""
     rng = np.random.default_rng(2)
     dt = dtypes.bfloat16
     pa = put(gpu, rng.random((5, 40, 72)).astype(np.float32), dt)
@@ -229,7 +229,7 @@ def test_nan_and_infinity_stay_in_their_rows(gpu: Any) -> None:
 @pytest.mark.parametrize("dt", [dtypes.bfloat16, dtypes.float16], ids=str)
 @pytest.mark.parametrize("size", [(33, 40, 24), (70, 129, 48)], ids=str)
 def test_a_chain_ends_a_product(gpu: Any, size: tuple[int, int, int], dt: Any) -> None:
-    """relu(p) + row of the product p as it would have been stored, and p itself."""
+    """An epilogue relu(p) + row computes with the product p rounded as if it were stored; p itself is a result, too."""
     m, n, k = size
     rng = np.random.default_rng(6)
     pa = put(gpu, within_nan(rng, m, k, False, dt), dt)

@@ -1,4 +1,4 @@
-"""Copies whose lanes have several numbers under way: tiles that are turned, 16-bit numbers in pairs, padding by blocks."""
+"""GPU copies with several loads in flight per lane: transposed tiles, 16-bit numbers in pairs, padding by blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAIRS = [(130, 70), (64, 64), (66, 258), (3, 70, 130)]
 
 
 def copy(x: Any, to: Any) -> None:
-    """Copy by the kernel that large tensors are copied by."""
+    """Copy with the kernel for large tensors."""
     src, dst = (
         Operand(t._storage.buffer(), t.dtype, tuple(t.shape), t.stride(), t.storage_offset())
         for t in (x, to)
@@ -40,7 +40,7 @@ def test_matrices_are_turned(shape: tuple[int, ...], dtype: str) -> None:
 
 @pytest.mark.parametrize("columns", [slice(2, 72), slice(1, 71), slice(3, 70), slice(0, 71)])
 def test_parts_of_matrices_of_16_bits_are_turned(columns: slice) -> None:
-    """From an odd place on, or of an odd width, no two numbers are one of 32 bits."""
+    """At an odd offset, or with an odd width, pairs of 16-bit numbers cannot be moved as 32 bits."""
     a = data(80, 75, dtype="int16")
     for x, b in ((ct.tensor(a), a), (ct.tensor(np.ascontiguousarray(a[:, :74])), a[:, :74])):
         for rows in (slice(0, 66), slice(1, 67), slice(3, 70)):

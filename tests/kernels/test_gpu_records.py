@@ -1,4 +1,4 @@
-"""What GPUs would be given, on paper: launches and kernels keep within what each of them allows."""
+"""Launches and kernels for GPUs on paper (tests/paper.py) keep within the limits of each device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORD = re.compile(r"typedef struct \{([^}]*)\} (\w+);")
 
 @pytest.fixture(scope="module", params=sorted(RECORDS, key=lambda name: RECORDS[name].fp64))
 def rendered(request: pytest.FixtureRequest) -> Any:
-    """What a device of a record is asked for by a small computation of each family."""
+    """Return a device on paper that has recorded the kernels and launches of a small computation of each family."""
     import families
 
     import cltensor
@@ -38,16 +38,16 @@ def rendered(request: pytest.FixtureRequest) -> Any:
         paper(RECORDS[request.param]) as backend,
     ):
         dense.WAITS = 0
-        # What asks for units no other target compiles.
+        # No matrix units: other targets cannot compile their assembly.
         patch.setitem(gemm_mma._found, backend, False)
         failed = compute(families.families(cltensor))
-    # What is sparse has as many places as the device counts, and values are not there.
+    # Sparse families need counts read from the device, where no values are computed.
     assert [name for name in failed if not name.startswith("sparse")] == []
     return backend
 
 
 def local_bytes(source: str) -> int:
-    """Bytes of local memory that a kernel's text declares."""
+    """Return the bytes of local memory that a kernel's text declares."""
     sizes = dict(BYTES)
     for old, new in NAMED.findall(source):
         if old in sizes:
@@ -73,7 +73,7 @@ def test_groups_are_no_larger_than_the_device_allows_and_divide_the_work(rendere
 
 
 def test_groups_that_work_together_say_how_large_they_are(rendered: Paper) -> None:
-    """A compiler that knows gets along with the registers there are; another may allow a launch fewer items."""
+    """With a declared work-group size the compiler keeps within the registers for it; otherwise a launch may be limited to fewer work-items."""
     texts = {text.name: text.source for text in rendered.texts}
     said = re.compile(r"reqd_work_group_size\((\d+), (\d+), (\d+)\)")
     for name, _, group in rendered.launches:
@@ -101,14 +101,14 @@ def test_local_memory_is_counted() -> None:
     assert local_bytes(text) == 4 * 32 + 12 * 4
 
 
-_compiled: set[tuple] = set()  # most devices get the same texts
-_plain: set[str] = set()  # compiled where there is no extension
+_compiled: set[tuple] = set()  # to skip repetitions: most devices get the same texts
+_plain: set[str] = set()  # texts that compiled without any extension
 
 
 def test_llvm_compiles_all(rendered: Paper, tmp_path: Path) -> None:
     """As OpenCL C 1.2 without any extension where the device has none: no double, no half.
 
-    What compiles so is not compiled again with extensions: test_lane_schedules.py builds it where there are doubles.
+    Texts that compile this way are not compiled again with extensions: test_lane_schedules.py builds them for a device with doubles.
     """
     import gpu_compile
 

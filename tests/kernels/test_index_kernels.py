@@ -1,4 +1,4 @@
-"""Indexing, masking and joining kernels against torch, on both schedules."""
+"""Kernels of indexing, masking and joining against torch, on both schedules."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_advanced_writes(be: Any, accumulate: bool) -> None:
     y = kt.sample((3, 20, 7), torch.float32)
     i = kt.integers(-7, 7, (4, 6))
     j = kt.integers(-3, 3, (4, 6), 1)
-    if not accumulate:  # which of duplicates wins is open on a GPU
+    if not accumulate:  # which of several duplicates wins is unspecified on a GPU
         i, j = torch.arange(-7, 0).reshape(7, 1).expand(7, 3), torch.arange(3).expand(7, 3)
     v = kt.sample((*i.shape, 20), torch.float32, 2)
     o = kt.put(be, y)
@@ -142,14 +142,14 @@ def test_scatter_add_dtypes_and_dims(be: Any, dtype: str) -> None:
 def test_rows_with_indices_of_their_own(
     be: Any, dtype: str, rows: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A GPU's work-group sorts what fits local memory; sums are in the order of the index."""
+    """A GPU's work-group sorts indices that fit local memory; sums are in the order of the index."""
     poison(be, monkeypatch)
     made, way = [], moves._combine_in_rows
     monkeypatch.setattr(moves, "_combine_in_rows", lambda *a: made.append(way(*a)) or made[-1])
     kind, size = getattr(torch, dtype), 37
     for k, index in enumerate((kt.integers(0, size, (rows, count)), torch.full((rows, count), 11))):
         z, s = kt.sample((rows, size), kind), kt.sample((rows, count), kind, k)
-        if kind.itemsize == 2:  # whose sums are exact
+        if kind.itemsize == 2:  # values for which sums are exact
             z, s = z.round(), kt.integers(-1, 2, (rows, count)).to(kind)
         for dim, (a, i, v) in ((1, (z, index, s)), (0, (z.T, index.T, s.T))):
             o = kt.put(be, a.contiguous())
@@ -163,14 +163,14 @@ def test_rows_with_indices_of_their_own(
                     if met.size:
                         expected[row, place] += np.add.accumulate(met)[-1]
             assert (kt.get(be, o).T.numpy() == expected).all()
-    one_row = rows == 1  # whose contributions are sorted with others'
+    one_row = rows == 1  # its contributions are sorted together with others
     few = count <= (2048 if kind.itemsize <= 4 else 1024)
     assert made == ([few] * 4 if is_gpu(be) and not one_row else [])
 
 
 @pytest.mark.parametrize("reduce", ["prod", "amax", "mean"])
 def test_many_rows_with_indices_of_their_own(be: Any, reduce: str, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    """Groups walk on through them, in every layout."""
+    """Work-groups loop over many rows, in every layout."""
     monkeypatch.setattr(moves, "_GROUPS", 3)
     for shape, dim in (((3, 41, 7), 1), ((41, 5, 3), 0), ((5, 31, 41), 2), ((700, 35), 1)):
         i, s = kt.integers(0, 6, shape), kt.integers(-1, 2, shape).float()
@@ -298,7 +298,7 @@ def test_bad_indices_raise_in_torchs_words(
         ours(be, o, kt.put(be, index))
         flush_checks(be)
     assert str(found.value) == str(expected.value).split("\n")[0]
-    flush_checks(be)  # an error is told once
+    flush_checks(be)  # an error is reported once
 
 
 @pytest.mark.parametrize("count", [4, 300, 9000])
@@ -420,7 +420,7 @@ def test_masks(be: Any, n: int) -> None:
 
 @pytest.mark.parametrize("n", [7, 8, 9, 103])
 def test_indices_of_each_element(be: Any, n: int) -> None:
-    """On a CPU eight are looked up at a time, as they lie or steps apart; a bad one among them is told."""
+    """A CPU looks up eight indices at a time, contiguous or strided; a bad one among them is reported."""
     x = kt.sample((50, 60, 2), torch.float32)
     j, i = kt.integers(-50, 50, n, 1), kt.integers(-60, 60, n, 2)
     o, apart = kt.put(be, x), torch.stack([i, i], 1)[:, 0]
@@ -439,7 +439,7 @@ def test_indices_of_each_element(be: Any, n: int) -> None:
 
 @pytest.mark.parametrize("value", [-1, 100])
 def test_a_bad_index_along_rows_is_told_wherever_it_is(be: Any, value: int) -> None:
-    """Blocks of indices are looked at together, and the next row is asked for meanwhile."""
+    """Blocks of indices are checked together, while the next row is prefetched; a bad index is found in any place."""
     x, s = kt.sample((3, 100), torch.float32), kt.sample((3, 70), torch.float32, 1)
     o, error = kt.put(be, x), f"index {value} is out of bounds for dimension 1 with size 100"
     for place in ((0, 0), (1, 63), (1, 64), (2, 69)):
@@ -459,11 +459,11 @@ def test_a_bad_index_along_rows_is_told_wherever_it_is(be: Any, value: int) -> N
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float16", "float64", "complex64"])
 def test_nonzero_of_every_width(be: Any, dtype: str) -> None:
-    """Vectors count in numbers as narrow as their elements, which overflow after so many; lanes do not."""
+    """Vectors count in integers of their elements' width, which would overflow in long rows; GPU lanes do not."""
     x = torch.ones(2, 70_000 if be.info.kind == "cpu" else 7_000).to(getattr(torch, dtype))
     x[0, ::7] = 0
     kt.same(kt.get(be, mask.nonzero(be, kt.put(be, x))), x.nonzero())
-    if dtype == "int8":  # eight are made bits of one number, whatever they are
+    if dtype == "int8":  # any nonzero byte counts; eight bytes become bits of one number
         x = torch.as_tensor(np.random.default_rng(0).integers(-128, 128, x.shape)).to(torch.int8)
         x *= kt.sample(x.shape, torch.float32) > 0
         kt.same(kt.get(be, mask.nonzero(be, kt.put(be, x))), x.nonzero())
@@ -483,7 +483,7 @@ def test_nonzero_of_a_number(dev: Any) -> None:
 def test_masks_of_every_density(
     be: Any, kept: float, launches: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of small ones a work-item counts by itself; larger ones are counted ahead."""
+    """For small masks each work-item counts by itself, in one launch; for larger ones a launch counts first."""
     poison(be, monkeypatch)
     if launches == 2:
         monkeypatch.setattr(mask, "is_small", lambda *args: False)
@@ -519,7 +519,7 @@ def test_padding_of_every_layout(be: Any, mode: str, monkeypatch: pytest.MonkeyP
             pairs[0] = (0, 0)
         wanted = np.pad(x.numpy(), pairs, mode=mode, **more)
         kept = []
-        for d, n in enumerate(wanted.shape):  # a negative amount is as if no padding were kept
+        for d, n in enumerate(wanted.shape):  # a negative amount crops
             cut = int(rng.integers(0, 3)) if not pairs[d][0] and mode != "wrap" else 0
             pairs[d] = (pairs[d][0] - cut, pairs[d][1])
             kept.append(slice(cut, n))

@@ -1,7 +1,7 @@
-"""Every family of templates on a device that calls itself a GPU: lanes give what vectors give.
+"""Every template family on a device that claims to be a GPU: GPU schedules give the values of CPU schedules.
 
-The families are those of tests/families.py, whose sizes are tiny, odd and just past a vector or a tile; that the values of the CPU's schedules
-are right is said elsewhere.
+The families are those of tests/families.py, whose sizes are tiny, odd and just past a vector or a tile; other tests check the values of the
+CPU's schedules.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from cltensor.runtime import Backend, device, device_list, get_backend
 from cltensor.runtime import backend as backend_module
 from cltensor.runtime.program import ProgramCache
 
-NAMES = list(families.families(MagicMock()))  # who collects tests makes no tensors
+NAMES = list(families.families(MagicMock()))  # collecting tests must not make tensors
 
 
 @pytest.fixture
 def as_it_was() -> Iterator[None]:
-    """Put back what families set to have small work go the way of large work, and forget what was worked out under it."""
+    """Restore the constants that families change, and forget launches recorded with those values."""
     with families.as_it_was():
         yield
     replay.forget()
@@ -38,9 +38,9 @@ def as_it_was() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def lanes() -> Iterator[Backend]:
-    """A private twin of the first GPU, or else of the first device, named opencl:76, that calls itself a GPU with few compute units.
+    """Yield a private twin, named opencl:76, of the first GPU, or else of the first device, that claims to be a GPU with few compute units.
 
-    PoCL builds its kernels without optimisation, which is most of a build.
+    PoCL builds its kernels without optimisation, which would be most of the build time.
     """
     every = [get_backend(d) for d in device_list()]
     first = next((backend for backend in every if backend.info.kind == "gpu"), every[0])
@@ -63,7 +63,7 @@ def lanes() -> Iterator[Backend]:
 
 
 def _unused_arrays(source: str) -> list[str]:
-    """Return the local arrays of a kernel that it never names again: PoCL 6 ends the process over one."""
+    """Return the local arrays that a kernel declares but never uses: PoCL 6 ends the process over these."""
     declared = re.findall(r"__local \w+ (\w+\[[^;]*);", source)
     names = [name for line in declared for name in re.findall(r"(?:^|, )(\w+)\[", line)]
     return [name for name in names if len(re.findall(rf"\b{name}\b", source)) == 1]
@@ -80,7 +80,7 @@ def _results(name: str, where: Any) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("n", [1, 3, 4, 33, 4099])
 def test_random_numbers_side_by_side(lanes: Backend, n: int) -> None:
-    """A lane makes those that share a block of words, wherever they are to lie, and what is left over one by one."""
+    """A lane draws the numbers that share a block of Philox words, for any destination, and the remaining ones one by one."""
 
     def drawn(where: Any) -> list[Any]:
         ct.manual_seed(5)
@@ -102,7 +102,7 @@ def test_random_numbers_side_by_side(lanes: Backend, n: int) -> None:
 
 @pytest.mark.parametrize("bins", [1, 300, 2047, 2048, 5000])
 def test_counts(lanes: Backend, bins: int) -> None:
-    """In tables of local memory, which several groups add up, or in one table of all."""
+    """Counts in tables in local memory, added up over work-groups, or in one global table."""
     x = np.random.default_rng(bins).integers(0, bins, 20_000)
     found = ct.tensor(x, device=lanes.device).bincount(minlength=bins)
     np.testing.assert_array_equal(found.tolist(), np.bincount(x, minlength=bins))
@@ -110,7 +110,7 @@ def test_counts(lanes: Backend, bins: int) -> None:
 
 @pytest.mark.parametrize("length", [2, 8, 31])
 def test_scans_of_short_rows(lanes: Backend, length: int) -> None:
-    """A lane goes along a row of its own, whatever rows are beside it."""
+    """Each lane scans a row of its own, whatever the neighbouring rows hold."""
     x = np.random.default_rng(length).integers(-9, 9, (300, length)).astype(np.float32)
     for turned in (False, True):
         given = (
@@ -126,7 +126,7 @@ def test_scans_of_short_rows(lanes: Backend, length: int) -> None:
 
 
 def test_single_halves_are_rounded_after_each_step(lanes: Backend) -> None:
-    """To infinity, to multiples of the least, and to even, as vectors of them are."""
+    """Rounding to infinity, to multiples of the smallest denormal, and to even, as for vectors of halves."""
     x = np.array([60000, -60000, 6e-5, 1e-7, 2049 / 2048, 3e-8, 65504], np.float16)
     for name in ("float16", "bfloat16"):
         found = [
@@ -158,7 +158,7 @@ def test_lanes_that_take_several_elements_write_none_beside_them(
 def test_groups_of_many_shapes_reduce(
     units: int, announces: bool, lanes: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few and many outputs, elements beside each other or apart, in one piece and in parts, which the last group joins or a second launch."""
+    """Few and many outputs, elements adjacent or strided, in one piece and in parts, which the last work-group or a second launch joins."""
     monkeypatch.setattr(lanes, "info", dataclasses.replace(lanes.info, compute_units=units))
     monkeypatch.setattr(reduction, "announces", lambda _backend: announces)
     reduction._plan.cache_clear()  # type: ignore[attr-defined]
@@ -187,7 +187,7 @@ def _softmax(a: np.ndarray, dim: int) -> np.ndarray:
     return e / e.sum(dim, keepdims=True)
 
 
-# Rows that lanes keep, those too long for it, short ones of which a group takes several, and few in parts.
+# Rows that fit lanes' registers, longer ones, short ones of which a work-group takes several, and few long ones in parts.
 @pytest.mark.parametrize(
     ("shape", "dim", "units", "launches"),
     [((37, 1001), 1, 2, 1), ((3, 17003), 1, 2, 1), ((300, 10), 1, 2, 1), ((301, 130), 0, 2, 1), ((4, 70, 33), 1, 2, 1), ((3001, 40), 0, 2, 1), ((2, 70001), 1, 40, 3), ((9001, 20), 0, 40, 3)],
@@ -215,7 +215,7 @@ def test_rows_of_many_shapes(
 def test_norms_of_few_channels_by_sums(
     norm: str, weighted: bool, lanes: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both sums of the way back are one kernel, and a chain is left."""
+    """The two sums of the gradient are one kernel, and the rest is a pointwise chain."""
     from cltensor.ops.nn import rowwise
 
     monkeypatch.setattr(rowwise, "SMALL", 1)
@@ -247,11 +247,11 @@ def test_norms_of_few_channels_by_sums(
 def test_lanes_find_what_vectors_find(
     name: str, lanes: Backend, as_it_was: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(product, "_kernels", {})  # those made for such settings go with them
+    monkeypatch.setattr(product, "_kernels", {})  # drops kernels built with these settings
     mine = _results(name, lanes.device)
     expected = _results(name, device_list()[0])
     tolerance = 1e-2 if "half" in name else 2e-5
     for a, b in zip(mine, expected, strict=True):
-        if name == "conv2d winograd":  # a filter's slopes that see what is infinite are not finite
+        if name == "conv2d winograd":  # filters' gradients that see inf are not finite
             a, b = (np.where(np.isfinite(v), v, np.nan) for v in (a, b))
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)

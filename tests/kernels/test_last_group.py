@@ -1,4 +1,4 @@
-"""A reduction whose last work-group joins what all groups found, on any device: no other launch runs beside it."""
+"""Reductions whose last work-group joins the results of all groups, on any device: the test has no other launch run at the same time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cltensor.runtime import STATS, get_backend
     ids=str,
 )
 def test_the_last_group_joins_the_parts(schedule: str, shape: tuple[int, int]) -> None:
-    """In one launch, as often as it is asked: the counter of groups is left as it was found."""
+    """Parts are joined in the same launch, any number of times: the kernel resets the counter of groups."""
     a = data(*shape)
     a[3, 0] = np.nan
     x = ct.tensor(a)

@@ -1,4 +1,4 @@
-"""Where vectors of pointwise kernels, several at a time, and the rows of strided operands begin and end."""
+"""Beginnings and ends of the vectors of pointwise kernels, several at a time, and of the rows of strided operands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_vectors_of_short_integers_end_anywhere(dtype: str) -> None:
         whole = ct.zeros(n + 128, dtype=getattr(ct, dtype))
         x, y = ct.tensor(a), ct.tensor(b)
         z = (x + y) * 3 - x
-        less = z < y  # of which two results come in one launch
+        less = z < y  # computed together with z, in one launch
         assert np.array_equal(less.numpy(force=True), ((a + b) * 3 - a).astype(dtype) < b)
         assert np.array_equal(z.numpy(force=True), ((a + b) * 3 - a).astype(dtype))
         part = whole[64 : n + 64]
@@ -50,14 +50,14 @@ def test_rows_are_counted_along_outer_dims_from_anywhere() -> None:
     "shape", [(73, 7), (64, 8), (27, 19), (3, 683), (2049, 1), (5, 13, 31), (2, 3, 7, 61)]
 )
 def test_rows_end_anywhere_in_a_gpus_blocks(shape: tuple[int, ...]) -> None:
-    """A group takes 512 elements: one fewer, one more, and several blocks of rows that no block is a multiple of."""
+    """A work-group takes blocks of 512 elements: rows of one less and one more, and several blocks of rows whose length does not divide 512."""
     a, width = data(*shape), shape[-1]
     x = ct.tensor(a)
     row, column = data(width, seed=1), data(*shape[:-1], 1, seed=2)
     r, c = ct.tensor(row), ct.tensor(column)
     assert np.array_equal((x + r).numpy(force=True), a + row)
     assert np.array_equal((x * c - r).numpy(force=True), a * column - row)
-    assert np.array_equal((c * r).numpy(force=True), column * row)  # of which only rows are read
+    assert np.array_equal((c * r).numpy(force=True), column * row)  # both operands are expanded
     assert np.array_equal(
         (x.half() + r.half()).numpy(force=True), a.astype(np.float16) + row.astype(np.float16)
     )
@@ -72,7 +72,7 @@ def test_rows_end_anywhere_in_a_gpus_blocks(shape: tuple[int, ...]) -> None:
 
 
 def laid_out(array: np.ndarray, how: str) -> Any:
-    """The same numbers, densely, in a wider tensor, in every second column, or in rows that lie the other way."""
+    """Return the same numbers densely, in a wider tensor, in every second column, or column-major."""
     width = array.shape[-1]
     if how == "dense":
         return ct.tensor(array)
@@ -107,7 +107,7 @@ def test_narrow_rows_are_taken_many_at_a_time(dtype: str, how: str) -> None:
 
 
 def test_narrow_rows_of_16_bits_come_from_anywhere() -> None:
-    """Numbers that bfloat16 holds exactly: at every second place, written so, and copies of a number."""
+    """Numbers that bfloat16 holds exactly, read and written with stride 2, and a number that is expanded."""
     r = np.random.default_rng(0)
     for dtype in (ct.bfloat16, ct.float16):
         for rows, width in ((70, 3), (301, 6), (64, 20)):
@@ -117,7 +117,7 @@ def test_narrow_rows_of_16_bits_come_from_anywhere() -> None:
             )
             x, once, each = (ct.tensor(v).to(dtype) for v in (a, row, column))
             for v in (x, once, each):
-                v.sum()  # which is in memory after it
+                v.sum()  # so that v is in memory
             made = x[:, ::2] * once + each
             assert np.array_equal(made.float().numpy(force=True), a[:, ::2] * row + column)
             x[:, 1::2] = x[:, ::2] * each

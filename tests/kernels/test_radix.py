@@ -1,4 +1,4 @@
-"""Long rows sorted by digits, against NumPy: what the range of keys and their highest bits make of the passes, whole rows and parts that are merged."""
+"""Radix sort of long rows, against NumPy: ranges of keys and high bits that decide the passes, whole rows and parts that are merged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import cltensor as torch
 
-LENGTHS = [(3, 33_000), (1, 70_001)]  # rows that are whole pieces with wide digits; two pieces
+LENGTHS = [(3, 33_000), (1, 70_001)]  # each row one piece with wide digits; two pieces
 DTYPES = ["float32", "float64", "int64", "int16"]
 
 
@@ -29,7 +29,7 @@ def _keys(kind: str, shape: tuple[int, int], seed: int) -> Any:
 
 
 def _ordered(x: Any, descending: bool) -> Any:
-    """Positions of a stable sort."""
+    """Return the positions of a stable sort."""
     if not descending:
         return np.argsort(x, 1, kind="stable")
     return (x.shape[1] - 1 - np.argsort(x[:, ::-1], 1, kind="stable"))[:, ::-1]
@@ -65,7 +65,7 @@ def test_columns_are_sorted_as_rows(dev: str) -> None:
 
 
 def test_what_is_expanded_is_in_order_along_there(dev: str) -> None:
-    """It is found as where each number has memory of its own, NaN too, and so is the gradient; nothing is sorted along there."""
+    """Sorting along an expanded dim, whose elements are equal, sorts nothing; results, with NaN, too, and gradients are those of a contiguous copy."""
     for shape, wide in (((1, 5), (7, 5)), ((5, 1), (5, 9)), ((2, 1, 3), (2, 4, 3)), ((1,), (6,))):
         x = np.random.default_rng(0).normal(size=shape).astype("float32")
         x.flat[0] = np.nan

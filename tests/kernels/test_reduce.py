@@ -41,7 +41,7 @@ def _dims(ndim: int) -> list[Any]:
     ids=str,
 )
 def test_sum_and_truth_match_numpy(dtype: str, shape: tuple[int, ...]) -> None:
-    """Of float32 sums in every layout, the rest in those of up to two dims; sums of int32 in those, of others in some."""
+    """float32: sums in every layout, other reductions in layouts of up to two dims; int32: sums in these; other dtypes: sums in some."""
     a = data(*shape, dtype=dtype)
     x = _tensor(a)
     for dim in _dims(a.ndim):
@@ -81,7 +81,7 @@ def test_extremes_match_numpy(dtype: str, shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("shape", [(33, 32), (3, 33, 5), (70, 31)], ids=str)
 def test_statistics_match_numpy(shape: tuple[int, ...]) -> None:
-    """Of three dims the variance alone, which carries most from one element to the next."""
+    """With three dims the variance alone, whose running state is the largest."""
     a = data(*shape)
     x = _tensor(a)
     for dim in _dims(a.ndim):
@@ -175,7 +175,7 @@ def test_every_schedule_agrees(schedule: str, parts: int | None, dtype: str) -> 
                 )
 
 
-# Few vectors, and so many that rows are read one by one.
+# Few vectors of columns, and so many that rows are read one by one.
 @pytest.mark.parametrize("columns", [48, 300])
 def test_positions_and_sums_of_many_parts(columns: int) -> None:
     a = data(90, columns)
@@ -186,7 +186,7 @@ def test_positions_and_sums_of_many_parts(columns: int) -> None:
     for schedule in (*own, "gpu-col", "gpu-row"):
         for parts in (3, 40):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(family, "_kernels", {})  # of one device, and of two schedules
+                patch.setattr(family, "_kernels", {})  # its keys do not tell forced schedules apart
                 at, total = (
                     family.reduce(
                         backend,
@@ -225,7 +225,7 @@ def test_columns_of_several_rows_are_no_long_run() -> None:
     assert parts(1024) > 1
 
 
-# Rows that end within a vector and that do not; of samples, whose rows are a work-item's each; in one part and in several.
+# Rows that end inside a vector or not; samples whose rows belong to one work-item each; in one part and in several.
 @pytest.mark.parametrize(
     ("shape", "dim", "parts"),
     [((150, 60), 0, None), ((3, 140, 112), 1, 3), ((140, 2, 48), 0, 3)],
@@ -301,7 +301,7 @@ def test_lanes_of_short_rows_are_joined_beside_others(
 def test_rows_of_few_numbers_are_added_up_side_by_side(
     dtype: str, poisoned: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of several rows, a column's numbers are parts of its result; rows beside each other may be far from each other's mean."""
+    """Narrow rows are reduced several at a time, with partial results for each column; neighbouring rows may be far from each other's mean."""
     monkeypatch.setattr(family, "NARROW_LEAST", 0)
     made: list[int] = []
     left: list[int] = []
@@ -345,7 +345,7 @@ def test_deviations_of_columns_far_from_each_other() -> None:
     )
 
 
-# Neighbouring numbers are a thirtieth of a deviation apart, and so are means.
+# Neighbouring numbers, and so the means, are a thirtieth of a standard deviation apart.
 @pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
 @pytest.mark.parametrize("parts", [None, 3, 20])
 def test_deviations_that_are_small_beside_the_mean(schedule: str, parts: int | None) -> None:
@@ -375,7 +375,7 @@ def test_long_sums_are_accurate() -> None:
     x = ct.tensor(a)
     exact = a.astype(np.float64).sum()
     assert abs(x.sum().item() - exact) <= 4e-7 * exact
-    # All rounded the same way, nothing cancels: a sum that were taken one by one would be wrong by a thousandth.
+    # All roundings have the same direction, so nothing cancels: a sequential sum would be wrong by a thousandth.
     tenths, exact = ct.full((1 << 22,), 0.1), float(np.float32(0.1)) * (1 << 22)
     assert abs(tenths.sum().item() - exact) <= 4e-6 * exact
     close(tenths.view(4, -1).sum(1) / exact, [0.25] * 4, 2e-6)
@@ -401,7 +401,7 @@ def test_products_match_numpy(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
 def test_the_extreme_of_nothing_but_ends_is_one(dtype: str) -> None:
-    """In every schedule of the narrowest; of the others in rows, as many as make one schedule."""
+    """For the narrowest dtype in every schedule; for the others along rows, with as many rows as lead to one schedule."""
     info = np.iinfo(dtype)
     every = dtype == "int8"
     for shape in ((3, 40), (40, 3), (1, 700)) if every else ((3, 40), (1, 700)):
@@ -434,7 +434,7 @@ def test_nan_wins_and_first_of_equals_is_found() -> None:
 
 @pytest.mark.parametrize("rows", [3, 8, 37])
 def test_logsumexp_across_memory_of_what_is_not_finite(rows: int) -> None:
-    """Several elements of each column at once: an infinite largest one is the result, unless something is NaN."""
+    """Several elements of each column are taken at once: an infinite maximum is the result, unless an element is NaN."""
     inf, nan = np.inf, np.nan
     a = np.tile(data(rows, 1), (1, 45))
     want = np.tile(np.log(np.exp(a[:, :1].astype(np.float64)).sum(0)), 45)
@@ -490,7 +490,7 @@ def test_a_chain_is_the_prologue_of_its_reduction(backend: Any) -> None:
 
 @pytest.mark.parametrize("shape", [(), (31,), (33, 32), (31, 33), (3, 0)], ids=str)
 def test_norms_and_nansum_are_reductions_of_their_own(shape: tuple[int, ...]) -> None:
-    """One launch each, of what memory holds and of what is pending."""
+    """One launch each, for operands in memory and for pending ones."""
     a = data(*shape)
     x = _tensor(a)
     x.data_ptr()
@@ -542,7 +542,7 @@ def test_a_pending_value_read_twice_runs_once() -> None:
     ],
 )
 def test_gradients(fn: Any) -> None:
-    """Over several dims, or one between others; test_gradients.py has the plain ones."""
+    """Gradients of reductions over several dims, or one between others; test_gradients.py has the simple cases."""
     x = (
         ct.from_numpy(data(2, 4, 3, dtype="float64"))
         .to(ct.get_default_device())
@@ -564,7 +564,7 @@ def test_too_few_elements_for_the_correction_warn(dev: Any, call: str) -> None:
 
 @pytest.mark.parametrize(("shape", "dim"), [((0, 3), 0), ((3, 0), 1), ((0, 0, 3), (0, 1))])
 def test_pending_constants_without_elements(shape: tuple[int, ...], dim: Any) -> None:
-    """Nothing is read, and nothing reduced: what is left is the value of an empty sum."""
+    """Nothing is read or reduced: the result is the value of an empty sum."""
     assert ct.zeros(shape).sum(dim).tolist() == [0.0] * 3
     assert ct.ones(shape, dtype=ct.int64).all(dim).tolist() == [True] * 3
 

@@ -1,4 +1,4 @@
-"""Reductions of complex numbers, which are made of vectors of their parts: along rows, along columns, in parts, with gaps."""
+"""Reductions of complex numbers, by vectors of their real and imaginary parts: along rows, along columns, in parts, with gaps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("divided")
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_columns_and_products_are_made_of_vectors_of_parts(dtype: str) -> None:
-    """Sums and products along rows and columns, wide and few, many folded side by side, from any place and with gaps."""
+    """Sums and products along rows and columns, of few and many columns, narrow rows several at a time, at any offset and with gaps."""
     rounding = 1e-4 if dtype == "complex64" else 1e-11
     shapes = ((7,), (129,), (70_001,), (300, 3), (70_001, 3), (70_000, 7), (33, 1000), (40, 5, 9))
     for shape in shapes if dtype == "complex64" else shapes[2:6]:
@@ -41,8 +41,8 @@ def test_complex_columns_and_products_are_made_of_vectors_of_parts(dtype: str) -
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_numbers_are_added_as_pairs_of_real_ones(dtype: str) -> None:
-    """Of rows and of all, in parts, from any place, with gaps between rows or between elements."""
-    single = dtype == "complex64"  # double ones take the same ways
+    """Sums of rows and of all elements, in parts, at any offset, with gaps between rows or between elements."""
+    single = dtype == "complex64"  # complex128 takes the same code paths
     for n in (1, 7, 8, 63, 129, 70_001)[: 6 if single else 5]:
         a = data(n + 3, dtype=dtype)
         x = ct.tensor(a)

@@ -1,4 +1,4 @@
-"""Reductions: where extremes are beside NaNs, parts of outputs that are joined, and the order in which memory is read."""
+"""Reductions: extremes with NaNs nearby, joining of parts, and the order in which memory is read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cltensor.runtime import STATS, get_backend
 
 
 def test_a_nan_is_found_wherever_it_is() -> None:
-    """In each vector of a step, in what no step fills, and before another one."""
+    """In each vector of an unrolled step, in the remainder after the steps, and before another NaN."""
     places = [*range(0, 144, 7), 1023, 1024, 1100, 2047, 2048, 2300, 2498, 2499]
     a = data(len(places), 2500)
     a[:, 1500] = 9
@@ -26,7 +26,7 @@ def test_a_nan_is_found_wherever_it_is() -> None:
 
 
 def test_parts_are_joined_a_line_of_outputs_at_a_time(on_a_cpu: None) -> None:
-    """An output has the same bits in a whole line and in what is left of one."""
+    """An output has the same bits in a whole cache line of outputs and in a partial one."""
     a = data(640, 1000) * 3
     wide = a.astype(np.float64)
     top, total, value = (("top", ct.float32),), (("value", ct.float32),), (("var", ct.float32),)
@@ -46,7 +46,7 @@ def test_parts_are_joined_a_line_of_outputs_at_a_time(on_a_cpu: None) -> None:
             found.append(core.result(op, x.device))
         close(found[0], want, 2e-5)
         close(found[1], want[3:-5], 2e-5)
-        # Columns behind whole vectors are summed element by element, relative to other values.
+        # Columns past the last whole vector are summed one by one, and relative to other maxima.
         end = 992 if kind == "logsumexp" and outputs is total else 995
         assert ct.equal(found[0][3:end], found[1][: end - 3])
 
@@ -54,7 +54,7 @@ def test_parts_are_joined_a_line_of_outputs_at_a_time(on_a_cpu: None) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("rows", [9, 600])
 def test_logsumexp_across_memory_of_values_that_rise(rows: int, dtype: str) -> None:
-    """A sum is relative to a value that larger ones replace once they are much larger: at each step, now and then, never, and from -inf."""
+    """Sums are relative to a reference that only much larger values replace: here at each step, now and then, never, and starting from -inf."""
     n = np.arange(rows, dtype=np.float64)[:, None] * np.ones(37)
     a = np.random.default_rng(rows).standard_normal(n.shape)
     a += n * np.linspace(-3, 3, 37)
@@ -94,6 +94,6 @@ def test_what_runs_across_memory_beside_what_does_not_is_turned_first() -> None:
     assert 2 <= STATS.launches - before <= 3
     close(found, np.abs(a[0, :260] - a[1, :260].T).max(1))
     before = STATS.launches
-    found = (x[0, :260].t() - other).amax(0)  # both alike
+    found = (x[0, :260].t() - other).amax(0)  # both operands have the same layout
     assert STATS.launches - before <= 2
     close(found, (a[0, :260].T - a[1, :260].T).max(0))

@@ -1,4 +1,4 @@
-"""Rows whose last elements are no whole vector, taken with those before them or as parts of vectors, against numpy."""
+"""Rows whose last elements are no whole vector, processed as an overlapping vector or as a partial one, against numpy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LENGTHS = (5, 15, 16, 17, 31, 33, 63, 100, 331)
 
 @pytest.fixture(params=[8, 16], ids=["overlapping", "parts"])
 def be(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a CPU whose registers are so many floats wide, or called so."""
+    """Return a CPU backend whose record says that registers hold `request.param` floats."""
     backend = backend_for("cpu")
     monkeypatch.setattr(
         backend, "info", dataclasses.replace(backend.info, native_lanes=request.param)
@@ -63,7 +63,7 @@ def test_values(be: Any, dtype: str) -> None:
 
 
 def test_runs_and_columns(be: Any) -> None:
-    """Of each run along the innermost dim by itself, and sums over rows, to which an element goes once."""
+    """Reductions of each run along the innermost dim, and sums over rows, in which overlapping elements count once."""
     for n in LENGTHS:
         whole = kt.sample((6, 4, n + 3), torch.float32, n)
         x = whole[:, :, 1 : n + 1]

@@ -1,4 +1,4 @@
-"""Rows made anew, with what an index of their own or one of all rows sends to them, against torch, on both schedules."""
+"""Scattering that writes whole new rows (codegen/index), with an index for each row or one for all rows, against torch, on both schedules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = ["float16", "bfloat16", "float32", "int16", "complex64"]
 
 @pytest.fixture
 def few_units(be: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Small rows are then enough for all units."""
+    """Return a backend with four compute units, for which few small rows are enough work."""
     poison(be, monkeypatch)
     info = dataclasses.replace(be.info, compute_units=4)
     monkeypatch.setattr(be, "info", info)
@@ -35,7 +35,7 @@ def few_units(be: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_rows_are_made_and_added_to_in_one_pass(
     few_units: Any, dtype: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of zeros or of a copy; `src` may be one element."""
+    """Rows start as zeros or as a copy; `src` may be one expanded element."""
     be = few_units
     monkeypatch.setattr(claims, "_GROUPS", 2)
     kind, width, count = getattr(torch, dtype), 270, 45
@@ -44,7 +44,7 @@ def test_rows_are_made_and_added_to_in_one_pass(
     s, one = kt.integers(0, 2, (rows, count), 1).to(kind), torch.ones(1, 1).to(kind)
     operand = kt.put(be, z)
     if not scatter.fits_anew(be, operand.dtype, (rows, width), count, True, False):
-        assert not is_gpu(be)  # which has more registers for what is rounded
+        assert not is_gpu(be)  # a GPU has enough registers, also for rounded dtypes
         return
     for src in (s, one.expand(rows, count)):
         for base in (z, None):
@@ -60,7 +60,7 @@ def test_rows_are_made_and_added_to_in_one_pass(
 def test_sums_are_in_the_order_of_the_index(
     few_units: Any, width: int, count: int, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many meet in one place, and whatever places share a claim."""
+    """However many elements go to one place, and whichever places share a claim."""
     be, rows = few_units, 5
     monkeypatch.setattr(claims, "ROUNDS", rounds)
     monkeypatch.setattr(claims, "_CLAIMS", 1)
@@ -95,7 +95,7 @@ def test_a_number_is_written_to_rows(few_units: Any, dtype: str, count: int) -> 
 
 
 def test_what_has_no_room_is_not_made_anew(few_units: Any) -> None:
-    """Nor what meets in too few places, or rows too few for all units."""
+    """Rows too long for local memory are not, nor many elements in few places, nor rows too few for all compute units."""
     be, dt = few_units, kt.put(few_units, torch.zeros(1)).dtype
     if not is_gpu(be):
         return
@@ -115,7 +115,7 @@ def _collected(be: Any, z: Any, index: Any, src: Any, based: bool, wrap: bool = 
 def test_rows_are_added_in_the_order_of_the_index(
     few_units: Any, dtype: str, listed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More than a group lists, long runs and none, columns that are vectors and that are not, one element for each row."""
+    """More rows than a work-group lists, long runs and none, widths of whole vectors and others, one element per row."""
     be = few_units
     monkeypatch.setattr(ordered, "LISTED", listed)
     for name in ("LEAST", "NARROW"):
@@ -153,7 +153,7 @@ def test_sums_of_rows_are_the_same_every_time(few_units: Any, monkeypatch: pytes
 def test_a_bad_index_of_rows_is_named(
     few_units: Any, listed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All others are added."""
+    """All other rows are still added."""
     monkeypatch.setattr(ordered, "LISTED", listed)
     for name in ("LEAST", "NARROW"):
         monkeypatch.setattr(collect, name, 1)
