@@ -3,7 +3,7 @@
 python -m benchmarks                      every case, some 20 minutes; results in benchmarks/results/<device>.json
 python -m benchmarks --quick              the main cases beside torch and NumPy, under 3 minutes
 python -m benchmarks gemm "rows: softmax" start     families, or cases by the beginning of their label; memory: of trainings
-python -m benchmarks --list               what there is
+python -m benchmarks --list               the list of cases
 python -m benchmarks gemm --kernels --device opencl:0     the device's own time, its share of the peak, its kernels (written where --out says)
 python -m benchmarks --compare a.json b.json     what moved beyond the spread
 python -m benchmarks --table a.json       the Markdown table of the README
@@ -49,7 +49,7 @@ def options(words: list[str] | None = None) -> argparse.Namespace:
 
 
 def _usual(quick: bool) -> list[str]:
-    """The others compile for seconds, torch.compile for half a minute a case."""
+    """Return the peers measured by default. jax and tinygrad compile for seconds, torch.compile for half a minute per case."""
     return ["torch", "numpy"] if quick else ["torch", "numpy", "jax", "tinygrad"]
 
 

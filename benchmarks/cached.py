@@ -1,7 +1,7 @@
-"""How much of a case's time is arithmetic: the same work on so few rows that a cache holds them.
+"""Estimate how much of a case's time is arithmetic, by running it on so few rows that they fit a cache.
 
-What moves little of what the device could may wait for memory, or compute. In a cache there is next to no waiting: where a byte
-takes nearly as long there, arithmetic is the limit.
+A case far below the device's memory speed may be waiting for memory, or computing. With data in a cache there is next to no waiting: if a
+byte takes nearly as long there, arithmetic is the limit.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from benchmarks import measure
 from benchmarks.case import Case, Kit
 
-SMALL, SMALLER = 8 << 20, 2 << 20  # bytes of two parts: the difference has no overhead
-# Families whose bytes are in proportion to the first dim of their inputs.
+SMALL, SMALLER = 8 << 20, 2 << 20  # bytes of two sizes: fixed overhead cancels in the difference
+# Families whose bytes are proportional to the first dim of their inputs.
 FAMILIES = {
     "pointwise",
     "broadcast",
@@ -28,12 +28,12 @@ FAMILIES = {
 
 
 class Part(Kit):
-    """A library that makes inputs of about `share` of the rows: of those that have as many as the first input."""
+    """A kit that reduces to about `share` the rows of inputs that have as many rows as the first input."""
 
     def __init__(self, kit: Kit, share: float) -> None:
         super().__init__(kit.name, kit.torch, kit.device, kit.wait, kit.version, kit.submit)
         self._share, self._rows = share, 0
-        self.kept = 1.0  # of the rows
+        self.kept = 1.0  # the exact share of rows
 
     def _shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         if not self._rows:
@@ -51,7 +51,7 @@ class Part(Kit):
 
 
 def share(case: Case, mine: measure.Timed, kit: Kit, seconds: float) -> float | None:
-    """Return how long a byte of a case takes in a cache, in parts of what it takes in `mine`, the case itself; None where it cannot be made smaller."""
+    """Return the time per byte of a case in a cache, relative to that of the full case `mine`; None if the case cannot be made smaller."""
     if case.family not in FAMILIES or case.bytes <= 2 * SMALL:
         return None
     whole = measure.Timed(mine.name, mine.run, mine.wait)

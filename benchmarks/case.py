@@ -1,7 +1,7 @@
-"""What a benchmark is: a program in torch's API that knows what it moves and computes.
+"""Benchmark cases: programs in torch's API that declare the bytes they move and the operations they compute.
 
-A case is written once and runs on every library that has torch's names. What uses nothing but operators, NumPy's methods and
-the few names of kits.py runs on other libraries, too. Nothing here measures.
+A case is written once and runs on every library that has torch's names. A case that uses only operators, NumPy's methods and
+the few names of kits.py runs on other libraries, too. This module measures nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EVERY = ("numpy", "jax", "tinygrad")
 
 
 class Kit:
-    """A library with torch's names, and where its tensors live; inputs are the same in every library."""
+    """A library with torch's names, and the device of its tensors; it makes the same inputs in every library."""
 
     like_torch = True
 
@@ -32,10 +32,10 @@ class Kit:
         submit: Callable[[], Any] = lambda: None,
     ) -> None:
         self.name, self.torch, self.device, self.wait, self.version = name, torch, device, wait, version  # fmt: skip
-        self.submit = submit  # starts what the library would put off
+        self.submit = submit  # starts work that the library would defer
 
     def rand(self, *shape: int, seed: int = 0, dtype: str = "float32", grad: bool = False) -> Any:
-        """Uniform numbers in [-1, 1), or integers in (-1000, 1000), the same in every library."""
+        """Return uniform numbers in [-1, 1), or integers in (-1000, 1000), the same in every library."""
         values = np.random.default_rng(seed).random(shape, dtype=np.float32) * 2 - 1
         t = self.put(values * 1000 if "int" in dtype else values)
         if dtype != "float32":
@@ -43,7 +43,7 @@ class Kit:
         return t.requires_grad_() if grad else t
 
     def randint(self, high: int, *shape: int, seed: int = 0) -> Any:
-        """Indices in [0, high), the same in every library."""
+        """Return indices in [0, high), the same in every library."""
         return self.put(np.random.default_rng(seed).integers(0, high, shape))
 
     def put(self, values: np.ndarray) -> Any:
@@ -51,15 +51,15 @@ class Kit:
         return self.torch.tensor(values, device=self.device)
 
     def program(self, fn: Callable[..., Any], *inputs: Any) -> Run:
-        """Return what is timed: fn on the library's names and the inputs, in the library's fastest way."""
+        """Return the function to be timed: fn of the library's names and the inputs, in the library's fastest form."""
         return lambda: fn(self.torch, *inputs)
 
     def recorded(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a step as the library plays it without its Python, where it can."""
+        """Return a step recorded by the library, to be replayed without its Python, if the library can do that."""
         return getattr(self.torch, "capture", lambda fn: fn)(step)
 
     def host(self, value: Any) -> np.ndarray:
-        """The numbers of a result."""
+        """Return a result as a NumPy array."""
         if not hasattr(value, "detach"):
             return np.asarray(value)
         value = value.detach().cpu()
@@ -68,13 +68,13 @@ class Kit:
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to time.
+    """A benchmark.
 
-    make: given a Kit, prepares inputs and returns what is timed. bytes, flops: what one run has to move and compute at least.
-    bound: which of the device's memory speeds it is held against: "copy"; "read" when next to nothing is written; "update"
-    when it writes over what it read; "write" when several times as much is written as read: bytes are then those written. bar: the ratio to torch eager that the project wants to reach. check: compare the first
-    result with the peers'. also: libraries without torch's names whose kits can run `make`. alone: each run is waited for,
-    on a GPU, too.
+    make: given a Kit, prepares inputs and returns the function to be timed. bytes, flops: the least that one run must move and compute.
+    bound: the device's memory speed to compare with: "copy"; "read" when next to nothing is written; "update" when the case overwrites
+    what it read; "write" when several times as much is written as read: bytes then are those written. bar: the ratio to torch eager that
+    the project aims at. check: compare the first result with the peers'. also: libraries without torch's names whose kits can run
+    `make`. alone: wait for each run, on a GPU, too.
     """
 
     family: str
@@ -97,7 +97,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Index:
-    """An input of integers in [0, high)."""
+    """An input of random integers in [0, high)."""
 
     high: int
     shape: tuple[int, ...]
@@ -109,7 +109,7 @@ def on(
     dtype: str = "float32",
     grad: bool = False,
 ) -> Make:
-    """Make fn(torch, *inputs), inputs being random and given by their shapes; with grad, its backward to every float."""
+    """Return `make` of a case fn(torch, *inputs), with random inputs of these shapes; with grad, followed by backward to every float input."""
 
     def make(kit: Kit) -> Run:
         made = [
@@ -124,7 +124,7 @@ def on(
 
 
 def backward(kit: Kit, fn: Callable[..., Any], *inputs: Any) -> Run:
-    """Forward and backward to every input that wants a gradient."""
+    """Run forward, and backward to every input that requires a gradient."""
     wanted = [x for x in inputs if x.requires_grad]
 
     def run() -> Any:

@@ -1,4 +1,4 @@
-"""What is said before any library is imported: which may take part, and how many threads each has."""
+"""Settings made before any library is imported: the peers that may take part, and the number of threads of each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 PEERS = ("torch", "torch.compile", "numpy", "jax", "tinygrad")
 
 # OpenMP, MKL and OpenBLAS (torch, NumPy), PoCL and Intel's runtime (cltensor, and tinygrad on the same device), XLA's CPU
-# client (jax). What NumPy does besides products has one thread always.
+# client (jax). NumPy always uses one thread, except for products.
 VARIABLES = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -19,5 +19,5 @@ VARIABLES = (
 
 
 def limit_threads(threads: int) -> None:
-    """Give every library alike this many threads; each reads its variable once, when it is imported."""
+    """Give every library this number of threads; each reads its variable once, when it is imported."""
     os.environ.update(dict.fromkeys(VARIABLES, str(threads)))

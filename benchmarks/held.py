@@ -1,7 +1,7 @@
-"""How long a device is busy with queued work, the host left out: it is kept waiting by a kernel until all of the work is queued.
+"""Measure how long a device is busy with queued work, without the host: a kernel holds the queue until all of the work is queued.
 
-So launches follow each other as they would in a long program, and what is measured has no part of the time that queueing takes.
-A library's launches are timed in the same way, whatever its queue is called.
+So launches follow each other as they would in a long program, and the measured time does not include queueing.
+The same method works for every library's queue or stream.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 from benchmarks.case import Kit, Run
 
-TURNS = 5  # measurements wanted at least, of twice as many tries; the median counts
-BUSY = 2e-3  # seconds of the device's time that runs measured together should take
+TURNS = 5  # least number of valid measurements, of twice as many tries; the median counts
+BUSY = 2e-3  # seconds of device time that the runs of one measurement should take
 MOST_RUNS = 40
 MOST_LAUNCHES = 400  # drivers make the host wait when more than some thousand are queued
-SPARE = 0.3e-3  # seconds that the device is held for at least
-LONGER = 1.5  # times as long as queueing takes
+SPARE = 0.3e-3  # seconds for which the device is held at least
+LONGER = 1.5  # the device is held this many times as long as queueing takes
 LONGEST = 50e-3
 
 HOLD = """
@@ -31,19 +31,19 @@ __kernel void bench_hold(__global uint *out, uint steps) {
 
 
 def runs_together(seconds: float, launches: int) -> int:
-    """How many runs, each of some seconds and launches, are queued for one measurement."""
+    """Return the number of runs to queue for one measurement, given the seconds and launches of one run."""
     by_time = int(BUSY / max(seconds, 1e-6))
     return max(1, min(by_time, MOST_RUNS, MOST_LAUNCHES // max(launches, 1)))
 
 
 class Held:
-    """A library's queue behind something that holds it: `hold(seconds)` queues that and returns at once."""
+    """A library's queue that can be held: `hold(seconds)` queues work of that duration and returns at once."""
 
     def __init__(self, kit: Kit, hold: Callable[[float], Any]) -> None:
         self.kit, self.hold = kit, hold
 
     def _measure(self, run: Run | None, count: int, seconds: float) -> tuple[float, float]:
-        """Hold, queue so many runs, and wait: seconds until they were queued and until they were done."""
+        """Hold the queue, queue `count` runs, and wait; return the seconds until they were queued, and until they were done."""
         self.kit.wait()
         begin = time.perf_counter()
         self.hold(seconds)
@@ -59,7 +59,7 @@ class Held:
         return queued, done
 
     def seconds(self, run: Run, count: int) -> float | None:
-        """The device's seconds for a run, of `count` queued at once; None where a run itself waits for the device."""
+        """Return the device's seconds per run, of `count` queued at once; None if a run itself waits for the device."""
         queued, _ = self._measure(run, count, 0.0)
         length = LONGER * queued + SPARE
         found: list[float] = []
@@ -74,7 +74,7 @@ class Held:
 
 
 def ours(kit: Kit, backend: Any) -> Held:
-    """Cltensor's queue, held by a kernel of one work-item whose steps wait for each other."""
+    """Return cltensor's queue, held by a kernel of one work-item with a chain of dependent steps."""
     import numpy as np
 
     kernel = backend.kernel("bench_hold", HOLD, (None, np.uint32))
@@ -91,13 +91,13 @@ def ours(kit: Kit, backend: Any) -> Held:
         return time.perf_counter() - begin
 
     few, many = 10_000, 400_000
-    timed(many)  # what the driver does at a first launch
+    timed(many)  # warm-up: drivers do work of their own at a first launch
     a_step = (timed(many) - timed(few)) / (many - few)
     return Held(kit, lambda seconds: steps(max(1, int(seconds / a_step))))
 
 
 def torch(kit: Kit) -> Held:
-    """torch's stream, held by the kernel that torch has for that."""
+    """Return torch's stream, held by torch's own sleep kernel."""
     sleep = kit.torch.cuda._sleep
     cycles = 20_000_000
 

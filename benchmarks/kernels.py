@@ -1,7 +1,7 @@
-"""Where the device's own time goes, beside what torch's device needs: a case's time on the device alone, and its kernels.
+"""Where device time goes: a case's time on the device alone, beside torch's, and the times of its kernels.
 
-On a GPU a case's time is mostly that of whoever queues its launches: this leaves out the host (held.py). The kernels below a case
-are timed one by one, by the device's clock, and each has a fixed part in it, the time that an empty kernel takes.
+On a GPU a case's time is mostly that of the host, which queues its launches: here the host is excluded (held.py). The kernels listed for
+a case are timed one by one, by the device's clock; each time includes a fixed part, that of an empty kernel.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from benchmarks.held import Held, runs_together
 from benchmarks.report import ENOUGH, LARGE, label
 from benchmarks.suite import best, driver_words, host_words, limit, peak_words, percent, unit
 
-TURNS = 3  # of which the quickest counts
-MOST = 8  # kernels named for a case
+TURNS = 3  # runs, of which the fastest counts
+MOST = 8  # kernels listed for a case
 
 
 def watched(kit: Kit, run: Run) -> list[Any]:
-    """The launches of a run as the device's clock has them, of the quickest of a few runs."""
+    """Return the launches of the fastest of a few runs, as timed by the device's clock."""
     from cltensor.runtime import observe
 
     best: list[Any] = []
@@ -39,7 +39,7 @@ def watched(kit: Kit, run: Run) -> list[Any]:
 
 
 def by_kernel(launches: list[Any]) -> list[dict[str, Any]]:
-    """What each kernel took in all, the longest first."""
+    """Return the total time of each kernel, the longest first."""
     kinds: dict[tuple[Any, ...], list[Any]] = {}
     for launch in launches:
         kinds.setdefault((launch.name, launch.global_size, launch.local_size), []).append(launch)
@@ -52,9 +52,9 @@ def by_kernel(launches: list[Any]) -> list[dict[str, Any]]:
 
 
 def one(case: Case, ours: Held | Kit, peer: Held | None, peak: dict[str, float]) -> dict[str, Any]:
-    """A case on the device alone: its seconds, the peer's, its share of the device's peak, its kernels.
+    """Measure a case on the device alone: its seconds, the peer's, its share of the device's peak, its kernels.
 
-    Where there is no queue to hold, or a run waits for the device itself, its kernels' times are added up.
+    If there is no queue to hold, or a run itself waits for the device, the seconds are the sum of its kernels' times.
     """
     queue = ours if isinstance(ours, Held) else None
     kit = ours.kit if isinstance(ours, Held) else ours
@@ -81,7 +81,7 @@ def one(case: Case, ours: Held | Kit, peer: Held | None, peak: dict[str, float])
 
 
 def lines(found: dict[str, Any]) -> list[str]:
-    """A case's line, and one for each kernel that takes most of its time."""
+    """Return a case's line, and one for each of the kernels that take most of its time."""
     theirs, mine = found["torch_seconds"], found["seconds"]
     beside = f"  torch {unit(theirs)}, {theirs / mine:.2f} times" if theirs and mine else ""
     share = percent(found["of_peak"])
@@ -97,7 +97,7 @@ def lines(found: dict[str, Any]) -> list[str]:
 
 
 def summary(cases: list[dict[str, Any]]) -> str:
-    """How the cases stand beside torch, and beside the device."""
+    """Summarise the cases' ratios to torch, and to the device's peak."""
     beside = [c["torch_seconds"] / c["seconds"] for c in cases if c["torch_seconds"]]
     large = [c for c in cases if c["limit"] not in ("", "flops") and c["bytes"] >= LARGE]
     quick = sum(c["of_peak"] >= ENOUGH for c in large)
@@ -108,7 +108,7 @@ def summary(cases: list[dict[str, Any]]) -> str:
 
 
 def run(chosen: list[Case], device: str, threads: int, wanted: list[str]) -> dict[str, Any]:
-    """Print where the time of each case goes, and return it; torch takes part where its device is a GPU."""
+    """Print where the time of each case goes, and return that; torch takes part if its device is a GPU."""
     import cltensor
 
     ours = kits.ours(device)

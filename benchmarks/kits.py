@@ -1,7 +1,7 @@
-"""The libraries that take part: cltensor, torch, and those whose names are others.
+"""The libraries that take part: cltensor, torch, and libraries without torch's names.
 
-Each gets the same inputs, the same number of threads and its own fastest way to run a function. What a portable case may
-call is here: the functions of `_names`, spelt as torch spells them.
+Each gets the same inputs, the same number of threads and its own fastest way to run a function. Portable cases may call
+the functions of `_names`, which are spelt as in torch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def is_gpu(device: str) -> bool:
 
 
 def peers(device: str, threads: int, wanted: Iterable[str]) -> Iterator[Kit]:
-    """Make the kits of the libraries asked for; of one that is not there or cannot take part, say so."""
+    """Return the kits of the requested libraries; print a line for each that is missing or cannot take part."""
     import cltensor
 
     backend = cltensor.runtime.get_backend(cltensor.device(device))
@@ -59,7 +59,7 @@ def peers(device: str, threads: int, wanted: Iterable[str]) -> Iterator[Kit]:
 
 
 def reason(error: BaseException) -> str:
-    """An error in a line."""
+    """Return an error's text in one line."""
     return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0][:90]
 
 
@@ -74,7 +74,7 @@ def _torch(gpu: bool, threads: int) -> Kit:
 
 
 def _names(**functions: Callable[..., Any]) -> types.SimpleNamespace:
-    """A module of a few of torch's names; torch.nn.functional is the same."""
+    """Return a module with a few of torch's names, which also serves as torch.nn.functional."""
     names = types.SimpleNamespace(**functions)
     names.nn = types.SimpleNamespace(functional=names)
     return names
@@ -106,7 +106,7 @@ class _Numpy(Kit):
 
 
 class _Jax(Kit):
-    """Every program is compiled by jax.jit. A GPU runs them in order, so that the last one's result is what is waited for."""
+    """jax: every program is compiled by jax.jit. A GPU runs programs in order, so it is enough to wait for the last result."""
 
     like_torch = False
 
@@ -152,7 +152,7 @@ class _Jax(Kit):
 
 
 class _Tinygrad(Kit):
-    """On cltensor's OpenCL device (left to itself it takes the platform's default); every program is recorded by TinyJit."""
+    """tinygrad on cltensor's OpenCL device (by default it takes the platform's); every program is recorded by TinyJit."""
 
     like_torch = False
 
@@ -183,7 +183,7 @@ class _Tinygrad(Kit):
 
     def program(self, fn: Callable[..., Any], *inputs: Any) -> Run:
         fast = self.tiny.TinyJit(lambda *x: fn(self.torch, *x).contiguous().realize())
-        for _ in range(2):  # the second call is the one that records
+        for _ in range(2):  # TinyJit records the second call
             fast(*inputs)
         return lambda: fast(*inputs)
 
@@ -192,7 +192,7 @@ class _Tinygrad(Kit):
 
 
 def _driver() -> str | None:
-    """The OpenCL library that came with pyopencl, None where the system's is used."""
+    """Return the OpenCL library that came with pyopencl; None if the system's is used."""
     with contextlib.suppress(ImportError):
         import pyopencl
 

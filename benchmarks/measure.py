@@ -1,12 +1,12 @@
-"""Timing: libraries take turns within one process, and what counts is the median of the pairs' ratios.
+"""Timing: libraries take turns within one process, and the result is the median of the pairs' ratios.
 
-A shared machine changes its speed from minute to minute: the ratios of one run mean something, its absolute times less.
-OpenMP's threads spin for milliseconds after their work is done, on the cores of whoever comes next: each turn begins with a
-pause that lets them sleep, and with runs that are not timed, which wake the library's own and fill the caches with its code.
+A shared machine changes its speed from minute to minute: the ratios within one run are meaningful, its absolute times less so.
+OpenMP's threads spin for milliseconds after their work is done, on cores that the next library needs: each turn begins with a
+pause that lets them sleep, and with untimed runs, which wake the library's own threads and fill the caches with its code.
 
-A CPU's run is waited for before the next one begins. A GPU has a queue, which programs fill: there a measurement gives it all of
-its runs and waits at the end, for every library alike. What a library would put off is handed over after each run (`submit`), so
-that nothing is left out because its result is dropped.
+On a CPU each run is waited for before the next one begins. A GPU has a queue, which programs fill: there a measurement queues all
+of its runs and waits at the end, for every library alike. Work that a library would defer is submitted after each run (`submit`),
+so that none is skipped because its result is dropped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAUSE = 10e-3  # seconds
 
 
 class Timed:
-    """One library's program, and how to wait for it; with `submit`, which hands over what a run left, only after a measurement's last."""
+    """One library's program, with a function to wait for it. With `submit`, which starts deferred work after a run, only the last run is waited for."""
 
     def __init__(
         self,
@@ -35,25 +35,25 @@ class Timed:
         self.times: list[float] = []
 
     def first(self) -> tuple[float, Any]:
-        """Run once, as a user's first call: seconds and the result."""
+        """Run once and wait; return the seconds, which for the first call are a user's, and the result."""
         begin = time.perf_counter()
         out = self.run()
         self.wait()
         return time.perf_counter() - begin, out
 
     def warm(self) -> None:
-        """Find out how many runs make a measurement."""
+        """Run a few times, and set the number of runs in a measurement."""
         for _ in range(4):
             took, _ = self.first()
         self._repeat(took)
-        if self.submit is not None:  # waiting was a part of that
+        if self.submit is not None:  # measure again, as `took` includes waiting
             self._repeat(self._measure())
 
     def _repeat(self, took: float) -> None:
         self.inner = max(1, min(1000, int(LEAST / max(took, 1e-7))))
 
     def _measure(self) -> float:
-        """Seconds of a run, of as many as make a measurement."""
+        """Make one measurement; return the seconds per run."""
         step = self.submit or self.wait
         begin = time.perf_counter()
         for _ in range(self.inner):
@@ -66,7 +66,7 @@ class Timed:
         return took
 
     def once(self) -> float:
-        """Let the other library's threads go to sleep, wake one's own, and measure; a GPU's have no threads here."""
+        """Let the other library's threads go to sleep, wake this one's, and measure; on a GPU there are no threads to wait for."""
         if self.submit is None:
             time.sleep(PAUSE)
         warm = time.perf_counter() + LEAST
@@ -90,12 +90,12 @@ def alternate(all_timed: list[Timed], budget: float) -> None:
 
 
 def ratios(ours: Timed, peer: Timed) -> dict[str, float]:
-    """How many times as long as ours the peer takes: the median of the pairs, and its quartiles."""
+    """Return the ratio of the peer's time to ours: the median over the pairs, and the quartiles."""
     pairs = sorted(p / o for o, p in zip(ours.times, peer.times, strict=True))
     low, _, high = statistics.quantiles(pairs, n=4)
     return {"ratio": statistics.median(pairs), "low": low, "high": high}
 
 
 def summary(timed: Timed) -> dict[str, float]:
-    """Median and least seconds."""
+    """Return the median and the least seconds."""
     return {"median_s": statistics.median(timed.times), "least_s": min(timed.times)}

@@ -1,7 +1,7 @@
-"""What a training holds at most: the peak of a fresh process over what it held when its library was ready.
+"""Peak memory of trainings: the peak of a fresh process, less the memory it held once its library was ready.
 
-In the host's memory, on Linux only: the kernel counts the peak, and forgets it when asked. Of a device that has memory of its own the
-library counts, what its tensors hold.
+For host memory this works on Linux only, whose kernel counts the peak and can reset it. For a device with memory of its own the library
+counts the memory of its tensors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STEPS = 3
 
 
 def measure(device: str, threads: int) -> dict[str, dict[str, int]]:
-    """Bytes of every training case, for cltensor and torch; nothing where the system does not count."""
+    """Return the bytes of every training case, for cltensor and torch; nothing where the system does not count them."""
     if not (FORGET.exists() or _apart(kits.ours(device))):
         return {}
     libraries = ["cltensor", *(["torch"] if find_spec("torch") is not None else [])]
@@ -36,7 +36,7 @@ def measure(device: str, threads: int) -> dict[str, dict[str, int]]:
 
 
 def lines(found: dict[str, dict[str, int]]) -> list[str]:
-    """A line for each case, and torch's peak in multiples of ours."""
+    """Return a line for each case, with torch's peak in multiples of ours."""
     out = []
     for label, held in found.items():
         text = ", ".join(f"{library} {n / 1e6:.1f} MB" for library, n in held.items())
@@ -47,7 +47,7 @@ def lines(found: dict[str, dict[str, int]]) -> list[str]:
 
 
 def _count(name: str) -> int:
-    """One of the bytes that the system counts for this process."""
+    """Return one of the system's memory counters for this process, in bytes."""
     line = next(x for x in STATUS.read_text().splitlines() if x.startswith(name))
     return int(line.split()[1]) * 1024
 
@@ -64,7 +64,7 @@ def _train_a_little(kit: Kit) -> None:
 
 
 def _apart(kit: Kit) -> Any:
-    """What counts the bytes of a device with memory of its own, by torch's names; None of the host's."""
+    """Return the module that counts memory under torch's names, for a device with memory of its own; None for host memory."""
     if kit.name == "torch":
         return kit.torch.cuda if kit.device == "cuda" else None
     opencl = kit.torch.opencl
@@ -72,11 +72,11 @@ def _apart(kit: Kit) -> Any:
 
 
 def held(case: Case, library: str, device: str, threads: int) -> int:
-    """Bytes at the peak of a few steps of this process, less those before the case's tensors were made."""
+    """Return the peak bytes of a few training steps in this process, less those held before the case's tensors were made."""
     kit = kits.ours(device)
     if library != kit.name:
         (kit,) = kits.peers(device, threads, [library])
-    _train_a_little(kit)  # what the library loads and keeps for any training is there from now on
+    _train_a_little(kit)  # loads what the library needs and keeps for any training
     counter = _apart(kit)
     if counter is not None:
         before = counter.memory_allocated(kit.device)

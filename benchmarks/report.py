@@ -1,4 +1,4 @@
-"""Results as files, tables and pictures."""
+"""Benchmark results as files, tables and charts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.suite import ENOUGH, LARGE, line, peak_words, percent, rate, unit
 
-# The panels of the picture: a title and its families.
+# The panels of the chart: title and families.
 GROUPS = {
     "launches, pointwise": ("launch", "pointwise", "broadcast"),
     "copies, indexing": ("copy", "index"),
@@ -43,7 +43,7 @@ def label(result: dict[str, Any]) -> str:
 
 
 def merge(path: Path, fresh: dict[str, Any]) -> dict[str, Any]:
-    """Put new cases in the place of old ones of the same name; cases not run now stay."""
+    """Return the old results with cases of the same name replaced by fresh ones; cases not run this time are kept."""
     if not path.exists() or "limit" not in (old := read(path)).get("cases", [{}])[0]:
         return fresh
     again = {label(c): c for c in fresh["cases"]}
@@ -52,7 +52,7 @@ def merge(path: Path, fresh: dict[str, Any]) -> dict[str, Any]:
 
 
 def summary(results: dict[str, Any]) -> str:
-    """How many bars hold, the missed ones from the worst on, and figures that want an explanation."""
+    """Summarise how many cases reach their bar, list those that miss it, worst first, and figures that need an explanation."""
     barred = [c for c in results["cases"] if c["bar"] and "torch" in c["peers"]]
     missed = [c for c in barred if c["peers"]["torch"]["ratio"] < c["bar"]]
     missed.sort(key=lambda c: c["peers"]["torch"]["ratio"] / c["bar"])
@@ -74,9 +74,9 @@ def summary(results: dict[str, Any]) -> str:
 
 
 def compare(old_path: Path, new_path: Path) -> int:
-    """Print what moved beyond the spread of both runs; 1 when something got slower.
+    """Print the cases that changed by more than the spread of both runs; return 1 if one got slower, else 0.
 
-    Held against each other are ratios to torch, which do not depend on how busy the machine was; times where there is no torch.
+    The ratios to torch are compared, as these do not depend on how busy the machine was; times, where there is no torch.
     """
     first, second = read(old_path), read(new_path)
     for key in ("device_name", "driver", "threads", "versions", "queued"):
@@ -101,7 +101,7 @@ def compare(old_path: Path, new_path: Path) -> int:
 
 
 def _speeds(*results: dict[str, Any]) -> tuple[Any, ...]:
-    """For each result its low quartile, median and high quartile of what grows as it gets faster; and that thing's name."""
+    """Return, for each result, low quartile, median and high quartile of a speed (larger is faster), followed by the speed's unit."""
     torch = [r["peers"].get("torch") for r in results]
     if all(torch):
         return *((t["low"], t["ratio"], t["high"]) for t in torch), "times as fast as torch,"
@@ -109,7 +109,7 @@ def _speeds(*results: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def readme_table(results: dict[str, Any]) -> str:
-    """The cases that have an aim, as a Markdown table."""
+    """Return the cases that have an aim (a bar) as a Markdown table."""
     rows = [
         "| case | cltensor | rate | of peak | times faster than torch |",
         "|---|---|---|---|---|",
@@ -124,7 +124,7 @@ def readme_table(results: dict[str, Any]) -> str:
 
 
 def draw(path: Path, results: dict[str, Any]) -> None:
-    """Draw a roofline and bar charts of the ratios, a panel for each group; says so and draws nothing without matplotlib."""
+    """Draw a roofline and bar charts of the ratios, a panel for each group; without matplotlib print a message instead."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -155,7 +155,7 @@ def draw(path: Path, results: dict[str, Any]) -> None:
 
 
 def _columns(heights: dict[str, int], count: int) -> list[list[str]]:
-    """Deal the panels out, tallest first, each to the column that is shortest by then."""
+    """Distribute the panels among columns, tallest first, each to the column that is shortest so far."""
     columns: list[list[str]] = [[] for _ in range(count)]
     for title in sorted(heights, key=lambda t: -heights[t]):
         min(columns, key=lambda c: sum(heights[t] for t in c)).append(title)

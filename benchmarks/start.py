@@ -1,6 +1,6 @@
-"""What it costs to begin: import, and the first result of a fresh process with an empty and a filled kernel cache.
+"""Start-up times: import, and the first result of a fresh process with an empty and with a filled kernel cache.
 
-Byte code is there, as pip leaves it, for every library.
+Byte code exists for every library, as after an installation by pip.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIRST = (
 
 
 def seconds(program: str, **environment: str) -> float:
-    """Wall time of a fresh Python process."""
+    """Return the wall time of a fresh Python process."""
     given = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     begin = time.perf_counter()
     subprocess.run([sys.executable, "-c", program], env={**given, **environment}, check=True)
@@ -29,7 +29,7 @@ def seconds(program: str, **environment: str) -> float:
 
 
 def measure(rounds: int = 5, device: str = "cpu", of_torch: str = "cpu") -> dict[str, Any]:
-    """Median seconds of each kind of start, taken in turns, with first results on these devices of either library."""
+    """Return the median seconds of each kind of start, measured in turns; first results are computed on these devices by both libraries."""
     first = FIRST.format("cltensor", device)
     programs = {"import cltensor": "import cltensor"}
     if find_spec("torch") is not None:
@@ -43,7 +43,7 @@ def measure(rounds: int = 5, device: str = "cpu", of_torch: str = "cpu") -> dict
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
             for state in ("cold", "warm"):
-                # NVIDIA's driver keeps what it compiled, too.
+                # NVIDIA's driver has a cache of compiled kernels, too.
                 took = seconds(first, CLTENSOR_CACHE_DIR=folder, CUDA_CACHE_PATH=f"{folder}/nvidia")
                 times.setdefault(f"cltensor, first result, {state}", []).append(took)
         for name, program in programs.items():
@@ -52,7 +52,7 @@ def measure(rounds: int = 5, device: str = "cpu", of_torch: str = "cpu") -> dict
 
 
 def lines(found: dict[str, float]) -> list[str]:
-    """What was measured, and how many times torch takes."""
+    """Return lines with the measured times, and torch's in multiples of ours."""
     out = [f"{name:32} {value:.2f} s" for name, value in found.items()]
     if "torch, first result" in found:
         warm = found["torch, first result"] / found["cltensor, first result, warm"]

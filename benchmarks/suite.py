@@ -1,4 +1,4 @@
-"""Runs cases on cltensor and its peers, in turns, and collects what is to be reported."""
+"""Runs cases on cltensor and its peers, in turns, and collects the results."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import numpy as np
 from benchmarks import cached, kits, measure
 from benchmarks.case import Case, Kit, Run
 
-LARGE = 32 << 20  # bytes that no cache holds
-ENOUGH = 0.8  # the share of the device's own speed that is asked for
+LARGE = 32 << 20  # bytes: too many for any cache
+ENOUGH = 0.8  # the share of the device's own speed that cases should reach
 HEAD = f"{'':56} {'time':>9} {'rate':>14} {'of peak':>7} {'launches':>8}  ratio to peers"
 
 WAITS = (
@@ -27,12 +27,12 @@ WAITS = (
 
 
 def compiled(timed: measure.Timed) -> measure.Timed:
-    """Return torch.compile's version of a program; raises where it cannot be had."""
+    """Return torch.compile's version of a program; raise an error if it is not available."""
     if not any(map(shutil.which, ("g++", "clang++", "c++"))):
         raise OSError("it needs a C++ compiler")
     import torch
 
-    torch._dynamo.reset()  # it gives up on a function after a few versions; ours differ in what they enclose
+    torch._dynamo.reset()  # Dynamo gives up on a function after a few versions; cases' closures differ
     fast = torch.compile(timed.run, dynamic=False)
     made = measure.Timed("torch.compile", fast, timed.wait, timed.submit)
     made.first()
@@ -40,7 +40,7 @@ def compiled(timed: measure.Timed) -> measure.Timed:
 
 
 def disagreement(mine: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> float:
-    """The largest difference relative to the largest number; infinite when shapes differ or either has a NaN."""
+    """Return the largest difference relative to the largest number; infinity if shapes differ or either has a NaN."""
     worst = 0.0
     for a, b in zip(mine, theirs, strict=True):
         if a.shape != b.shape:
@@ -53,7 +53,7 @@ def disagreement(mine: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> fl
 
 
 def timed_on(kit: Kit, run: Run, queued: bool) -> measure.Timed:
-    """A library's program as it is measured."""
+    """Return a library's program to be measured; `queued`: only the last run of a measurement is waited for."""
     return measure.Timed(kit.name, run, kit.wait, kit.submit if queued else None)
 
 
@@ -64,7 +64,7 @@ def numbers(kit: Kit, value: Any) -> list[np.ndarray]:
 def beside(
     case: Case, mine: list[np.ndarray], peers: Sequence[Kit], compile: bool, queued: bool = False
 ) -> tuple[list[measure.Timed], dict[str, str]]:
-    """The peers' programs, their first results held against `mine`; and why the others are left out."""
+    """Return the peers' programs, after comparing their first results with `mine`, and the reasons why other peers are left out."""
     timed: list[measure.Timed] = []
     left_out: dict[str, str] = {}
     for kit in peers:
@@ -88,7 +88,7 @@ def beside(
 
 
 def limit(case: Case, peak: dict[str, float]) -> str:
-    """What a case is held against: one of the device's memory speeds, its arithmetic ("flops"), or nothing ("")."""
+    """Return the speed that limits a case: one of the device's memory speeds, its arithmetic ("flops"), or nothing ("")."""
     if case.flops / peak["flops"] > case.bytes / peak[case.bound]:
         return "flops"
     return case.bound if case.bytes else ""
@@ -102,7 +102,7 @@ def one(
     compile: bool,
     peak: dict[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Measure a case: times, rates, launches, ratios, and its share of what the device itself did in between."""
+    """Measure a case: times, rates, launches, ratios, and its share of the device's own speed, measured in between."""
     import cltensor
     from cltensor.tune.peaks import probes
 
@@ -140,7 +140,7 @@ def one(
 def run(
     chosen: list[Case], device: str, threads: int, seconds: float, wanted: Sequence[str]
 ) -> dict[str, Any]:
-    """Measure every case and print a line for each; a case that fails says why and is left out."""
+    """Measure every case and print a line for each; for a case that fails the reason is printed, and the case left out."""
     import cltensor
 
     ours = kits.ours(device)
@@ -181,7 +181,7 @@ def driver_words(info: Any) -> str:
 
 
 def host_words() -> str:
-    """The machine, and its processor as Linux knows it: one name, such as AMD EPYC, is given to many."""
+    """Describe the machine, with the processor's family and model numbers from Linux: many processors share a name such as AMD EPYC."""
     from cltensor.runtime import processor
 
     words = [f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"]
@@ -192,7 +192,7 @@ def host_words() -> str:
 
 
 def best(device: str, peak: dict[str, float]) -> dict[str, float]:
-    """Measure the peaks once more, the highest count: a shared machine is not always at its best."""
+    """Measure the peaks again and return the higher ones: a shared machine is not always at its best."""
     from cltensor.tune.peaks import peaks
 
     return {name: max(value, peak.get(name, 0.0)) for name, value in peaks(device).items()}
@@ -204,7 +204,7 @@ def peak_words(peak: dict[str, float]) -> str:
 
 
 def rate(result: dict[str, Any]) -> str:
-    """The rate that the case is about, in words."""
+    """Return a case's rate (bytes or operations per second) as text."""
     if result["limit"] == "flops":
         return f"{result['flops'] / result['median_s'] / 1e9:.1f} GFLOP/s"
     return f"{result['bytes'] / result['median_s'] / 1e9:.1f} GB/s" if result["limit"] else ""
@@ -222,7 +222,7 @@ def unit(seconds: float) -> str:
 
 
 def line(result: dict[str, Any]) -> str:
-    """One line of the printed table; a missed bar is marked, a peer that failed is named."""
+    """Return a case's line of the printed table; a missed bar is marked, a peer that failed is named."""
     parts = []
     for name, p in result["peers"].items():
         text = f"{name} {p['ratio']:.2f} ({p['low']:.2f}-{p['high']:.2f})"

@@ -186,7 +186,7 @@ def test_positions_and_sums_of_many_parts(columns: int) -> None:
     for schedule in (*own, "gpu-col", "gpu-row"):
         for parts in (3, 40):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(family, "_kernels", {})  # its keys do not tell forced schedules apart
+                patch.setattr(family, "_kernels", {})  # CPU and GPU schedules share a device
                 at, total = (
                     family.reduce(
                         backend,

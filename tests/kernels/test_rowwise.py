@@ -1,4 +1,4 @@
-"""The kernels over rows: normalisations and cross entropy against numpy and the plain compositions, schedules, launches."""
+"""Rowwise kernels: normalisations and cross entropy against numpy and compositions of plain ops, schedules, numbers of launches."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_norm_in_every_schedule(schedule: str, dims: tuple[int, ...]) -> None:
 
 
 def _along(x: Any) -> str:
-    """The schedule along rows of the device's kind."""
+    """Return the name of the schedule along rows for the tensor's device."""
     return "row" if get_backend(x.device).info.kind == "cpu" else "gpu-row"
 
 
@@ -81,7 +81,7 @@ def _statistics(x: Any, dims: tuple[int, ...]) -> list:
 def test_sums_over_rows_are_left_in_parts(
     shape: tuple[int, ...], turned: bool, on_a_cpu: None, poisoned: None
 ) -> None:
-    """Of up to 128 rows each, in lines of whole vectors; where what is beside a row lies between its elements, too."""
+    """Partial sums cover up to 128 rows each, in lines of whole vectors; also if other rows' elements lie between a row's own."""
     a, g, w = data(*shape), data(*shape, seed=1), data(*shape[1:], seed=2)
     dims = tuple(range(1, len(shape)))
     x = on_device(a)
@@ -112,13 +112,13 @@ def test_runs_of_a_row_are_summed_by_themselves(shape: tuple[int, ...], schedule
 def test_gradients_of_norms_from_a_pending_sum_that_lies_across(
     groups: int, poisoned: None
 ) -> None:
-    """More operands lie across the rows than along them; the gradients of weight and bias are had along rows."""
+    """More operands are strided across rows than along them; still the gradients of weight and bias are computed along rows."""
     a = data(1, 32, 64)
     w = data(32 if groups else 64, seed=1)
     b = data(32 if groups else 64, seed=2)
     terms = [data(1, 64, 32, seed=k) for k in (3, 4, 5)]
     x, weight, bias = (on_device(v).requires_grad_() for v in (a, w, b))
-    first, second, third = (ct.tensor(t).to(x.device) for t in terms)  # numpy sees none of them
+    first, second, third = (ct.tensor(t).to(x.device) for t in terms)  # not shared with numpy: lazy
     g = (first + second + third).transpose(1, 2)
     if groups:
         F.group_norm(x, groups, weight, bias).backward(g)
@@ -133,7 +133,7 @@ def test_gradients_of_norms_from_a_pending_sum_that_lies_across(
 
 @pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
 def test_equal_numbers_are_normalised_to_zero(schedule: str) -> None:
-    """However large they are beside their deviation, which is none; the mean is then one of them."""
+    """Equal numbers give exactly zero, however large they are: the computed mean equals them."""
     a = np.full((9, 1500), 100.3, np.float32)
     out, (mean, var, _) = _run(
         row_kinds.norm(False, False), [on_device(a)], (1,), schedule, eps=1e-5
@@ -150,7 +150,7 @@ def _targets(x: Any, t: np.ndarray) -> rowwise.Targets:
 
 @pytest.mark.parametrize("shape", [(9, 300), (9, 40, 75), (9, 7), (9, 16)], ids=str)
 def test_rows_that_begin_unlike_themselves(shape: tuple[int, ...]) -> None:
-    """What a CPU makes of a row's first elements is near its mean, or it is summed first."""
+    """A CPU estimates a row's mean from its first elements; if these are unlike the rest, the row is summed first."""
     a = data(*shape).reshape(9, -1)
     a[1] += 100
     a[2, :16] = 0
@@ -203,7 +203,7 @@ def test_cross_entropy_in_every_schedule(schedule: str) -> None:
 
 @pytest.mark.parametrize("width", [1, 5, 16, 37, 300])
 def test_the_gradient_of_cross_entropy_at_a_target_in_every_place(width: int) -> None:
-    """Rows that end within a vector, too; what is not counted is 0 whatever its logits, and a probability near 1 is taken from 1 exactly."""
+    """Also rows that end inside a vector; ignored rows have gradient 0 whatever their logits, and 1 - p is exact for p near 1."""
     a, t = data(width + 2, width, seed=3) * 3, np.arange(width + 2) % width
     a[width], t[width], a[width + 1, width - 1], t[width + 1] = np.nan, -100, 30, width - 1
     x = on_device(a).requires_grad_()
@@ -219,7 +219,7 @@ def test_the_gradient_of_cross_entropy_at_a_target_in_every_place(width: int) ->
 
 @pytest.mark.parametrize("schedule", ["row", "col", "gpu-row", "gpu-col"])
 def test_logsumexp_of_what_is_not_finite(schedule: str) -> None:
-    """An infinite largest number is the result, unless something is NaN, which hides behind no infinity."""
+    """An infinite maximum is the result, unless an element is NaN, also after an infinity."""
     inf, nan = np.inf, np.nan
     a = np.tile(data(1, 40), (9, 1))
     a[1:5] = -inf
@@ -233,10 +233,10 @@ def test_logsumexp_of_what_is_not_finite(schedule: str) -> None:
 
 @pytest.mark.parametrize("width", [20480, 20011])
 def test_long_rows_go_through_by_blocks(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each relative to the largest element so far: rising ones, falling ones, first -inf alone; what is not finite spoils its row."""
+    """Blocks are relative to the maximum so far: rising rows, falling rows, rows that begin with -inf; a value that is not finite spoils its row only."""
     monkeypatch.setattr(
         rowwise, "STREAM", 0
-    )  # so that what is kept of blocks waits beside the result
+    )  # so that intermediate results of blocks are stored apart from the result
     assert width > rowwise.KEPT > 2 * rowwise.BLOCKS
     rise = np.linspace(-150, 150, width, dtype=np.float32)
     a = data(9, width) * 3
@@ -414,7 +414,7 @@ def _launches(step: Any) -> int:
 def test_launch_counts() -> None:
     x, t = on_device(data(40, 50)).requires_grad_(), ct.tensor(list(range(40)))
     w, b = ct.ones(50, requires_grad=True), ct.zeros(50, requires_grad=True)
-    c = on_device(data(6, 4, 30, 30)).requires_grad_()  # what is small and pending is run first
+    c = on_device(data(6, 4, 30, 30)).requires_grad_()  # small pending operands would be run first
     v = ct.ones(4, requires_grad=True)
     g = on_device(data(40, 50, seed=1))
     for each in (x, t, w, b, c, v, g):
@@ -443,7 +443,7 @@ def test_launch_counts() -> None:
     assert _launches(lambda: grads(x.amax(1), g[:, 0], x)) == 2
     own = ct.tensor(data(40, 50)).requires_grad_()
     assert _launches(lambda: grads(own.var(1), g[:, 0], own)) == 2
-    # The gradient that relu leaves pending, of one number, is read in the shape that has groups.
+    # The pending gradient of relu, of one expanded number, is read in the shape with groups.
     assert _launches(lambda: grads(F.group_norm(c, 2, v).relu().sum(), None, c, v)) == 4
 
 
@@ -459,7 +459,7 @@ def test_second_derivatives(name: str) -> None:
 
 @pytest.mark.parametrize("rows", [2, 16, 23, 300])
 def test_short_rows_go_through_each_stage_together(rows: int) -> None:
-    """Rows of a few vectors: values, and the bits that a row has beside others."""
+    """Rows of a few vectors: values, and the same bits whatever rows are next to a row."""
     for width in (6, 16, 75, 128, 250):
         a = data(rows, width) * 4
         x, w, t = on_device(a), on_device(data(width, seed=1)), np.arange(rows) % width
@@ -489,7 +489,7 @@ def test_short_rows_go_through_each_stage_together(rows: int) -> None:
 
 
 def test_logarithm_of_a_sum_of_exponentials() -> None:
-    """Of one large term and many small ones, and of one term alone, whose logarithm is 0."""
+    """logsumexp of one large term and many small ones, and of one term alone, where the logarithm is 0."""
     a = np.zeros((40, 200), np.float32)
     a[:, 1:] = -np.linspace(0, 100, 40, dtype=np.float32)[:, None]
     a[1::3, 1:] -= data(13, 199).__abs__()
@@ -514,7 +514,7 @@ def test_exponential_of_the_row_kernels() -> None:
 
 
 def test_given_statistics_take_one_pass_back_for_weight_and_bias() -> None:
-    """Batch normalisation in evaluation: one launch for the channels' numbers, and one back for both sums."""
+    """Batch normalisation in evaluation: one launch for the channels' factors, and one backward launch for both sums."""
     x = ct.tensor(data(4, 3, 5, 7))
     w = ct.ones(3, requires_grad=True)
     b = ct.zeros(3, requires_grad=True)
@@ -536,7 +536,7 @@ def test_given_statistics_take_one_pass_back_for_weight_and_bias() -> None:
 def test_rows_across_memory_are_turned_on_the_way(
     kind: str, dev: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One launch, with the bits that a copy has first; rests of rows and of squares, dims between, chains before."""
+    """Rows across memory take one launch, with the bits of a contiguous copy: partial squares, dims between, prologues."""
     backend = get_backend(ct.device(dev))
     if backend.info.kind != "cpu" or backend.info.lanes < rowwise.LANES:
         pytest.skip("the schedule of a CPU with wide vectors")
@@ -546,7 +546,7 @@ def test_rows_across_memory_are_turned_on_the_way(
     monkeypatch.setattr(rows.lazy, "TURN", 1)
     rowwise._plan.cache_clear()
     shapes = ((16, 16), (17, 33), (40, 300), (300, 40), (33, 129), (3, 20, 70), (2, 16, 5, 19))
-    for shape in shapes if kind == "float32" else shapes[:5]:  # dims between: of one dtype
+    for shape in shapes if kind == "float32" else shapes[:5]:  # dims between: one dtype is enough
         x = on_device(data(*shape)).to(getattr(ct, kind))
         turned = x.transpose(-1, -2) if x.ndim < 4 else x.permute(0, 2, 3, 1)
         ct.opencl.synchronize()

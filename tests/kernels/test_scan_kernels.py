@@ -1,4 +1,4 @@
-"""Scan kernels against torch, on both schedules."""
+"""Kernels of scans (cumsum and the like) against torch, on both schedules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 
 # A GPU schedule's text does not depend on the dtype in more ways than these show.
 GPU_SCANNED = {"int64", "float32", "complex64"}
-# Every kind of what has kernels of its own, and each of the others with some: they differ in how numbers are read and written.
+# Every kind for dtypes with kernels of their own; some kinds for the other dtypes, which differ in loads and stores only.
 SCANS = [
     *((kind, dtype) for dtype in ("int64", "float32", "complex64") for kind in sc.KINDS),
     *((kind, "bool") for kind in ("cumsum", "cummax", "logcumsumexp")),
@@ -83,7 +83,7 @@ def test_parts_of_a_row_are_more_than_a_group_has_lanes(
 def test_vectors_scan_as_single_elements_do(be: Any, kind: str, dim: int, dtype: str) -> None:
     kt.skip_untried(be, dtype, GPU_SCANNED)
     x = kt.sample((70, 83), getattr(torch, dtype))
-    x[:, 5:9] = x[:, 4:5]  # ties, and in some rows a new extreme in every element
+    x[:, 5:9] = x[:, 4:5]  # ties; some rows have a new extreme in every element
     x[::3] = x[::3].sort(1).values
     x[1, 40], x[2, 3], x[2, 50], x[3, 60] = float("nan"), float("nan"), float("nan"), float("inf")
     apart = torch.zeros(70, 166, dtype=x.dtype)
@@ -110,7 +110,7 @@ def test_short_rows_are_scanned_together(be: Any, kind: str, dtype: str) -> None
         x = kt.sample((rows + 2, length), getattr(torch, dtype))
         if x.is_floating_point():
             x[3, 1], x[4, 0], x[9, length // 2], x[11] = float("nan"), float("inf"), 0.0, -0.0
-        x = x[1:-1]  # not where memory begins, nor to its end
+        x = x[1:-1]  # a view that neither begins nor ends with the memory
         expected, found = getattr(x, kind)(1), sc.scan(be, kt.put(be, x), 1, kind)
         if kind in ("cummax", "cummin"):
             for f, e in zip(found, expected, strict=True):
@@ -128,7 +128,7 @@ def test_short_rows_are_scanned_together(be: Any, kind: str, dtype: str) -> None
 
 @pytest.mark.parametrize("kind", ["cummax", "cummin"])
 def test_extremes_of_long_rows_of_ties_and_slopes_are_the_last_ones(be: Any, kind: str) -> None:
-    n = 70_001  # in parts, whose extremes are found by lanes
+    n = 70_001  # scanned in parts, whose extremes lanes find first
     x = torch.stack(
         [torch.zeros(n), torch.arange(n) / 1.0, torch.arange(n) / -3.0, torch.arange(n) % 5 / 1.0]
     )
@@ -198,7 +198,7 @@ def test_rows_side_by_side_give_what_each_gives_alone(
 def test_parts_of_a_long_row_are_walked_together(
     be: Any, kind: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last of them is shorter; what is not finite stays where it comes first and after."""
+    """The last part is shorter; a value that is not finite affects results from its place on."""
     kt.skip_untried(be, dtype, GPU_SCANNED)
     poison(be, monkeypatch)
     for length in (65_536, 33_337, 8_195):
@@ -236,7 +236,7 @@ def test_long_rows_of_exponentials_are_taken_in_parts(
         (float("nan"), length - 9),
     ):
         wide[0, place] = value
-        wide[2 * rows - 2, :33] = -inf  # nothing so far
+        wide[2 * rows - 2, :33] = -inf  # sums of nothing so far
         x = wide[::2]
         found = kt.get(be, sc.scan(be, kt.put(be, x), 1, "logcumsumexp"))
         kt.same(found, x.double().logcumsumexp(1).to(kind), allowed)

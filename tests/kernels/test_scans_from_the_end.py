@@ -1,4 +1,4 @@
-"""Scans from the end of a dim on, which gradients of scans are made of, against flips around a scan."""
+"""Reverse scans, which gradients of scans use, against a scan between two flips."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_scan_from_the_end_is_one_between_flips(
         expected = getattr(turned, kind)(dim)
         kt.same(found, expected.flip(dim) if shape else expected, TOLERANCE.get(dtype, 1e-9) * 10)
         plain = kt.get(be, sc.scan(be, kt.put(be, turned), dim, kind))
-        if dtype == "float32" and be.info.kind == "cpu":  # to the bit
+        if dtype == "float32" and be.info.kind == "cpu":  # the same bits
             kt.same(found, plain.flip(dim) if shape else plain)
 
 

@@ -1,4 +1,4 @@
-"""Sorting, selection, searching and counting kernels against torch, on both schedules."""
+"""Kernels of sorting, selection, searching and counting against torch, on both schedules."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def test_topk(be: Any, dtype: str, largest: bool) -> None:
     ],
 )
 def test_topk_side_by_side(be: Any, dtype: str, largest: bool) -> None:
-    """Where elements lie side by side vectors of them are compared with the least of the best."""
+    """topk over contiguous elements: whole vectors are compared with the worst of the current k best."""
     kt.skip_untried(be, dtype, GPU_SORTED)
     x = _rows((2, 1000), dtype)
     zeros = x
-    if x.is_floating_point():  # the best of all, of both signs
+    if x.is_floating_point():  # zeros of both signs are the best elements
         zeros = (-x.abs() if largest else x.abs()).nan_to_num(1.0 - 2 * largest)
         zeros[0, 300::90], zeros[0, 340::90], zeros[1, 999], zeros[1, 998] = 0.0, -0.0, -0.0, 0.0
     for rows in (x, zeros):
@@ -141,7 +141,7 @@ def test_rows_of_every_length_are_sorted(
     few = kt.integers(0, 9, (3, length)).to(kind)
     high = kt.integers(-128, 128, (3, length))
     rows = [few, few.flip(1), kt.sample((3, length), kind, spread=50.0)]
-    if dtype == "int64":  # whose high digits look as if they told values apart
+    if dtype == "int64":  # high digits that seem to distinguish all values, but do not
         rows.append(
             high * ((1 << 56) + (1 << 48) + (1 << 40)) + kt.integers(0, 1 << 40, (3, length), 1)
         )
@@ -153,7 +153,7 @@ def test_rows_of_every_length_are_sorted(
             kt.same(kt.get(be, indices), expected.indices)
 
 
-# Many rows to a tile; rows of many tiles, of which a group takes several, by kinds of keys and layouts.
+# Many rows per tile; rows of many tiles, several per work-group; by kinds of keys and layouts.
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [
@@ -294,7 +294,7 @@ def test_runs(be: Any, dtype: Any) -> None:
 def test_unique_without_positions_sorts_what_has_no_order(be: Any) -> None:
     nan, inf = float("nan"), float("inf")
     x = torch.tensor([nan, -0.0, 3, -inf, inf, 0.0, -2, -nan, 3])
-    for some in (x, torch.cat([x, torch.arange(70_000.0) % 300 + 5])):  # merged from pieces, too
+    for some in (x, torch.cat([x, torch.arange(70_000.0) % 300 + 5])):  # one piece; merged pieces
         found = so.unique(be, kt.put(be, some), inverse=False, counts=False)
         kt.same(kt.get(be, found.values), torch.unique(some))
 
@@ -316,7 +316,7 @@ def test_count(be: Any, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8, torch.float16])
 def test_ranks_of_keys_close_together_and_far_apart(be: Any, dtype: torch.dtype) -> None:
-    n = 700  # beyond what is found by counting
+    n = 700  # more than are sorted by counting
     g = torch.Generator().manual_seed(0)
     rows = [torch.full((n,), 7), torch.arange(n), torch.randint(-9, 9, (n,), generator=g)]
     rows += [

@@ -1,4 +1,4 @@
-"""Large results stored past the cache have the bits of those that are not, whatever their shape, dtype and neighbours."""
+"""Large results written by non-temporal stores have the same bits as others, whatever their shape, dtype and surrounding memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _cpu_schedule(dev: Any) -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Set from how many bytes on results are stored past the cache; from the first, at first."""
+    """Return a function that sets the size in bytes from which on non-temporal stores are used; at first it is 1."""
 
     def set_to(nbytes: int) -> None:
         store_past_cache(monkeypatch, nbytes)
@@ -38,7 +38,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 
 def kernels(fn: Callable[[], Any]) -> list[str]:
-    """The names of the kernels that a call runs."""
+    """Return the names of the kernels that a call runs."""
     with profile() as prof:
         kept = fn()
         torch.opencl.synchronize()
@@ -98,17 +98,17 @@ def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
     assert streamed(lambda: x.t().contiguous())
     assert streamed(lambda: x.log_softmax(1))
     assert streamed(lambda: x.softmax(1))
-    assert not streamed(lambda: wide.softmax(1))  # it reads its exponentials back
+    assert not streamed(lambda: wide.softmax(1))  # the kernel reads its exponentials back
     assert streamed(lambda: odd.flip(1))
     rows = torch.tensor([5, 63, 0, 5])
     assert streamed(lambda: x[rows])
     assert not streamed(lambda: odd[rows])
     assert streamed(lambda: torch.stack([x, fresh], 2))
     assert not streamed(lambda: odd.log_softmax(1))
-    assert not streamed(lambda: fresh.add_(1))  # its lines are read
+    assert not streamed(lambda: fresh.add_(1))  # its cache lines are read anyway
     assert not streamed(
         lambda: odd + odd[:1]
-    )  # each of its lines is in two rows, or next to one that is
+    )  # no cache lines with two whole lines of one row around them
     assert streamed(lambda: long + long[:1])
     small(4 * 64 * 64 + 1)
     assert not streamed(lambda: x + 1)
@@ -119,7 +119,7 @@ def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
 def test_chains_whose_rows_begin_anywhere(
     kind: str, width: int, small: Callable[[int], None]
 ) -> None:
-    """Whole vectors between the first and the last part of each row; rows are parted between threads, too."""
+    """Aligned whole vectors between a first and a last partial one in each row; rows are also divided between threads."""
     values = (np.random.default_rng(0).random((67, width + 3)) * 100).astype(kind)
     x = torch.tensor(values)
     (name,) = kernels(lambda: x[:, 3:] + x[:1, :width])
@@ -131,7 +131,7 @@ def test_chains_whose_rows_begin_anywhere(
     ):
         junk = torch.full(
             (67 * width,), 7, dtype=x.dtype
-        )  # what its memory holds is seen where nothing is written
+        )  # its memory is reused: elements that are not written would show 7
         torch.opencl.synchronize()
         del junk
         np.testing.assert_array_equal(part().cpu().numpy(), want)
@@ -139,7 +139,7 @@ def test_chains_whose_rows_begin_anywhere(
 
 @pytest.mark.parametrize("kind", ["uint8", "float32", "float64"])
 def test_turned_rows_that_begin_anywhere(kind: str, small: Callable[[int], None]) -> None:
-    """Each row of the result has its lines elsewhere: they are written whole, and what is before and after them as well."""
+    """Transposition to rows of different alignment: whole cache lines are streamed, and the partial ones before and after are written, too."""
     side = 64 // np.dtype(kind).itemsize
     for rows, columns in ((4 * side + 1, side + 9), (9 * side - 1, 16), (6 * side, 3 * side + 1)):
         many = 2 + (1 << 16) // (rows * columns)
@@ -162,7 +162,7 @@ def test_turned_rows_that_begin_anywhere(kind: str, small: Callable[[int], None]
 def test_rows_of_norms_that_begin_anywhere(
     kind: str, width: int, small: Callable[[int], None], poisoned: None
 ) -> None:
-    """Whole lines between the first and the last part of each run, whether runs lie apart or not."""
+    """Whole cache lines between a first and a last partial one in each run, whether runs are contiguous or not."""
     values = np.random.default_rng(0).random((3, 5, width)).astype(kind)
     x, grad = torch.tensor(values), torch.tensor(values[::-1].copy())
     ways: list[Callable[[Any], Any]] = [
@@ -215,7 +215,7 @@ def test_large_blocks_are_read_once_where_they_are_repeated(
 
 
 def test_what_is_read_from_beyond_the_cache_is_asked_for() -> None:
-    """One operand, or a few of little: several keep memory busy. Values are the same."""
+    """A single large operand from beyond the cache is prefetched; several operands are not, as they keep memory busy. Values are the same."""
     x = torch.rand(launch.STREAM // 4 + 5)
     ways: list[Callable[[Any], Any]] = [
         lambda t: (t * 300).to(torch.uint8),
@@ -237,7 +237,7 @@ def test_what_is_read_from_beyond_the_cache_is_asked_for() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("way", ["step", "slice", "turned", "whole"])
 def test_copies_of_half_the_size_are_copies_of_bits(way: str, dtype: str) -> None:
-    """Of every pattern of bits, those of numbers that are none, too."""
+    """Copies of 16-bit floats preserve every bit pattern, also those of NaNs."""
     bits = torch.arange(-(1 << 15), 1 << 15, dtype=torch.int32).to(torch.int16).reshape(256, 256)
     part = {
         "step": lambda t: t[:, ::2],

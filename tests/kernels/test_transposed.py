@@ -1,4 +1,4 @@
-"""Transposed operands are copied by tiles, small blocks by a table: every item size, edges and offsets; and how many launches."""
+"""Copies of transposed operands by tiles, and of small blocks by a table: every item size, edges, offsets, and numbers of launches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cltensor.runtime import get_backend
 def test_tiles(kind: str, fetched: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         copies, "FETCHED", fetched
-    )  # bytes from which on what is written is asked for
+    )  # bytes from which on the destination is prefetched
     values = (np.random.default_rng(0).random((3, 150, 262)) * 100).astype(kind)
     t = torch.tensor(values)
     for dims in ((0, 2, 1), (2, 1, 0), (1, 2, 0), (2, 0, 1)):
@@ -38,7 +38,7 @@ def test_tiles(kind: str, fetched: int, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.usefixtures("divided")
 @pytest.mark.parametrize("kind", ["uint8", "int16", "float32", "float64", "complex128"])
 def test_small_blocks(kind: str) -> None:
-    """Many dense blocks whose dims are in another order on one side, or on both, from any place on."""
+    """Many dense blocks whose dims are permuted on one side, or on both, at any offset."""
     values = (np.random.default_rng(0).random((103, 3, 4, 5)) * 100).astype(kind)
     x = torch.tensor(values)
     backend = get_backend(x.device)
@@ -56,7 +56,7 @@ def test_small_blocks(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["uint8", "int16", "float32", "float64"])
 def test_narrow_tiles(kind: str) -> None:
-    """Rows of a result of less than four cache lines are tiles as long as they are, but for a rest; steps go on from tile to tile."""
+    """If the result's rows are shorter than four cache lines, tiles have the rows' length, except for a remainder; steps continue across tiles."""
     line = 64 // np.dtype(kind).itemsize
     for lines, rest in ((1, 0), (1, 5), (2, 1), (3, 0), (3, 7), (4, 3)):
         values = (
@@ -69,7 +69,7 @@ def test_narrow_tiles(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["uint8", "float32"])
 @pytest.mark.parametrize("channels", [1, 2, 3, 5, 9])
 def test_few_channels_last(channels: int, kind: str) -> None:
-    """A dim of a few places becomes the innermost one: rows are read, and written apart."""
+    """A short dim becomes the innermost one: rows are read contiguously and written with a stride."""
     values = (np.random.default_rng(0).random((2, channels, 130, 150)) * 100).astype(kind)
     t = torch.tensor(values)
     last = t.contiguous(memory_format=torch.channels_last)
@@ -106,7 +106,7 @@ def test_launches() -> None:
 
 @pytest.mark.parametrize("operands", [1, 2])
 def test_rows_across_memory(operands: int) -> None:
-    """Those of one operand are turned by the kernel that passes over them, on a CPU; several are laid out first, by tiles."""
+    """On a CPU the rows of one transposed operand are transposed by the rowwise kernel itself; several operands are copied first, by tiles."""
     values = np.random.default_rng(0).standard_normal((operands, 1024, 512)).astype(np.float32)
     given = [torch.tensor(v).t() for v in values]
     torch.opencl.synchronize()

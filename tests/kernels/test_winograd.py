@@ -1,4 +1,4 @@
-"""3 x 3 convolutions by Winograd's way: values and gradients against the plain sum in float64, layouts, cuts, which are made so."""
+"""3 x 3 convolutions by Winograd's algorithm: values and gradients against the plain sum in float64, layouts, division of work, when it is chosen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cltensor.ops.nn.correlation import Spec, _apart, _filters, _window
 from cltensor.runtime import STATS, Backend, get_backend
 
 F = ct.nn.functional
-SMALL = winograd.Sizes(6, 8, 5000, 3)  # so little room that channels and panels are cut
+SMALL = winograd.Sizes(6, 8, 5000, 3)  # little room, so that channels and panels are divided
 
 
 @pytest.fixture
@@ -30,14 +30,14 @@ def backend(dev: Any) -> Backend:
 
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take even the smallest convolutions."""
+    """Use Winograd's algorithm for even the smallest convolutions."""
     for name in ("CHANNELS", "WEIGHT_CHANNELS", "PAIRS", "TILES", "WORK"):
         monkeypatch.setattr(winograd, name, 0)
 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """List the plans of the convolutions and weight gradients made so."""
+    """Return a list to which the plans of convolutions and weight gradients by Winograd's algorithm are added."""
     plans: list[Any] = []
 
     def listed(plan: Any) -> Any:
@@ -49,14 +49,14 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def near(found: Any, expected: Any) -> None:
-    """Assert errors of a few roundings of the largest value."""
+    """Assert that errors are within a few roundings of the largest value."""
     a, b = np.array(found.tolist()), np.array(expected.tolist())
     assert a.shape == b.shape
     assert a.size == 0 or abs(a - b).max() <= 3e-6 * max(abs(b).max(), 1)
 
 
 def check(x: Any, w: Any, bias: Any = None, **how: Any) -> None:
-    """Compare value and gradients with those in float64, which has the plain schedule only."""
+    """Compare values and gradients with those in float64, for which only the plain schedule exists."""
     results = []
     for kind in (ct.float32, ct.float64):
         leaves = [v.detach().to(kind).requires_grad_() for v in (x, w, bias) if v is not None]
@@ -119,7 +119,7 @@ def test_cuts_of_channels_panels_and_tiles(
 
 
 def test_what_is_summed_again_is_summed_over_all_channels(always: None) -> None:
-    """However early the end of a row is nan."""
+    """A run that is computed again, because of an infinity, sums over all channels, even if the first one has NaN at the row's end."""
     x, w = data(1, 9, 6, 35), data(4, 9, 3, 3, seed=1)
     x[0, 0, 2:5, 34], x[0, 0, 3, 2] = np.nan, np.inf
     found = F.conv2d(ct.tensor(x), ct.tensor(w)).cpu().numpy()[0]
@@ -131,7 +131,7 @@ def test_what_is_summed_again_is_summed_over_all_channels(always: None) -> None:
 
 
 def test_the_last_column_alone_is_infinite(always: None) -> None:
-    """Only the second of two outputs sees it."""
+    """Only the second of a tile's two outputs sees the infinite column."""
     x, w = data(1, 5, 6, 36), data(4, 5, 3, 3, seed=1)
     x[0, 2, 3, 35] = np.inf
     found = F.conv2d(ct.tensor(x), ct.tensor(w)).cpu().numpy()[0]
@@ -155,7 +155,7 @@ def test_layouts_and_groups(always: None, backend: Backend, made: list[Any]) -> 
     ):
         check(a, f, bias, padding=1, groups=groups)
     near(F.conv2d(last[0], ct.tensor(w)), F.conv2d(last[:1].double(), ct.tensor(w).double())[0])
-    assert len(made) == before + 16  # each way in float32
+    assert len(made) == before + 16  # forward and backward, in float32 only
 
 
 def test_nothing_is_written_beside_the_result(always: None, backend: Backend) -> None:
@@ -174,7 +174,7 @@ def test_what_is_not_finite_is_the_plain_sum(always: None, backend: Backend) -> 
     spots[1, 1, 3, 6] = np.inf
     spots[2, 0, 0, 1] = np.nan
     spots[2, 1, 4, 16:] = np.inf, -np.inf, np.inf
-    # Of the large ones the sums are numbers, and the four inputs that a transform adds up are not.
+    # For the large inputs the outputs are finite, but a transform's sum of four inputs overflows.
     w, bias = ct.tensor(data(3, 2, 3, 3, seed=1) * np.float32(0.1)), ct.tensor(data(3, seed=3))
     for x, scale in (
         (ct.tensor(spots), 1),
@@ -203,7 +203,7 @@ def test_which_are_made_so(backend: Backend, made: list[Any]) -> None:
     ):
         call()
         assert not made
-    # Filters and product; another shape builds nothing.
+    # Two launches, filters and product; another shape builds no kernel.
     F.conv2d(x, w)
     ct.opencl.synchronize()
     launches, builds = STATS.launches, STATS.builds + STATS.disk_hits
