@@ -49,7 +49,8 @@ def options(words: list[str] | None = None) -> argparse.Namespace:
 
 
 def _usual(quick: bool) -> list[str]:
-    """Return the peers measured by default. jax and tinygrad compile for seconds, torch.compile for half a minute per case."""
+    """Return the peers measured by default. jax and tinygrad compile for seconds, torch.compile for half a minute per
+    case."""
     return ["torch", "numpy"] if quick else ["torch", "numpy", "jax", "tinygrad"]
 
 

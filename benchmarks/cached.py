@@ -51,7 +51,8 @@ class Part(Kit):
 
 
 def share(case: Case, mine: measure.Timed, kit: Kit, seconds: float) -> float | None:
-    """Return the time per byte of a case in a cache, relative to that of the full case `mine`; None if the case cannot be made smaller."""
+    """Return the time per byte of a case in a cache, relative to that of the full case `mine`; None if the case cannot
+    be made smaller."""
     if case.family not in FAMILIES or case.bytes <= 2 * SMALL:
         return None
     whole = measure.Timed(mine.name, mine.run, mine.wait)

@@ -109,7 +109,8 @@ def on(
     dtype: str = "float32",
     grad: bool = False,
 ) -> Make:
-    """Return `make` of a case fn(torch, *inputs), with random inputs of these shapes; with grad, followed by backward to every float input."""
+    """Return `make` of a case fn(torch, *inputs), with random inputs of these shapes; with grad, followed by backward
+    to every float input."""
 
     def make(kit: Kit) -> Run:
         made = [

@@ -43,7 +43,8 @@ class Held:
         self.kit, self.hold = kit, hold
 
     def _measure(self, run: Run | None, count: int, seconds: float) -> tuple[float, float]:
-        """Hold the queue, queue `count` runs, and wait; return the seconds until they were queued, and until they were done."""
+        """Hold the queue, queue `count` runs, and wait; return the seconds until they were queued, and until they were
+        done."""
         self.kit.wait()
         begin = time.perf_counter()
         self.hold(seconds)

@@ -106,7 +106,8 @@ class _Numpy(Kit):
 
 
 class _Jax(Kit):
-    """jax: every program is compiled by jax.jit. A GPU runs programs in order, so it is enough to wait for the last result."""
+    """jax: every program is compiled by jax.jit. A GPU runs programs in order, so it is enough to wait for the last
+    result."""
 
     like_torch = False
 
@@ -152,7 +153,8 @@ class _Jax(Kit):
 
 
 class _Tinygrad(Kit):
-    """tinygrad on cltensor's OpenCL device (by default it takes the platform's); every program is recorded by TinyJit."""
+    """tinygrad on cltensor's OpenCL device (by default it takes the platform's); every program is recorded by
+    TinyJit."""
 
     like_torch = False
 

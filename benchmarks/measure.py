@@ -22,7 +22,8 @@ PAUSE = 10e-3  # seconds
 
 
 class Timed:
-    """One library's program, with a function to wait for it. With `submit`, which starts deferred work after a run, only the last run is waited for."""
+    """One library's program, with a function to wait for it. With `submit`, which starts deferred work after a run,
+    only the last run is waited for."""
 
     def __init__(
         self,
@@ -66,7 +67,8 @@ class Timed:
         return took
 
     def once(self) -> float:
-        """Let the other library's threads go to sleep, wake this one's, and measure; on a GPU there are no threads to wait for."""
+        """Let the other library's threads go to sleep, wake this one's, and measure; on a GPU there are no threads to
+        wait for."""
         if self.submit is None:
             time.sleep(PAUSE)
         warm = time.perf_counter() + LEAST

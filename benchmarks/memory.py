@@ -64,7 +64,8 @@ def _train_a_little(kit: Kit) -> None:
 
 
 def _apart(kit: Kit) -> Any:
-    """Return the module that counts memory under torch's names, for a device with memory of its own; None for host memory."""
+    """Return the module that counts memory under torch's names, for a device with memory of its own; None for host
+    memory."""
     if kit.name == "torch":
         return kit.torch.cuda if kit.device == "cuda" else None
     opencl = kit.torch.opencl
@@ -72,7 +73,8 @@ def _apart(kit: Kit) -> Any:
 
 
 def held(case: Case, library: str, device: str, threads: int) -> int:
-    """Return the peak bytes of a few training steps in this process, less those held before the case's tensors were made."""
+    """Return the peak bytes of a few training steps in this process, less those held before the case's tensors were
+    made."""
     kit = kits.ours(device)
     if library != kit.name:
         (kit,) = kits.peers(device, threads, [library])

@@ -52,7 +52,8 @@ def merge(path: Path, fresh: dict[str, Any]) -> dict[str, Any]:
 
 
 def summary(results: dict[str, Any]) -> str:
-    """Summarise how many cases reach their bar, list those that miss it, worst first, and figures that need an explanation."""
+    """Summarise how many cases reach their bar, list those that miss it, worst first, and figures that need an
+    explanation."""
     barred = [c for c in results["cases"] if c["bar"] and "torch" in c["peers"]]
     missed = [c for c in barred if c["peers"]["torch"]["ratio"] < c["bar"]]
     missed.sort(key=lambda c: c["peers"]["torch"]["ratio"] / c["bar"])
@@ -101,7 +102,8 @@ def compare(old_path: Path, new_path: Path) -> int:
 
 
 def _speeds(*results: dict[str, Any]) -> tuple[Any, ...]:
-    """Return, for each result, low quartile, median and high quartile of a speed (larger is faster), followed by the speed's unit."""
+    """Return, for each result, low quartile, median and high quartile of a speed (larger is faster), followed by the
+    speed's unit."""
     torch = [r["peers"].get("torch") for r in results]
     if all(torch):
         return *((t["low"], t["ratio"], t["high"]) for t in torch), "times as fast as torch,"
@@ -124,7 +126,8 @@ def readme_table(results: dict[str, Any]) -> str:
 
 
 def draw(path: Path, results: dict[str, Any]) -> None:
-    """Draw a roofline and bar charts of the ratios, a panel for each group; without matplotlib print a message instead."""
+    """Draw a roofline and bar charts of the ratios, a panel for each group; without matplotlib print a message
+    instead."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

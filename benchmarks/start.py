@@ -29,7 +29,8 @@ def seconds(program: str, **environment: str) -> float:
 
 
 def measure(rounds: int = 5, device: str = "cpu", of_torch: str = "cpu") -> dict[str, Any]:
-    """Return the median seconds of each kind of start, measured in turns; first results are computed on these devices by both libraries."""
+    """Return the median seconds of each kind of start, measured in turns; first results are computed on these devices
+    by both libraries."""
     first = FIRST.format("cltensor", device)
     programs = {"import cltensor": "import cltensor"}
     if find_spec("torch") is not None:

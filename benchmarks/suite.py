@@ -64,7 +64,8 @@ def numbers(kit: Kit, value: Any) -> list[np.ndarray]:
 def beside(
     case: Case, mine: list[np.ndarray], peers: Sequence[Kit], compile: bool, queued: bool = False
 ) -> tuple[list[measure.Timed], dict[str, str]]:
-    """Return the peers' programs, after comparing their first results with `mine`, and the reasons why other peers are left out."""
+    """Return the peers' programs, after comparing their first results with `mine`, and the reasons why other peers are
+    left out."""
     timed: list[measure.Timed] = []
     left_out: dict[str, str] = {}
     for kit in peers:
@@ -88,7 +89,8 @@ def beside(
 
 
 def limit(case: Case, peak: dict[str, float]) -> str:
-    """Return the speed that limits a case: one of the device's memory speeds, its arithmetic ("flops"), or nothing ("")."""
+    """Return the speed that limits a case: one of the device's memory speeds, its arithmetic ("flops"), or nothing
+    ("")."""
     if case.flops / peak["flops"] > case.bytes / peak[case.bound]:
         return "flops"
     return case.bound if case.bytes else ""
@@ -140,7 +142,8 @@ def one(
 def run(
     chosen: list[Case], device: str, threads: int, seconds: float, wanted: Sequence[str]
 ) -> dict[str, Any]:
-    """Measure every case and print a line for each; for a case that fails the reason is printed, and the case left out."""
+    """Measure every case and print a line for each; for a case that fails the reason is printed, and the case left
+    out."""
     import cltensor
 
     ours = kits.ours(device)
@@ -181,7 +184,8 @@ def driver_words(info: Any) -> str:
 
 
 def host_words() -> str:
-    """Describe the machine, with the processor's family and model numbers from Linux: many processors share a name such as AMD EPYC."""
+    """Describe the machine, with the processor's family and model numbers from Linux: many processors share a name such
+    as AMD EPYC."""
     from cltensor.runtime import processor
 
     words = [f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"]

@@ -1,4 +1,5 @@
-/* CLT_ALL_LANES(M) defines functions for single floats and for the kernel's vectors, e.g. M(float, int) and M(float16, int16). */
+/* CLT_ALL_LANES(M) defines functions for single floats and for the kernel's vectors, e.g. M(float, int) and M(float16,
+   int16). */
 #if CLT_LANES == 2
 #define CLT_ALL_LANES(M) M(float, int) M(float2, int2)
 #elif CLT_LANES == 4
@@ -22,7 +23,8 @@
 #else
 #define CLT_OWN_LANES(M, T, I, K) M(T, T, I, K)
 #endif
-/* CLT_DOUBLE_LANES(M) defines functions for single doubles and for the vectors of kernels with doubles: M(double4, long4), M(double8, long8). */
+/* CLT_DOUBLE_LANES(M) defines functions for single doubles and for the vectors of kernels with doubles: M(double4,
+   long4), M(double8, long8). */
 #ifndef CLT_DOUBLE
 #define CLT_DOUBLE_LANES(M)
 #elif CLT_LANES > 1
@@ -33,7 +35,8 @@
 /* |x| and the sign bit of x by bit operations: fabs() and copysign() are library calls on some drivers. */
 #define CLT_ABS(F, I, x) as_##F(as_##I(x) & (I)(0x7fffffff))
 #define CLT_SIGN(I, x) (as_##I(x) & (I)(0x80000000))
-/* All lanes of a vector or-ed together: any() is a library call on some drivers. PoCL's clang has a builtin, which tests one register by a mask. */
+/* All lanes of a vector or-ed together: any() is a library call on some drivers. PoCL's clang has a builtin, which
+   tests one register by a mask. */
 #if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__has_builtin)
 #if __has_builtin(__builtin_reduce_or)
 #define CLT_REDUCE_OR
@@ -58,8 +61,8 @@
 #define CLT_ANY_long8(v) CLT_ANY_long4((v).lo | (v).hi)
 #define CLT_ANY_long16(v) CLT_ANY_long8((v).lo | (v).hi)
 #endif
-/* CLT_SOUND_<type>(f, x, y): a builtin of two operands; eight lanes are computed as two calls of four with PoCL on AVX-512, where its
-   fmod() of eight doubles or floats does not terminate. */
+/* CLT_SOUND_<type>(f, x, y): a builtin of two operands; eight lanes are computed as two calls of four with PoCL on
+   AVX-512, where its fmod() of eight doubles or floats does not terminate. */
 #if defined(__AVX512F__) && defined(POCL_DEVICE_ADDRESS_BITS)
 #define CLT_BY_FOURS(f, F, x, y) (F)(f((x).lo, (y).lo), f((x).hi, (y).hi))
 #else

@@ -1,14 +1,15 @@
-/* Products of tiles of bfloat16 numbers by Intel's Advanced Matrix Extensions, which give a thread eight tile registers of 16 rows of 64 bytes.
-   One instruction adds the product of 16 x 32 and 32 x 16 numbers to 16 x 16 float32 accumulators; the 32 x 16 operand is stored as 16 rows of
-   16 pairs adjacent in K. Denormal numbers count as zero. Here four tiles hold 32 x 32 accumulators. Tile registers are named in the assembly
-   and unknown to the compiler, so no function may be called while they hold sums. They need the operating system's permission and a processor
-   that has them (runtime/amx.py). */
+/* Products of tiles of bfloat16 numbers by Intel's Advanced Matrix Extensions, which give a thread eight tile registers
+   of 16 rows of 64 bytes. One instruction adds the product of 16 x 32 and 32 x 16 numbers to 16 x 16 float32
+   accumulators; the 32 x 16 operand is stored as 16 rows of 16 pairs adjacent in K. Denormal numbers count as zero.
+   Here four tiles hold 32 x 32 accumulators. Tile registers are named in the assembly and unknown to the compiler, so
+   no function may be called while they hold sums. They need the operating system's permission and a processor that has
+   them (runtime/amx.py). */
 #ifdef CLT_NO_ASSEMBLY
 #error "products of tiles are assembly"
 #endif
 #define CLT_PLACE(p) ((size_t)(p))
-/* Configure every tile as 16 rows of 64 bytes. Layout of the configuration: byte 0 palette, from byte 16 on each tile's bytes per row (16-bit),
-   from byte 48 on each tile's number of rows. */
+/* Configure every tile as 16 rows of 64 bytes. Layout of the configuration: byte 0 palette, from byte 16 on each tile's
+   bytes per row (16-bit), from byte 48 on each tile's number of rows. */
 static inline void clt_tiles_begin(void)
 {
     uchar16 record[4] __attribute__((aligned(64)));

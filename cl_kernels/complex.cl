@@ -1,9 +1,10 @@
-/* Complex arithmetic, polar coordinates and exponentials, of one number (float2, double2: x real, y imaginary) or of a vector's lanes: a
-   vector has all real parts first, then all imaginary parts (clt_float2_16, of 32 floats), so that for single numbers, too, the parts are .lo
-   and .hi. One macro text defines both, which give the same bits; it selects instead of branching. A function whose result is real returns
-   it with a zero imaginary part. Division is Smith's (1962). CLT_COMPLEX(T, F, I, R, K) has T, the complex type; F, the type of its parts;
-   I, the integer type of F's bits and masks; R, the scalar type; K(c), which writes a literal of R. The types are not structs, because
-   Oclgrind cannot interpret what inlining leaves of structs. Further functions are in complex_functions.cl. */
+/* Complex arithmetic, polar coordinates and exponentials, of one number (float2, double2: x real, y imaginary) or of a
+   vector's lanes: a vector has all real parts first, then all imaginary parts (clt_float2_16, of 32 floats), so that
+   for single numbers, too, the parts are .lo and .hi. One macro text defines both, which give the same bits; it selects
+   instead of branching. A function whose result is real returns it with a zero imaginary part. Division is Smith's
+   (1962). CLT_COMPLEX(T, F, I, R, K) has T, the complex type; F, the type of its parts; I, the integer type of F's bits
+   and masks; R, the scalar type; K(c), which writes a literal of R. The types are not structs, because Oclgrind cannot
+   interpret what inlining leaves of structs. Further functions are in complex_functions.cl. */
 #include "elementary/exp.cl"
 #include "elementary/hypot.cl"
 #include "elementary/atan.cl"
@@ -19,7 +20,8 @@
 /* Arguments above this are near exp's overflow. */
 #define CLT_BIG_float 88.0f
 #define CLT_BIG_double 709.0
-/* Builtins for doubles. PoCL's builtin for vectors may round differently from that for scalars, so there scalars use the vector one, too. */
+/* Builtins for doubles. PoCL's builtin for vectors may round differently from that for scalars, so there scalars use
+   the vector one, too. */
 #define CLT_DOUBLE_BUILTINS(F, W, PART)                                     \
   static inline F hypot_##F(F x, F y) { return hypot((W)(x), (W)(y))PART; } \
   static inline F atan2_##F(F y, F x) { return atan2((W)(y), (W)(x))PART; } \

@@ -1,13 +1,14 @@
-/* Further functions of complex numbers: logarithms, roots, powers, circular and hyperbolic functions and their inverses, of one number
-   or of a vector's lanes. Branch cuts are C99's; inverse functions follow Kahan, "Branch cuts for complex elementary
-   functions" (1987). Code for rare arguments is skipped where no lane has one. The macros' parameters are those of CLT_COMPLEX. */
+/* Further functions of complex numbers: logarithms, roots, powers, circular and hyperbolic functions and their
+   inverses, of one number or of a vector's lanes. Branch cuts are C99's; inverse functions follow Kahan, "Branch cuts
+   for complex elementary functions" (1987). Code for rare arguments is skipped where no lane has one. The macros'
+   parameters are those of CLT_COMPLEX. */
 #include "complex.cl"
 #include "elementary/log1p.cl"
 #include "elementary/asinh.cl"
 #include "elementary/expm1.cl"
 #include "elementary/sinh.cl"
-/* FAR: from here on a square may overflow (from its reciprocal down, underflow). DOWN, UP: powers of two that scale such numbers back into
-   range. TWICE: twice their binary logarithm. ROOT_DOWN, ROOT_UP: their square roots. */
+/* FAR: from here on a square may overflow (from its reciprocal down, underflow). DOWN, UP: powers of two that scale
+   such numbers back into range. TWICE: twice their binary logarithm. ROOT_DOWN, ROOT_UP: their square roots. */
 #define CLT_FAR_float 1e18f
 #define CLT_DOWN_float 1.262177448e-29f
 #define CLT_UP_float 7.922816251e28f
@@ -23,15 +24,16 @@
 /* Mask of the upper half of a number's significant bits. */
 #define CLT_HALF_float 0xfffff000
 #define CLT_HALF_double 0xfffffffff8000000L
-/* BESIDE: distances from a pole below this are scaled by BESIDE_UP, as their square would underflow. BESIDE_LOG: half the binary logarithm of
-   BESIDE_UP. */
+/* BESIDE: distances from a pole below this are scaled by BESIDE_UP, as their square would underflow. BESIDE_LOG: half
+   the binary logarithm of BESIDE_UP. */
 #define CLT_BESIDE_float 1e-15f
 #define CLT_BESIDE_UP_float 16777216.0f
 #define CLT_BESIDE_LOG_float 12.0f
 #define CLT_BESIDE_double 1e-30
 #define CLT_BESIDE_UP_double 1152921504606846976.0
 #define CLT_BESIDE_LOG_double 30.0
-/* log(u) / 2 + more log(2) / 2 of a normal u. Where `near`, u is 1 + d rounded, and its rounding error is added: log(1 + d) / 2. */
+/* log(u) / 2 + more log(2) / 2 of a normal u. Where `near`, u is 1 + d rounded, and its rounding error is added: log(1
+   + d) / 2. */
 #define CLT_HALF_LOG(F, I)                                                                                              \
   static inline F clt_half_log_##F(I near, F d, F u, F more) {                                                          \
     _Pragma("OPENCL FP_CONTRACT ON")                                                                                    \

@@ -1,7 +1,8 @@
-/* 16-bit floats, which are a storage format only. Rounding of float registers to values of float16 or bfloat16 (to nearest, ties
-   to even), for any number of lanes. Below 2^-14 float16 has a fixed spacing of 2^-24, to which adding and subtracting 0.75 rounds.
-   Vectors in memory are aligned to their element only. They are converted by bit operations, or float16 by the x86 instructions for
-   that where the compiler has them: fabs(), copysign(), vload16() and vstore_half16() are library calls on some drivers. */
+/* 16-bit floats, which are a storage format only. Rounding of float registers to values of float16 or bfloat16 (to
+   nearest, ties to even), for any number of lanes. Below 2^-14 float16 has a fixed spacing of 2^-24, to which adding
+   and subtracting 0.75 rounds. Vectors in memory are aligned to their element only. They are converted by bit
+   operations, or float16 by the x86 instructions for that where the compiler has them: fabs(), copysign(), vload16()
+   and vstore_half16() are library calls on some drivers. */
 /* NaN's bits are hidden from the compiler, which would otherwise load a constant under the mask (see truth.cl). */
 #if defined(__clang__) && defined(__AVX512BW__) && !defined(CLT_NO_ASSEMBLY)
 static inline uint clt_bf16_nan(void) {
@@ -38,7 +39,8 @@ static inline ushort clt_to_bf16_float(float v) { return (ushort)(clt_bf16_bits_
 #endif
 #endif
 #ifdef CLT_F16C
-/* Hides from the compiler that floats were converted from float16: it would compare the float16s instead, a lane at a time. */
+/* Hides from the compiler that floats were converted from float16: it would compare the float16s instead, a lane at a
+   time. */
 #ifdef CLT_NO_ASSEMBLY
 #define CLT_ANY_FLOAT(v)
 #else

@@ -1,7 +1,7 @@
 #include "mma_copies.cl"
-/* Matrix units of NVIDIA GPUs of compute capability 8.0 and later, in PTX: loads 8 x 8 matrices of 16-bit numbers from local memory to
-   registers, and adds products of 16 x 16 and 16 x 8 numbers to float32 sums. mma_twin.cl does not define clt_power, nor what needs all
-   lanes of a warp: clt_rows, clt_columns, clt_multiply and clt_beside. */
+/* Matrix units of NVIDIA GPUs of compute capability 8.0 and later, in PTX: loads 8 x 8 matrices of 16-bit numbers from
+   local memory to registers, and adds products of 16 x 16 and 16 x 8 numbers to float32 sums. mma_twin.cl does not
+   define clt_power, nor what needs all lanes of a warp: clt_rows, clt_columns, clt_multiply and clt_beside. */
 /* Load four 8 x 8 matrices, two numbers of each per lane; lane l gives the address of row l % 8 of matrix l / 8. */
 #define clt_rows(r0, r1, r2, r3, at)                                                     \
   __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"    \

@@ -1,7 +1,8 @@
 #include "mma_copies.cl"
-/* Products of float64 matrices by matrix units: 16 x 16 times 16 x 8 numbers are added to sums. Lane l holds of the first operand rows l / 4
-   (a0, a2, ...) and l / 4 + 8 (a1, a3, ...) at k = l % 4 + 0, 4, 8 and 12; of the second operand column l / 4 at the same k; and of the sums
-   the same elements as for float32 sums. One instruction from compute capability 9.0 on (CLT_LONG_K), else eight. */
+/* Products of float64 matrices by matrix units: 16 x 16 times 16 x 8 numbers are added to sums. Lane l holds of the
+   first operand rows l / 4 (a0, a2, ...) and l / 4 + 8 (a1, a3, ...) at k = l % 4 + 0, 4, 8 and 12; of the second
+   operand column l / 4 at the same k; and of the sums the same elements as for float32 sums. One instruction from
+   compute capability 9.0 on (CLT_LONG_K), else eight. */
 #ifdef CLT_LONG_K
 #define clt_multiply_f64(c, a, b)                                                                                             \
   __asm__ volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, " \

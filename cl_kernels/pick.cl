@@ -1,7 +1,8 @@
-/* A gather of sixteen floats of a row whose places are in ascending order and lie near each other. A contiguous window of the row is loaded for
-   each register, and a permute instruction picks the lanes from it; one by one each would be a load and an insertion. CLT_PICK, defined where
-   that instruction exists, is the number of floats per register. A register's base is the place of its first lane: `low`, and with two
-   registers also `high`, the place of lane 8. `picks` are the places relative to the base of their register. */
+/* A gather of sixteen floats of a row whose places are in ascending order and lie near each other. A contiguous window
+   of the row is loaded for each register, and a permute instruction picks the lanes from it; one by one each would be a
+   load and an insertion. CLT_PICK, defined where that instruction exists, is the number of floats per register. A
+   register's base is the place of its first lane: `low`, and with two registers also `high`, the place of lane 8.
+   `picks` are the places relative to the base of their register. */
 #if defined(__AVX512F__) && defined(__has_builtin)
 #if __has_builtin(__builtin_ia32_permvarsf512) && __has_builtin(__builtin_ia32_vpermi2varps512)
 #define CLT_PICK 16

@@ -1,8 +1,9 @@
 <%doc>
-Distances between rows of x1 (n1, width) and of x2 (n2, width), for each entry of a batch: sums of ${kind} of differences.
+Distances between rows of x1 (n1, width) and of x2 (n2, width), for each entry of a batch: sums of ${kind} of
+differences.
 `packed`: x1 is x2, and the result holds the pairs i < j only, contiguously, row by row.
-forward, CPU: a work-item takes some rows of x1 and all of x2, of which ${columns} rows at a time are transposed, so that a vector's lanes are
-rows and no sum runs across lanes. Long rows are summed in pieces of ${depth} numbers.
+forward, CPU: a work-item takes some rows of x1 and all of x2, of which ${columns} rows at a time are transposed, so
+that a vector's lanes are rows and no sum runs across lanes. Long rows are summed in pieces of ${depth} numbers.
 backward: the gradient with respect to x1; a vector holds numbers of a row, and the factor of a pair is computed once.
 GPU: a lane takes one number of the result.
 </%doc>\

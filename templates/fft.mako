@@ -1,18 +1,21 @@
 <%doc>
-Discrete Fourier transforms of many lines of one smooth length n (primes up to 31), or one pass of a longer transform (four-step).
-A block of neighbouring lines is loaded side by side into working memory, as real and imaginary vectors for every index; Stockham
-stages (fft_stages.mako) of radix 2, 3, 4, 5, 7, 8 and any other odd prime move it between two halves of that memory; then it is stored.
-CPU: a work-item takes whole blocks, each line being one lane of the vectors; working memory is global scratch that stays in cache.
+Discrete Fourier transforms of many lines of one smooth length n (primes up to 31), or one pass of a longer transform
+(four-step). A block of neighbouring lines is loaded side by side into working memory, as real and imaginary vectors for
+every index; Stockham stages (fft_stages.mako) of radix 2, 3, 4, 5, 7, 8 and any other odd prime move it between two
+halves of that memory; then it is stored.
+CPU: a work-item takes whole blocks, each line being one lane of the vectors; working memory is global scratch that
+stays in cache.
 GPU: a work-group takes a block, each lane computes a butterfly of one line; working memory is local.
 
-A line l is column c = l % cols of row l / cols. Its element i is index c * ic + i * ii of the row, of stride `is` (out: oc, oi, os), so
-that the reads and writes of a four-step transform's passes do its transpositions. Indices beyond nout are not stored. On a CPU, numbers of
-halved lines are multiplied by a `window`, if there is one.
-The inverse transform is conj(forward(conj x)): the imaginary parts are multiplied by sign_in and sign_out.
-herm: the source holds indices 0 .. full / 2, the others are conjugates. halved: a line is 2 n real numbers, treated as n complex ones, or, with
-herm, the result is; `turns` are then the roots of unity of order 2 n, by which the spectrum of the 2 n numbers is computed from that of the n, or vice
-versa. turned: element k of column c is multiplied by the twiddle factor exp(-2 pi i c k / full) from a table in two parts (`turns`), or, where columns
-are neighbours, by vectors of powers of it (`steps`).
+A line l is column c = l % cols of row l / cols. Its element i is index c * ic + i * ii of the row, of stride `is` (out:
+oc, oi, os), so that the reads and writes of a four-step transform's passes do its transpositions. Indices beyond nout
+are not stored. On a CPU, numbers of halved lines are multiplied by a `window`, if there is one. The inverse transform
+is conj(forward(conj x)): the imaginary parts are multiplied by sign_in and sign_out.
+herm: the source holds indices 0 .. full / 2, the others are conjugates. halved: a line is 2 n real numbers, treated as
+n complex ones, or, with herm, the result is; `turns` are then the roots of unity of order 2 n, by which the spectrum of
+the 2 n numbers is computed from that of the n, or vice versa. turned: element k of column c is multiplied by the
+twiddle factor exp(-2 pi i c k / full) from a table in two parts (`turns`), or, where columns are neighbours, by vectors
+of powers of it (`steps`).
 </%doc>\
 <%namespace name="square" file="/square.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\

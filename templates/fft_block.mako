@@ -1,11 +1,13 @@
 <%doc>
-Discrete Fourier transforms of lines of one length n on a GPU, or one pass of a longer transform (four-step): as fft.mako, with the same
-arguments and layouts, but n and the options that choose code are constants of the template. A work-group takes `width` lines with `lanes` lanes
-each. A lane holds its butterflies' numbers in registers; the first Stockham stage reads global memory and the last one writes it, so that local
-memory only passes numbers from stage to stage, real and imaginary parts separately, padded against bank conflicts.
-Neighbouring lanes take neighbouring numbers of a line or (`across`, `out_across`) neighbouring lines, whichever are adjacent in memory.
+Discrete Fourier transforms of lines of one length n on a GPU, or one pass of a longer transform (four-step): as
+fft.mako, with the same arguments and layouts, but n and the options that choose code are constants of the template. A
+work-group takes `width` lines with `lanes` lanes each. A lane holds its butterflies' numbers in registers; the first
+Stockham stage reads global memory and the last one writes it, so that local memory only passes numbers from stage to
+stage, real and imaginary parts separately, padded against bank conflicts. Neighbouring lanes take neighbouring numbers
+of a line or (`across`, `out_across`) neighbouring lines, whichever are adjacent in memory.
 
-stages: radix, number s of equal twiddles, butterflies per lane, and the places of powers 1, 2 and 4 of the twiddles in their table.
+stages: radix, number s of equal twiddles, butterflies per lane, and the places of powers 1, 2 and 4 of the twiddles in
+their table.
 layouts: of local memory between stages; `at` gives the address of number i of line b.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\

@@ -1,13 +1,14 @@
 <%doc>
-Fourier transforms of contiguous lines, for devices where a work-item is a thread: few lines at a time, so that they stay in L1 from
-beginning to end.
-A line of N = C n numbers is treated as C columns: number i of column c is C i + c. Lanes of a vector are the columns of ${'L'} lines. The columns are
-transformed (fft_stages.mako), number k of column c is multiplied by the twiddle factor exp(-2 pi i c k / N) (`twists`, by vectors), and rows are
-transposed to columns: number k + n j of the result is number j of the C-point transform of the columns' numbers k; lanes are neighbours in k.
+Fourier transforms of contiguous lines, for devices where a work-item is a thread: few lines at a time, so that they
+stay in L1 from beginning to end. A line of N = C n numbers is treated as C columns: number i of column c is C i + c.
+Lanes of a vector are the columns of ${'L'} lines. The columns are transformed (fft_stages.mako), number k of column c
+is multiplied by the twiddle factor exp(-2 pi i c k / N) (`twists`, by vectors), and rows are transposed to columns:
+number k + n j of the result is number j of the C-point transform of the columns' numbers k; lanes are neighbours in k.
 The inverse transform is conj(forward(conj x)): imaginary parts are multiplied by sign_in and sign_out.
-kind: "complex"; "real": a line is 2 N real numbers, treated as N complex ones, and the result is N + 1 numbers of their spectrum; "back": the
-inverse of that. `turns` are then the roots of unity of order 2 N. The next lines are prefetched while these are computed.
-Real lines may be multiplied by a `window`. Variables: fn T itemsize lanes columns kind rank, streamed (results go past the cache), sixteenths (powers of the root of unity of 16).
+kind: "complex"; "real": a line is 2 N real numbers, treated as N complex ones, and the result is N + 1 numbers of their
+spectrum; "back": the inverse of that. `turns` are then the roots of unity of order 2 N. The next lines are prefetched
+while these are computed. Real lines may be multiplied by a `window`. Variables: fn T itemsize lanes columns kind rank,
+streamed (results go past the cache), sixteenths (powers of the root of unity of 16).
 </%doc>\
 <%namespace name="square" file="/square.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\

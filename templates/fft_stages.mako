@@ -1,7 +1,8 @@
 <%doc>
-Stockham stages of a Fourier transform: each goes from vectors x, real and imaginary parts for each index, to y; then x and y are exchanged.
-p numbers the groups of equal twiddles, q the positions in a group. On a CPU loops, on a GPU a lane for each butterfly of each of `width` lines.
-Called with: n, plan (radices by five bits each, the next one lowest), roots (of unity, n of them), x, y.
+Stockham stages of a Fourier transform: each goes from vectors x, real and imaginary parts for each index, to y; then x
+and y are exchanged. p numbers the groups of equal twiddles, q the positions in a group. On a CPU loops, on a GPU a lane
+for each butterfly of each of `width` lines. Called with: n, plan (radices by five bits each, the next one lowest),
+roots (of unity, n of them), x, y.
 </%doc>\
 <%!
 import math

@@ -1,12 +1,13 @@
 <%doc>
 One chain of formulas over a list of tensors ("slots"), whose elements are numbered consecutively.
 plan: the number of each slot's first element, ${slots + 1} numbers, then the offset of every operand of every slot.
-CPU: a work-item runs over one chunk of the elements, ${lanes} lanes at a time. GPU: a work-group does, a work-item being a lane that reads
-${at_once} elements before it writes the first.
-On a CPU each operand is prefetched ${ahead} bytes ahead: the hardware prefetcher follows fewer streams, and not past a page.
-A chunk overlaps few slots, and a work-item loops over all of these; a switch selects a slot's pointers and its own numbers.
-rows: one slot, of which only the rows that an index names are computed, each once; operands that are only read have one row per index instead.
-A work-item has a range of the indices, on a GPU an element; the written rows of the index ${rows or 0} places later are prefetched.
+CPU: a work-item runs over one chunk of the elements, ${lanes} lanes at a time. GPU: a work-group does, a work-item
+being a lane that reads ${at_once} elements before it writes the first. On a CPU each operand is prefetched ${ahead}
+bytes ahead: the hardware prefetcher follows fewer streams, and not past a page. A chunk overlaps few slots, and a
+work-item loops over all of these; a switch selects a slot's pointers and its own numbers.
+rows: one slot, of which only the rows that an index names are computed, each once; operands that are only read have one
+row per index instead. A work-item has a range of the indices, on a GPU an element; the written rows of the index
+${rows or 0} places later are prefetched.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%

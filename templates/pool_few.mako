@@ -1,8 +1,10 @@
 <%doc>
-Max pooling with windows of few columns, by vectors of windows of a row, on a CPU: the part of pool.mako's kernel between the ends of a row. The
-variables are pool.mako's; `nan` collects whether a NaN was met, which makes a row, or a strip of rows, be computed again one by one.
+Max pooling with windows of few columns, by vectors of windows of a row, on a CPU: the part of pool.mako's kernel
+between the ends of a row. The variables are pool.mako's; `nan` collects whether a NaN was met, which makes a row, or a
+strip of rows, be computed again one by one.
 
-strips     windows are three by three with stride two: a work-item goes down some rows of windows with a vector of columns, and reads each row of elements once.
+strips     windows are three by three with stride two: a work-item goes down some rows of windows with a vector of
+           columns, and reads each row of elements once.
 </%doc>\
 <%!
 AHEAD = 4096

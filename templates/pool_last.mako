@@ -1,9 +1,12 @@
 <%doc>
-The gradient of pooling over channels-last images, on a CPU: a work-item makes rows of the input's gradient, the channels of each place by walking the
-windows that can hold the place, in their order. Windows and their sizes are those of pool.mako; `x` is the output's gradient.
+The gradient of pooling over channels-last images, on a CPU: a work-item makes rows of the input's gradient, the
+channels of each place by walking the windows that can hold the place, in their order. Windows and their sizes are those
+of pool.mako; `x` is the output's gradient.
 
-W          the type of positions. flat: every output gradient is the same element, the first of x. streamed: non-temporal stores, where windows do not overlap.
-Variables  as pool.mako's, and best: max pooling, whose gradient goes to the recorded positions; otherwise average pooling.
+W          the type of positions. flat: every output gradient is the same element, the first of x. streamed:
+           non-temporal stores, where windows do not overlap.
+Variables  as pool.mako's, and best: max pooling, whose gradient goes to the recorded positions; otherwise average
+           pooling.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="windows" file="/pool.mako"/>\

@@ -1,7 +1,8 @@
 <%doc>
-Max pooling over channels-last images with windows that overlap in rows, by vectors of channels, on a CPU: pool.mako's kernel for some rows of windows.
-The variables are pool.mako's. Each row of elements is read once: for each window along the row, the maximum of its columns is compared with the maxima so
-far of the windows that hold the row. The comparisons do not test for NaN: rows of windows that met a NaN are computed again one by one.
+Max pooling over channels-last images with windows that overlap in rows, by vectors of channels, on a CPU: pool.mako's
+kernel for some rows of windows. The variables are pool.mako's. Each row of elements is read once: for each window along
+the row, the maximum of its columns is compared with the maxima so far of the windows that hold the row. The comparisons
+do not test for NaN: rows of windows that met a NaN are computed again one by one.
 
 run        the number of a window's columns, if small: windows that lie within the row then have all of them.
 </%doc>\

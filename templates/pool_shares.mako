@@ -1,12 +1,14 @@
 <%doc>
-The gradient of average pooling with overlapping windows, on a CPU: a work-item makes rows of the input's gradient, ${batch} at a time. For each it first adds up
-the windows that can hold the row, column by column, into a row of `sums`, by vectors along the columns; then, along the row, the sums of the windows that hold
-each element. A batch of rows lies between the two, because a vector just stored in parts cannot be read at once. Where the windows of a column have equal shares,
-the share multiplies their sum. A row held by the same windows as the row before is a copy of that.
-Windows and their sizes are those of pool.mako; `x` is the output's gradient. A row of sums is padded with zeros on both sides, for windows beyond the
-first and last column.
+The gradient of average pooling with overlapping windows, on a CPU: a work-item makes rows of the input's gradient,
+${batch} at a time. For each it first adds up the windows that can hold the row, column by column, into a row of `sums`,
+by vectors along the columns; then, along the row, the sums of the windows that hold each element. A batch of rows lies
+between the two, because a vector just stored in parts cannot be read at once. Where the windows of a column have equal
+shares, the share multiplies their sum. A row held by the same windows as the row before is a copy of that. Windows and
+their sizes are those of pool.mako; `x` is the output's gradient. A row of sums is padded with zeros on both sides, for
+windows beyond the first and last column.
 
-stride     of windows along a row, if their sums are read by vectors, 1 or 2; 0: a table lists, for each part of a row, the windows that hold its elements.
+stride     of windows along a row, if their sums are read by vectors, 1 or 2; 0: a table lists, for each part of a row,
+           the windows that hold its elements.
 flat: every output gradient is the same element, the first of x.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\

@@ -1,6 +1,7 @@
 <%doc>
-Transposes a square of registers: from vectors ${'{x}'}0, ${'{x}'}1, ..., as many as they have lanes (a power of two, two or more), makes vectors
-${'{y}'}0, ${'{y}'}1, ..., of which vector i has lane i of each. Each stage interleaves the lanes of one half of the vectors with the other's.
+Transposes a square of registers: from vectors ${'{x}'}0, ${'{x}'}1, ..., as many as they have lanes (a power of two,
+two or more), makes vectors ${'{y}'}0, ${'{y}'}1, ..., of which vector i has lane i of each. Each stage interleaves the
+lanes of one half of the vectors with the other's.
 </%doc>\
 <%def name="turned(type, lanes, x, y)">\
 <%

@@ -26,7 +26,8 @@ def backend_for(schedule: str) -> Backend:
 
 
 def another_device(monkeypatch: pytest.MonkeyPatch, **info: Any) -> device:
-    """Return an additional device, "opencl:77": the first device with memory of its own and the fields `info` of its record replaced."""
+    """Return an additional device, "opencl:77": the first device with memory of its own and the fields `info` of its
+    record replaced."""
     twin = Backend(device("opencl:77"), get_backend(device_list()[0]).cl_device, False)
     twin.info = dataclasses.replace(twin.info, **info)
     monkeypatch.setitem(registered.registry, twin.device, twin)

@@ -1,4 +1,5 @@
-"""Small calls of every family of kernels, with functions that make their operands, for tests of properties that all families share."""
+"""Small calls of every family of kernels, with functions that make their operands, for tests of properties that all
+families share."""
 
 from __future__ import annotations
 

@@ -165,7 +165,8 @@ def a_team_runs_every_kernel() -> Iterator[None]:
 
 @pytest.fixture
 def nothing_remembered(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Forget recorded launches before each test; record none in tests that monkeypatch, as these may change what decides launches."""
+    """Forget recorded launches before each test; record none in tests that monkeypatch, as these may change what
+    decides launches."""
     from cltensor.lazy import product_tree
     from cltensor.ops import replay
 

@@ -49,7 +49,8 @@ FLAGS = [
 
 
 class Report(NamedTuple):
-    """A compiler's report on a kernel, per work-item: `private`, bytes of private memory; `spilled`, bytes of spilled registers."""
+    """A compiler's report on a kernel, per work-item: `private`, bytes of private memory; `spilled`, bytes of spilled
+    registers."""
 
     trouble: str = ""
     registers: int = 0

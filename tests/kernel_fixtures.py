@@ -61,7 +61,8 @@ def be(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture(autouse=True)
 def _no_schedule_of_a_cpu_on_others(request: pytest.FixtureRequest) -> None:
-    """Skip a test's CPU schedules if the device under test is no CPU, unless the test chooses its backend by `backend_for`."""
+    """Skip a test's CPU schedules if the device under test is no CPU, unless the test chooses its backend by
+    `backend_for`."""
     node = request.node
     named = node.callspec.params.get("schedule") if hasattr(node, "callspec") else None
     if named in OF_A_CPU and "backend_for" not in request.function.__code__.co_names:

@@ -58,7 +58,8 @@ CANARY = "__kernel void canary(__global int *a, long n) { a[n] = 1; }"
 
 
 def run_canary() -> None:
-    """Write past the end of a buffer, which Oclgrind must report; otherwise its silence about families means nothing."""
+    """Write past the end of a buffer, which Oclgrind must report; otherwise its silence about families means
+    nothing."""
     import numpy as np
 
     from cltensor.runtime import device, get_backend

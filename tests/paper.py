@@ -58,7 +58,8 @@ class Launch(NamedTuple):
 
 
 class Paper(MetaBackend):
-    """A backend for a device of `RECORDS`: records the kernels to be built and the launches. All values read are zero."""
+    """A backend for a device of `RECORDS`: records the kernels to be built and the launches. All values read are
+    zero."""
 
     def __init__(self, record: DeviceInfo) -> None:
         super().__init__()

@@ -42,7 +42,8 @@ def leaf(*values: Any, dtype: Any = None) -> Any:
 
 
 def on_device(array: np.ndarray, *, requires_grad: bool = False) -> Any:
-    """Return a copy of an array on the device under test. The copy is not shared with numpy: expressions over memory that numpy sees are not lazy."""
+    """Return a copy of an array on the device under test. The copy is not shared with numpy: expressions over memory
+    that numpy sees are not lazy."""
     return ct.tensor(array.copy(), requires_grad=requires_grad)
 
 

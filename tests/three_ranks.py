@@ -35,7 +35,8 @@ RANK, STORE, DEVICE = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 
 
 def build_in_turns() -> None:
-    """Let one process build a kernel and the others read it from the cache, as all need the same kernels at the same time."""
+    """Let one process build a kernel and the others read it from the cache, as all need the same kernels at the same
+    time."""
     if os.name != "posix":
         return
     import fcntl
@@ -74,7 +75,8 @@ def same(a: Any, b: Any) -> bool:
 
 
 def reductions() -> None:
-    """Reductions in one piece, by shards and by segments give the same bits in all ranks: those of adding in rank order."""
+    """Reductions in one piece, by shards and by segments give the same bits in all ranks: those of adding in rank
+    order."""
     schedules.SEGMENT = 1 << 20
     for count in (1, 2, 1000, 100_003, 600_001):  # the last two by shards, the last in segments
         x = numbers(count)
@@ -241,7 +243,8 @@ def training() -> None:
 
 
 def uneven() -> None:
-    """With `Join` a rank without further inputs takes part until all are done; under `no_sync` gradients are not reduced."""
+    """With `Join` a rank without further inputs takes part until all are done; under `no_sync` gradients are not
+    reduced."""
     model = DistributedDataParallel(nn.Linear(2, 1, bias=False).to(DEVICE))
     with torch.no_grad():
         model.module.weight.zero_()
@@ -265,7 +268,8 @@ def uneven() -> None:
 
 
 def shared_optimizer() -> None:
-    """ZeroRedundancyOptimizer, which steps a third of the parameters per rank, equals one optimiser, also after loading a saved state."""
+    """ZeroRedundancyOptimizer, which steps a third of the parameters per rank, equals one optimiser, also after loading
+    a saved state."""
     models = [nn.Linear(4, 3).to(DEVICE) for _ in range(2)]
     for p, q in zip(*[m.parameters() for m in models]):
         dist.broadcast(p.detach(), 0)

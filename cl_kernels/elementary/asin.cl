@@ -1,5 +1,5 @@
-/* asin and acos of float lanes: a polynomial up to 1/2, minimax in relative error; beyond, acos(|x|) = 2 asin(sqrt((1 - |x|) / 2)).
-   Wrong by less than 1.04 ulp. */
+/* asin and acos of float lanes: a polynomial up to 1/2, minimax in relative error; beyond, acos(|x|) = 2 asin(sqrt((1 -
+   |x|) / 2)). Wrong by less than 1.04 ulp. */
 #include "all_lanes.cl"
 #define CLT_ASIN(F, I)                                                                                             \
   static inline F clt_asin_rest_##F(F s, F x) {                                                                    \

@@ -1,5 +1,6 @@
-/* atan and atan2 of float lanes: a polynomial on [0, 1], minimax in relative error, in the quotient of the smaller by the larger.
-   Wrong by less than 1.33 and 1.55 ulp. On the axes and at 1 correctly rounded; for 1 the first coefficient is moved a little. */
+/* atan and atan2 of float lanes: a polynomial on [0, 1], minimax in relative error, in the quotient of the smaller by
+   the larger. Wrong by less than 1.33 and 1.55 ulp. On the axes and at 1 correctly rounded; for 1 the first coefficient
+   is moved a little. */
 #include "all_lanes.cl"
 #define CLT_ATAN(F, I)                                                                               \
   static inline F clt_atan_near_##F(F x) {                                                           \

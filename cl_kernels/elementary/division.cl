@@ -1,7 +1,7 @@
-/* fmod of floating-point lanes, and Python's remainder and floor division, which are computed from it. A quotient of floats below
-   2^22, or of doubles below 2^51, is rounded to a whole number q, and the result is x - q y. With a fused multiply-add, which x86
-   compilers announce by __FMA__, that is exact, as the remainder has no more digits than y. Larger quotients are left to the builtin,
-   which goes bit by bit. */
+/* fmod of floating-point lanes, and Python's remainder and floor division, which are computed from it. A quotient of
+   floats below 2^22, or of doubles below 2^51, is rounded to a whole number q, and the result is x - q y. With a fused
+   multiply-add, which x86 compilers announce by __FMA__, that is exact, as the remainder has no more digits than y.
+   Larger quotients are left to the builtin, which goes bit by bit. */
 #include "all_lanes.cl"
 #ifdef __FMA__
 #define CLT_FMOD(F, I)                                                                                          \

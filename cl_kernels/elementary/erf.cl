@@ -1,7 +1,7 @@
 /* erf and erfc of float lanes. erf(x) up to 7/8 is x + x p(x^2); beyond, 1 - exp(-t q(t)) with t = |x|, because
-   -log(erfc(t)) / t is almost a straight line there. erfc(x) up to 1/2 is 1 - erf(x); beyond, exp(-t^2) g(t), g being a polynomial
-   of degree 10 in (t - 3) / (t + 3) and the square exact, in two parts. All polynomials are minimax in the relative error of the
-   result, which is below 1.06 ulp for erf and 4.3 for erfc. */
+   -log(erfc(t)) / t is almost a straight line there. erfc(x) up to 1/2 is 1 - erf(x); beyond, exp(-t^2) g(t), g being a
+   polynomial of degree 10 in (t - 3) / (t + 3) and the square exact, in two parts. All polynomials are minimax in the
+   relative error of the result, which is below 1.06 ulp for erf and 4.3 for erfc. */
 #include "all_lanes.cl"
 #include "elementary/exp.cl"
 #define CLT_ERF_PAIR(F, I)                                                                                    \
@@ -49,10 +49,11 @@
     return a < (F)(0.5f) ? near : x < (F)(0.0f) ? (F)(2.0f) - y : y;                                          \
   }
 CLT_ALL_LANES(CLT_ERF_PAIR)
-/* erf and erfc of double lanes. erf(x) is x + x p(x^2) up to 7/8; beyond, 1 - exp(-t^2) g, g being a polynomial in (t - 3) / (t + 3), whose even
-   and odd parts are evaluated independently. Wrong by less than 1.2 ulp. erfc(x) up to 1/2 is 1 - erf(x); beyond, exp(-t^2) s / (1 + 2 t), s being
-   a polynomial in (t - 3) / (t + 3), too. The square is exact, in two parts. The quotient also has two parts: its remainder is computed from the
-   24 high bits of t and of the quotient, whose products are exact. Wrong by less than 1.9 ulp. */
+/* erf and erfc of double lanes. erf(x) is x + x p(x^2) up to 7/8; beyond, 1 - exp(-t^2) g, g being a polynomial in (t -
+   3) / (t + 3), whose even and odd parts are evaluated independently. Wrong by less than 1.2 ulp. erfc(x) up to 1/2 is
+   1 - erf(x); beyond, exp(-t^2) s / (1 + 2 t), s being a polynomial in (t - 3) / (t + 3), too. The square is exact, in
+   two parts. The quotient also has two parts: its remainder is computed from the 24 high bits of t and of the quotient,
+   whose products are exact. Wrong by less than 1.9 ulp. */
 #ifdef CLT_DOUBLE
 #define CLT_ERF_DOUBLE(F, I)                                                                                     \
   /* erf(x) - x for |x| up to 7/8. */                                                                            \

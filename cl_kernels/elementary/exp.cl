@@ -1,11 +1,12 @@
-/* exp(x) for float lanes; the builtin is a library call on some drivers, and its rounding is the driver's. x = n ln 2 + r,
-   |r| < 0.35; a polynomial of degree 6 for exp(r), minimax in relative error; then 2^n as two factors, so that denormal
-   results are rounded once. FP contraction is on in here, as it doubles the speed; the result is the same in every kernel.
-   Wrong by less than 0.86 ulp. clt_exp_neg is for x up to 40 (and NaN), enough for softmax and the like, whose arguments are
-   not positive: its factors are 2^(n + 64), whose biased exponent, n + 191, is in the low bits of z, and 2^-64; clt_exp_raised
-   leaves out the latter, i.e. returns exp(x) 2^64. clt_exp_added adds exp(x) to a sum whose largest term is exp(0): as an error
-   counts less the smaller its term is, n ln 2 is one product there, which adds a relative error of |x| 3e-9. For double lanes
-   the same with degree 11; there n is made positive before it is halved, as AVX2 has no arithmetic right shift of 64 bits. */
+/* exp(x) for float lanes; the builtin is a library call on some drivers, and its rounding is the driver's. x = n ln 2 +
+   r, |r| < 0.35; a polynomial of degree 6 for exp(r), minimax in relative error; then 2^n as two factors, so that
+   denormal results are rounded once. FP contraction is on in here, as it doubles the speed; the result is the same in
+   every kernel. Wrong by less than 0.86 ulp. clt_exp_neg is for x up to 40 (and NaN), enough for softmax and the like,
+   whose arguments are not positive: its factors are 2^(n + 64), whose biased exponent, n + 191, is in the low bits of
+   z, and 2^-64; clt_exp_raised leaves out the latter, i.e. returns exp(x) 2^64. clt_exp_added adds exp(x) to a sum
+   whose largest term is exp(0): as an error counts less the smaller its term is, n ln 2 is one product there, which
+   adds a relative error of |x| 3e-9. For double lanes the same with degree 11; there n is made positive before it is
+   halved, as AVX2 has no arithmetic right shift of 64 bits. */
 #ifndef CLT_EXP
 #define CLT_EXP(F, I)                                                                               \
   static inline F clt_exp_near_##F(F r) {                                                           \

@@ -1,5 +1,5 @@
-/* 2^x of float lanes, x = n + r: a polynomial for 2^r, |r| <= 1/2, minimax in relative error; 2^n as two factors, so that denormal
-   results are rounded once. Wrong by less than 0.8 ulp. */
+/* 2^x of float lanes, x = n + r: a polynomial for 2^r, |r| <= 1/2, minimax in relative error; 2^n as two factors, so
+   that denormal results are rounded once. Wrong by less than 0.8 ulp. */
 #include "all_lanes.cl"
 #define CLT_EXP2(F, I)                                                          \
   static inline F exp2_##F(F x) {                                               \

@@ -1,9 +1,11 @@
-/* 2^x, exact where x is whole: there the result is built from exponent bits, as two factors, so that denormal results are exact, too. */
+/* 2^x, exact where x is whole: there the result is built from exponent bits, as two factors, so that denormal results
+   are exact, too. */
 #include "all_lanes.cl"
 #include "elementary/exp2.cl"
 #define CLT_EXP2_float(V) exp2_##V
 #define CLT_EXP2_double(V) exp2
-/* Adding `magic`, 1.5 times the power of two whose ulp is 1, rounds a number to an integer, which is then in the low bits of the sum. */
+/* Adding `magic`, 1.5 times the power of two whose ulp is 1, rounds a number to an integer, which is then in the low
+   bits of the sum. */
 #define CLT_EXP2_WHOLE(V, T, I, least, most, magic, bias, bits)                         \
   static inline V exp2_whole_##V(V x) {                                                 \
     const V near = x < (V)(least) ? (V)(least) : x > (V)(most) ? (V)(most) : x;         \

@@ -1,6 +1,6 @@
-/* exp(x) 2^64 of float lanes for x up to 0 (or NaN), for results that are rounded to 16 bits: the relative error is below 3e-6, and 0
-   at x = 0. x log2 e = n + r, |r| <= 1/2; a polynomial of degree 4 for 2^r, minimax in relative error among those that are 1 at 0;
-   the biased exponent of 2^(n + 64), n + 191, is in the low bits of the rounded sum. */
+/* exp(x) 2^64 of float lanes for x up to 0 (or NaN), for results that are rounded to 16 bits: the relative error is
+   below 3e-6, and 0 at x = 0. x log2 e = n + r, |r| <= 1/2; a polynomial of degree 4 for 2^r, minimax in relative error
+   among those that are 1 at 0; the biased exponent of 2^(n + 64), n + 191, is in the low bits of the rounded sum. */
 #include "all_lanes.cl"
 #define CLT_EXP_BRIEF(F, I)                                                       \
   static inline F clt_exp_brief_##F(F x) {                                        \

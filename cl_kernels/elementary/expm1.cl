@@ -1,6 +1,6 @@
-/* exp(x) - 1 of float lanes. x = n ln 2 + r; exp(r) - 1 = r + r^2 p(r), p of degree 5 being minimax in relative error; computed at
-   half the size and doubled at the end, so that 2^n does not overflow early. Wrong by less than 1.43 ulp. For double lanes the
-   rounding errors of r and of 2^n - 1 + 2^n r are added in: wrong by less than 0.6 ulp. */
+/* exp(x) - 1 of float lanes. x = n ln 2 + r; exp(r) - 1 = r + r^2 p(r), p of degree 5 being minimax in relative error;
+   computed at half the size and doubled at the end, so that 2^n does not overflow early. Wrong by less than 1.43 ulp.
+   For double lanes the rounding errors of r and of 2^n - 1 + 2^n r are added in: wrong by less than 0.6 ulp. */
 #include "all_lanes.cl"
 #include "elementary/exp.cl"
 #define CLT_EXPM1(F, I)                                                            \

@@ -1,5 +1,6 @@
-/* Mantissa in [0.5, 1) and exponent of floats (both 0 for 0; the number itself and 0 where it is not finite), by their bits, for
-   any number of lanes. The bits of a denormal number, converted from integer, give a normal number larger by 2^SMALLEST. */
+/* Mantissa in [0.5, 1) and exponent of floats (both 0 for 0; the number itself and 0 where it is not finite), by their
+   bits, for any number of lanes. The bits of a denormal number, converted from integer, give a normal number larger by
+   2^SMALLEST. */
 #include "all_lanes.cl"
 #define CLT_FREXP_BITS_float 23
 #define CLT_FREXP_ALL_float 0x7f800000

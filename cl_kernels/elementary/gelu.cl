@@ -1,6 +1,6 @@
-/* gelu(x) = x / 2 (1 + erf(x / sqrt 2)) of float lanes: erf(x / sqrt 2) as x p(x^2) / q(x^2) up to |x| = 5.6, where it becomes 1,
-   minimax in absolute error. The error of gelu is mainly the rounding of erf: up to 9e-7 at -6, 2e-7 at -2, 6e-8 at -1. Doubles use
-   erf itself. */
+/* gelu(x) = x / 2 (1 + erf(x / sqrt 2)) of float lanes: erf(x / sqrt 2) as x p(x^2) / q(x^2) up to |x| = 5.6, where it
+   becomes 1, minimax in absolute error. The error of gelu is mainly the rounding of erf: up to 9e-7 at -6, 2e-7 at -2,
+   6e-8 at -1. Doubles use erf itself. */
 #include "elementary/erf.cl"
 #define CLT_GELU(F, I)                                     \
   /* erf(x / sqrt 2). */                                   \

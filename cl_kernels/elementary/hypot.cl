@@ -1,5 +1,5 @@
-/* hypot of float lanes: the root of the sum of squares; operands are scaled by a power of two where a square would leave the range.
-   Wrong by less than 1.2 ulp. */
+/* hypot of float lanes: the root of the sum of squares; operands are scaled by a power of two where a square would
+   leave the range. Wrong by less than 1.2 ulp. */
 #include "all_lanes.cl"
 #define CLT_HYPOT(F, I)                                                                                               \
   static inline F hypot_##F(F x, F y) {                                                                               \

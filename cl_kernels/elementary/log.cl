@@ -1,7 +1,8 @@
-/* log, log2 and log10 of float lanes. x = 2^e (1 + f) with 1 + f in [2/3, 4/3); log(1 + f) = f + f^2 p(f), p of degree 8 being
-   minimax in relative error. The results are wrong by less than 0.86, 1.27 and 1.01 ulp.
-   For double lanes 1 + f is in [sqrt(1/2), sqrt(2)) and log(1 + f) = 2 atanh(s), s = f / (2 + f). f and f - f^2 / 2 are split into
-   halves, so that the square of f's upper half and the products with the upper half of the latter are exact. Wrong by less than 0.65 ulp. */
+/* log, log2 and log10 of float lanes. x = 2^e (1 + f) with 1 + f in [2/3, 4/3); log(1 + f) = f + f^2 p(f), p of degree
+   8 being minimax in relative error. The results are wrong by less than 0.86, 1.27 and 1.01 ulp. For double lanes 1 + f
+   is in [sqrt(1/2), sqrt(2)) and log(1 + f) = 2 atanh(s), s = f / (2 + f). f and f - f^2 / 2 are split into halves, so
+   that the square of f's upper half and the products with the upper half of the latter are exact. Wrong by less than
+   0.65 ulp. */
 #include "all_lanes.cl"
 #ifndef CLT_LOG
 #define CLT_LOG(F, I)                                                                                                     \

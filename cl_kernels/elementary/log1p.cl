@@ -1,5 +1,6 @@
-/* log(1 + x): the logarithm of the rounded sum u = 1 + x, with the rounding error of u added to its f (see log.cl). Wrong by less
-   than 1.03 ulp. For double lanes that error, divided by u, is added to the lower half of the logarithm: wrong by less than 0.7 ulp. */
+/* log(1 + x): the logarithm of the rounded sum u = 1 + x, with the rounding error of u added to its f (see log.cl).
+   Wrong by less than 1.03 ulp. For double lanes that error, divided by u, is added to the lower half of the logarithm:
+   wrong by less than 0.7 ulp. */
 #include "elementary/log.cl"
 #define CLT_LOG1P(F, I)                                                                              \
   static inline F log1p_##F(F x) {                                                                   \

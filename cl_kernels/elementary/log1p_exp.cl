@@ -1,5 +1,6 @@
-/* log(1 + exp(x)) of float lanes that are not positive. Then t = exp(x) <= 1, and the result is t + t^2 q(t) on the whole range, q of degree 8
-   being minimax in relative error: no range reduction, so no comparisons. Wrong by less than 1.8 ulp. */
+/* log(1 + exp(x)) of float lanes that are not positive. Then t = exp(x) <= 1, and the result is t + t^2 q(t) on the
+   whole range, q of degree 8 being minimax in relative error: no range reduction, so no comparisons. Wrong by less than
+   1.8 ulp. */
 #include "all_lanes.cl"
 #include "elementary/exp.cl"
 #define CLT_LOG1P_EXP(F, I)                                                             \

@@ -1,5 +1,5 @@
-/* mish(x) = x tanh(log(1 + E)) with E = exp(x) of float lanes: x (E^2 + 2 E) / (E^2 + 2 E + 2), computed from exp(-|x|), which
-   cannot overflow. Wrong by less than 3.5 ulp where the result is not denormal. */
+/* mish(x) = x tanh(log(1 + E)) with E = exp(x) of float lanes: x (E^2 + 2 E) / (E^2 + 2 E + 2), computed from
+   exp(-|x|), which cannot overflow. Wrong by less than 3.5 ulp where the result is not denormal. */
 #include "all_lanes.cl"
 #include "elementary/exp.cl"
 #define CLT_MISH(F, I)                                                   \

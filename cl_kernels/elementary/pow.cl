@@ -1,7 +1,7 @@
-/* pow(x, y) = exp2(y log2 |x|), the logarithm being a sum of two floats. The builtin for doubles is a library call, ten times slower.
-   |x| = 2^e m with m in [0.71, 1.41);
-   log2(m) = 2 / ln 2 (s + s^3 / 3 + ...) with s = (m - 1) / (m + 1). Factors cut to 12 bits (clt_short) have exact products.
-   Wrong by less than 2 ulp, reached where |y| is in the hundreds and x near 1 / sqrt 2 or sqrt 2; by less than 1 where |y| is small. */
+/* pow(x, y) = exp2(y log2 |x|), the logarithm being a sum of two floats. The builtin for doubles is a library call, ten
+   times slower. |x| = 2^e m with m in [0.71, 1.41); log2(m) = 2 / ln 2 (s + s^3 / 3 + ...) with s = (m - 1) / (m + 1).
+   Factors cut to 12 bits (clt_short) have exact products. Wrong by less than 2 ulp, reached where |y| is in the
+   hundreds and x near 1 / sqrt 2 or sqrt 2; by less than 1 where |y| is small. */
 #include "all_lanes.cl"
 #define CLT_POW(F, I)                                                                                                         \
   static inline F clt_short_##F(F x) { return as_##F(as_##I(x) & (I)(0xfffff000)); }                                          \
@@ -50,8 +50,8 @@
     return y == (F)(0.0f) | x == (F)(1.0f) ? (F)(1.0f) : w;                                                                   \
   }
 CLT_ALL_LANES(CLT_POW)
-/* The same for double lanes, with factors of 26 bits; the logarithm's cubic term also is a sum of two doubles, and so is the exponent,
-   y log2 |x| less n, until the end. Wrong by less than 0.95 ulp. */
+/* The same for double lanes, with factors of 26 bits; the logarithm's cubic term also is a sum of two doubles, and so
+   is the exponent, y log2 |x| less n, until the end. Wrong by less than 0.95 ulp. */
 #define CLT_POW_DOUBLE(F, I)                                                                                                                          \
   static inline F clt_short_##F(F x) { return as_##F(as_##I(x) & (I)(0xfffffffff8000000L)); }                                                         \
   static inline F pow_##F(F x, F y) {                                                                                                                 \

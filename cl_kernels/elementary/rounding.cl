@@ -1,5 +1,5 @@
-/* rint, floor, ceil and trunc of float vectors; the builtins are library calls on some drivers. Adding 2^23 to |x| rounds it to a whole
-   number. With pip's PoCL each is one instruction, if its compiler has the builtins for it. */
+/* rint, floor, ceil and trunc of float vectors; the builtins are library calls on some drivers. Adding 2^23 to |x|
+   rounds it to a whole number. With pip's PoCL each is one instruction, if its compiler has the builtins for it. */
 #include "all_lanes.cl"
 #if CLT_LANES > 1 && defined(__SSE4_1__) && defined(POCL_DEVICE_ADDRESS_BITS) && defined(__has_builtin)
 #if __has_builtin(__builtin_elementwise_floor) && __has_builtin(__builtin_elementwise_roundeven)

@@ -1,5 +1,5 @@
-/* 1 / (1 + exp(-x)) of float lanes as c / (c + c exp(-x)) with c = 2^-24, so that the power of two is one factor, which does not
-   overflow, and small results become denormal before they are 0. Wrong by less than 2.1 ulp. */
+/* 1 / (1 + exp(-x)) of float lanes as c / (c + c exp(-x)) with c = 2^-24, so that the power of two is one factor, which
+   does not overflow, and small results become denormal before they are 0. Wrong by less than 2.1 ulp. */
 #include "all_lanes.cl"
 #include "elementary/exp.cl"
 #define CLT_SIGMOID(F, I)                                                                                 \

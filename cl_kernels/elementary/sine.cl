@@ -1,8 +1,8 @@
-/* sin, cos and tan of float lanes: x = n pi/2 + r + low with |r| <= pi/4, and polynomials in r^2, minimax in relative error:
-   wrong by less than 1.15, 1.15 and 1.71 ulp. Up to 2^15 quarter turns n pi/2 is subtracted in four parts, of which the products of the
-   first two with n are exact; beyond, x is reduced in integers, one lane at a time (Payne and Hanek, SIGNUM 18(1), 1983).
-   sin and cos of double lanes up to a million: the same, with the rounding error of r carried along everywhere: wrong by less than
-   0.8 ulp; larger lanes are left to the builtins. */
+/* sin, cos and tan of float lanes: x = n pi/2 + r + low with |r| <= pi/4, and polynomials in r^2, minimax in relative
+   error: wrong by less than 1.15, 1.15 and 1.71 ulp. Up to 2^15 quarter turns n pi/2 is subtracted in four parts, of
+   which the products of the first two with n are exact; beyond, x is reduced in integers, one lane at a time (Payne and
+   Hanek, SIGNUM 18(1), 1983). sin and cos of double lanes up to a million: the same, with the rounding error of r
+   carried along everywhere: wrong by less than 0.8 ulp; larger lanes are left to the builtins. */
 #include "all_lanes.cl"
 #define CLT_TRIG_FAR 0x47490fdb /* 32768 pi/2 */
 #define CLT_TRIG_IS_FAR(I, x) ((CLT_TRIG_FAR - (as_##I(x) & 0x7fffffff)) & ((as_##I(x) & 0x7fffffff) - 0x7f800000))
@@ -13,8 +13,8 @@ static inline ulong clt_two_over_pi(int i) {
   const ulong high = (i & 1) != 0 ? 0xdb6295993c439041UL : 0xf534ddc0db629599UL;
   return i < 2 ? low : i < 4 ? mid : high;
 }
-/* Payne-Hanek reduction of |x| = m 2^e: bits of 2 / pi whose products with x are multiples of four quarter turns are skipped; the rest is
-   exact to 2^-62 of a quarter turn. Returns r and sets low and n. */
+/* Payne-Hanek reduction of |x| = m 2^e: bits of 2 / pi whose products with x are multiples of four quarter turns are
+   skipped; the rest is exact to 2^-62 of a quarter turn. Returns r and sets low and n. */
 static float clt_trig_far(float x, float *low, int *n) {
   const uint bits = as_uint(x), m = (bits << 8) | 0x80000000u;
   const int from = (int)((bits >> 23) & 255) - 128, shift = from & 31;

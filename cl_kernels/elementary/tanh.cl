@@ -1,5 +1,5 @@
-/* tanh of float lanes: a polynomial up to 0.55, minimax in relative error; beyond, 1 - 2 / (exp(2 x) + 1), which rounds to 1
-   for large x. Wrong by less than 1.41 ulp. */
+/* tanh of float lanes: a polynomial up to 0.55, minimax in relative error; beyond, 1 - 2 / (exp(2 x) + 1), which rounds
+   to 1 for large x. Wrong by less than 1.41 ulp. */
 #include "all_lanes.cl"
 #include "elementary/exp.cl"
 #define CLT_TANH(F, I)                                                                                                         \

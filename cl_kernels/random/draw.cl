@@ -1,5 +1,5 @@
-/* Shared by rejection samplers: blocks of Philox4x32-10 (see philox.cl) at each element's own counter, for one element or for a
-   vector's lanes, and uniform numbers in (0, 1). `stream` keeps the draws of different distributions apart. */
+/* Shared by rejection samplers: blocks of Philox4x32-10 (see philox.cl) at each element's own counter, for one element
+   or for a vector's lanes, and uniform numbers in (0, 1). `stream` keeps the draws of different distributions apart. */
 #include "random/philox.cl"
 CLT_PHILOX clt_philox_u clt_draw_mix(clt_philox_u index, clt_philox_u seed, clt_philox_u offset, uint stream, uint block, clt_philox_u *second) {
   const ulong apart = (ulong)stream << 32 | block;

@@ -1,6 +1,7 @@
-/* Gamma and binomial numbers by rejection, and the derivatives of gamma and beta numbers with respect to their shape parameters. Each
-   attempt uses blocks of the element's own Philox counter, so the result depends on index, seed and offset alone. Parameters and gamma
-   numbers are passed as bit patterns of a float (or double) in a long, because a node's operands all have one type. */
+/* Gamma and binomial numbers by rejection, and the derivatives of gamma and beta numbers with respect to their shape
+   parameters. Each attempt uses blocks of the element's own Philox counter, so the result depends on index, seed and
+   offset alone. Parameters and gamma numbers are passed as bit patterns of a float (or double) in a long, because a
+   node's operands all have one type. */
 #include "elementary/log.cl"
 #include "elementary/pow.cl"
 #include "elementary/sine.cl"
@@ -13,7 +14,8 @@
 #endif
 #define CLT_GAMMA_POW_float CLT_DRAW_OWN_float(pow)
 #define CLT_GAMMA_MIX(block) CLT_DRAW_MIX(0x67616d6du, block)
-/* Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. The loop ends when every lane has accepted a number. */
+/* Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. The loop ends when every lane has
+   accepted a number. */
 #define CLT_GAMMA_DRAW(NAME, T, I, LEAST, K)                                                                                   \
   static inline clt_philox_l CLT_PHILOX_NAME(NAME, long)(clt_philox_l index, clt_philox_l seed, clt_philox_l offset,           \
                                                          clt_philox_l bits) {                                                  \
@@ -101,9 +103,9 @@ CLT_GAMMA_DRAW(gamma_draw, float, int, FLT_MIN, CLT_DRAW_F)
 CLT_BINOMIAL(binomial_draw_long, float, CLT_FROM_F, CLT_DRAW_F)
 #endif
 
-/* dx/da of a gamma number x of shape a, at a fixed quantile: -(dP/da) / p. Below the mean P is a series of positive terms, above
-   it Q is a continued fraction; the derivative by a is computed term by term along with either. For large a: the Cornish-Fisher expansion
-   x = a + z sqrt(a) + (z^2 - 1)/3 + (z^3 - 7z)/(36 sqrt(a)) - ... */
+/* dx/da of a gamma number x of shape a, at a fixed quantile: -(dP/da) / p. Below the mean P is a series of positive
+   terms, above it Q is a continued fraction; the derivative by a is computed term by term along with either. For large
+   a: the Cornish-Fisher expansion x = a + z sqrt(a) + (z^2 - 1)/3 + (z^3 - 7z)/(36 sqrt(a)) - ... */
 #define CLT_GAMMA_SLOPE(T, STOP, K)                                                                                            \
   static inline T clt_slope_tail_##T(T a) { /* digamma(a) - log(a) for large a */                                               \
     const T r = 1 / (a * a);                                                                                                   \
@@ -157,9 +159,9 @@ CLT_BINOMIAL(binomial_draw_long, float, CLT_FROM_F, CLT_DRAW_F)
     }                                                                                                                          \
     return x * (h * rest + dh);                                                                                                \
   }
-/* For a number x of a beta distribution of shapes a and b = total - a: dx/da at a fixed quantile, divided by 1 - x. Below the mean P(x; a, b)
-   is computed as a continued fraction, above it Q, by Lentz's method, and the derivative along with it. For large shapes the normal
-   approximation is as exact. */
+/* For a number x of a beta distribution of shapes a and b = total - a: dx/da at a fixed quantile, divided by 1 - x.
+   Below the mean P(x; a, b) is computed as a continued fraction, above it Q, by Lentz's method, and the derivative
+   along with it. For large shapes the normal approximation is as exact. */
 #define CLT_BETA_SLOPE(T, STOP, K)                                                                                             \
   static inline T beta_slope_##T(T x, T a, T total) {                                                                          \
     const T b = total - a, rest = 1 - x;                                                                                       \

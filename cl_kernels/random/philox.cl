@@ -1,8 +1,8 @@
-/* Counter-based random bits: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11) for any even
-   number of lanes, or one. The block of counter offset + k under the key `seed` gives 64 bits to each of elements 2k and 2k + 1 of
-   a draw, or 32 bits to each of elements 4k to 4k + 3. So the bits depend neither on the device nor on the number of lanes or
-   work-items. A vector's lanes are consecutive elements with one seed and offset. Words are kept in the low halves of 64-bit lanes,
-   where one multiplication gives both halves of the product. */
+/* Counter-based random bits: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11) for any
+   even number of lanes, or one. The block of counter offset + k under the key `seed` gives 64 bits to each of elements
+   2k and 2k + 1 of a draw, or 32 bits to each of elements 4k to 4k + 3. So the bits depend neither on the device nor on
+   the number of lanes or work-items. A vector's lanes are consecutive elements with one seed and offset. Words are kept
+   in the low halves of 64-bit lanes, where one multiplication gives both halves of the product. */
 #define CLT_PASTE_(a, b) a##b
 #define CLT_PASTE(a, b) CLT_PASTE_(a, b)
 #if CLT_LANES == 1
@@ -28,15 +28,16 @@
 #define CLT_PHILOX_PAIRS ulong
 #endif
 #endif
-/* Always inlined: a call passes vectors through memory, and the compiler may use narrower vectors in a separate function. */
+/* Always inlined: a call passes vectors through memory, and the compiler may use narrower vectors in a separate
+   function. */
 #define CLT_PHILOX static inline __attribute__((always_inline))
 typedef CLT_PHILOX_TYPE(long) clt_philox_l;
 typedef CLT_PHILOX_TYPE(ulong) clt_philox_u;
 typedef CLT_PHILOX_PAIRS clt_philox_pairs;
 
-/* The blocks of counters `at` and `stream`: returns words 0 and 1 as one number, words 2 and 3 in `second`. GPU lanes have 32-bit registers:
-   there the halves of each product are computed separately, because compilers keep everything that derives from a 64-bit product in 64 bits. On
-   CPUs mul_hi() would be a function call. */
+/* The blocks of counters `at` and `stream`: returns words 0 and 1 as one number, words 2 and 3 in `second`. GPU lanes
+   have 32-bit registers: there the halves of each product are computed separately, because compilers keep everything
+   that derives from a 64-bit product in 64 bits. On CPUs mul_hi() would be a function call. */
 #if CLT_LANES == 1 && !defined(__x86_64__) && !defined(__aarch64__)
 CLT_PHILOX ulong clt_philox(ulong at, ulong seed, ulong stream, ulong *second) {
   uint a = (uint)at, b = (uint)(at >> 32), c = (uint)stream, d = (uint)(stream >> 32), k = (uint)seed, l = (uint)(seed >> 32);
@@ -128,8 +129,8 @@ CLT_PHILOX clt_philox_l CLT_PHILOX_NAME(philox_word, long)(clt_philox_l index, c
 /* Maps 64 random bits to an integer in [0, n), n in (0, 2^64). */
 static inline clt_philox_u CLT_PHILOX_NAME(philox_below, ulong)(clt_philox_u bits, clt_philox_u n) { return mul_hi(bits, n); }
 
-/* log(u) of floats in (2^-100, 1], within 2 ulp: u = 2^e (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1], and a Chebyshev fit in f.
-   The builtin log, which covers the whole domain, would be most of the cost of a normally distributed number. */
+/* log(u) of floats in (2^-100, 1], within 2 ulp: u = 2^e (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1], and a Chebyshev
+   fit in f. The builtin log, which covers the whole domain, would be most of the cost of a normally distributed number. */
 typedef CLT_PHILOX_TYPE(float) clt_unit_f;
 static inline clt_unit_f CLT_PHILOX_NAME(unit_log, float)(clt_unit_f u) {
   const CLT_PHILOX_TYPE(int) i = CLT_PHILOX_CALL(as_int)(u), e = (i - 0x3f3504f3) >> 23;

@@ -1,7 +1,7 @@
-/* Poisson numbers by rejection. Each attempt uses one block of the element's own Philox counter, so the result depends on index,
-   seed and offset alone. `bits` is the bit pattern of the rate, a float (or double). Rates below 10: products of uniform numbers; from
-   10 on PTRS (Hoermann, "The transformed rejection method for generating Poisson random variables", 1993). The loop over attempts
-   ends when every lane has accepted a number. */
+/* Poisson numbers by rejection. Each attempt uses one block of the element's own Philox counter, so the result depends
+   on index, seed and offset alone. `bits` is the bit pattern of the rate, a float (or double). Rates below 10: products
+   of uniform numbers; from 10 on PTRS (Hoermann, "The transformed rejection method for generating Poisson random
+   variables", 1993). The loop over attempts ends when every lane has accepted a number. */
 #include "elementary/log.cl"
 #include "random/draw.cl"
 #include "special/lgamma.cl"

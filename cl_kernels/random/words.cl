@@ -1,9 +1,9 @@
-/* Words of Philox4x32-10 (see philox.cl) drawn ahead of their use, for CLT_DRAWN elements from the first element of `block` on. The
-   rounds of one block are a chain of dependent instructions, so as many blocks are computed side by side as registers hold: with
-   AVX-512, eight vectors of eight. clt_drawn_all stores 64-bit words; clt_drawn_apart their lower halves, and the upper ones CLT_DRAWN
-   numbers further on; clt_drawn_short words of 32 bits, which take half as many blocks: kernels that read only those draw twice as
-   many at once. With AVX-512 no loop goes round twice, which would take a quarter longer. Not inlined, because a kernel calls
-   the functions in several places. */
+/* Words of Philox4x32-10 (see philox.cl) drawn ahead of their use, for CLT_DRAWN elements from the first element of
+   `block` on. The rounds of one block are a chain of dependent instructions, so as many blocks are computed side by
+   side as registers hold: with AVX-512, eight vectors of eight. clt_drawn_all stores 64-bit words; clt_drawn_apart
+   their lower halves, and the upper ones CLT_DRAWN numbers further on; clt_drawn_short words of 32 bits, which take
+   half as many blocks: kernels that read only those draw twice as many at once. With AVX-512 no loop goes round twice,
+   which would take a quarter longer. Not inlined, because a kernel calls the functions in several places. */
 #include "random/philox.cl"
 #ifndef CLT_DRAWN
 #define CLT_DRAWN 128

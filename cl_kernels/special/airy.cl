@@ -1,6 +1,6 @@
-/* The Airy function Ai, and the spherical Bessel function sj0 = sin(x) / x. Ai is a Chebyshev series on [-4, 3]; outside, DLMF
-   9.7 with zeta = 2/3 |x|^(3/2): exp(-zeta) times a series in 1 / zeta, or sine and cosine of zeta + pi/4 with series in
-   1 / zeta^2. Coefficients were fitted with 40-digit arithmetic. */
+/* The Airy function Ai, and the spherical Bessel function sj0 = sin(x) / x. Ai is a Chebyshev series on [-4, 3];
+   outside, DLMF 9.7 with zeta = 2/3 |x|^(3/2): exp(-zeta) times a series in 1 / zeta, or sine and cosine of zeta + pi/4
+   with series in 1 / zeta^2. Coefficients were fitted with 40-digit arithmetic. */
 #include "special/chebyshev.cl"
 __constant float clt_airy_float[] = {0.04263815224f, 0.1293742221f, -0.2566372634f, 5.83704727e-5f, 0.1945400056f,
   -0.1239107899f, 4.958464863e-4f, 0.03360937282f, -0.01523634737f, 6.91818509e-5f, 0.00238710044f, -8.645828839e-4f,

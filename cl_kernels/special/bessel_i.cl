@@ -1,5 +1,6 @@
-/* Modified Bessel functions of the first kind: i0 i1, and i0e i1e scaled by exp(-|x|). Chebyshev series, fitted with 40-digit
-   arithmetic: in x on [0, 8], in 8 / x beyond. At infinity i0 and i1 are computed as 0 * infinity: NaN, as in torch. */
+/* Modified Bessel functions of the first kind: i0 i1, and i0e i1e scaled by exp(-|x|). Chebyshev series, fitted with
+   40-digit arithmetic: in x on [0, 8], in 8 / x beyond. At infinity i0 and i1 are computed as 0 * infinity: NaN, as in
+   torch. */
 #include "special/chebyshev.cl"
 __constant float clt_i0_float[] = {0.3383976372f, -0.3046826723f, 0.1716209015f, -0.09490109705f, 0.04930528424f,
   -0.02373741481f, 0.01054646039f, -0.004324309995f, 0.001639475617f, -5.763755745e-4f, 1.885028851e-4f,

@@ -1,6 +1,7 @@
-/* Bessel functions j0 j1 y0 y1. Up to 8: Chebyshev series in x^2, for j0 and j1 with their two zeros there divided out, so that
-   the relative error stays small beside them; for y0 and y1 with the logarithm (and pole) split off. Beyond: modulus and phase
-   (DLMF 10.17), sqrt(2 / (pi x)) (P cos - Q sin), P and Q as Chebyshev series in (8 / x)^2. Fitted with 40-digit arithmetic. */
+/* Bessel functions j0 j1 y0 y1. Up to 8: Chebyshev series in x^2, for j0 and j1 with their two zeros there divided out,
+   so that the relative error stays small beside them; for y0 and y1 with the logarithm (and pole) split off. Beyond:
+   modulus and phase (DLMF 10.17), sqrt(2 / (pi x)) (P cos - Q sin), P and Q as Chebyshev series in (8 / x)^2. Fitted
+   with 40-digit arithmetic. */
 #include "special/chebyshev.cl"
 __constant float clt_j0_float[] = {0.0019903555f, -0.002620939138f, 8.687721472e-4f, -1.704058495e-4f,
   2.204908639e-5f, -2.024889498e-6f, 1.389802517e-7f, -7.406701254e-9f, 3.155992758e-10f};

@@ -1,6 +1,6 @@
-/* CLT_CHEB: a sum of Chebyshev polynomials of t with the coefficients in table clt_<name>_<type>, by Clenshaw's recurrence, for the
-   kernel's lanes. Also names by which one text serves float and double lanes: CLT_MATH(V, T, log, x), CLT_SIZE(V, T, I, x) for |x|, and
-   literals. */
+/* CLT_CHEB: a sum of Chebyshev polynomials of t with the coefficients in table clt_<name>_<type>, by Clenshaw's
+   recurrence, for the kernel's lanes. Also names by which one text serves float and double lanes: CLT_MATH(V, T, log,
+   x), CLT_SIZE(V, T, I, x) for |x|, and literals. */
 #include "all_lanes.cl"
 #include "elementary/exp.cl"
 #include "elementary/log.cl"

@@ -1,5 +1,6 @@
-/* digamma for any number of lanes: the asymptotic series (DLMF 5.11.2); arguments below 6, or 10 for double, are first raised by the
-   recurrence, its sum of reciprocals computed as one fraction; reflection below zero, where a lane needs it. Values at poles as in torch. */
+/* digamma for any number of lanes: the asymptotic series (DLMF 5.11.2); arguments below 6, or 10 for double, are first
+   raised by the recurrence, its sum of reciprocals computed as one fraction; reflection below zero, where a lane needs
+   it. Values at poles as in torch. */
 #include "elementary/log.cl"
 #include "elementary/sine.cl"
 #define CLT_DIGAMMA_float(V, x, NAME) NAME##_##V(x)

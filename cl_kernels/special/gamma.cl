@@ -1,5 +1,6 @@
-/* trigamma and the Hurwitz zeta function for any number of lanes: recurrence up to where the asymptotic series (DLMF 5.15) or the
-   Euler-Maclaurin formula (DLMF 25.11.5) holds, reflection below zero. Values at poles and outside the domain as in torch. */
+/* trigamma and the Hurwitz zeta function for any number of lanes: recurrence up to where the asymptotic series (DLMF
+   5.15) or the Euler-Maclaurin formula (DLMF 25.11.5) holds, reflection below zero. Values at poles and outside the
+   domain as in torch. */
 #include "elementary/pow.cl"
 #include "elementary/sine.cl"
 #define CLT_LIT_F(c) c##f

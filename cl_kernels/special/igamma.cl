@@ -1,6 +1,7 @@
-/* The regularised incomplete gamma functions igamma (lower, P) and igammac (upper, Q), for any number of lanes: series (DLMF 8.11.4),
-   continued fraction, and for large a near x Temme's expansion, whose number of terms suffices from a = UNIFORM on if |x - a| < NEAR a. A loop goes
-   on until all lanes are done; a lane that is done, or uses another method, no longer changes. */
+/* The regularised incomplete gamma functions igamma (lower, P) and igammac (upper, Q), for any number of lanes: series
+   (DLMF 8.11.4), continued fraction, and for large a near x Temme's expansion, whose number of terms suffices from a =
+   UNIFORM on if |x - a| < NEAR a. A loop goes on until all lanes are done; a lane that is done, or uses another method,
+   no longer changes. */
 #include "special/chebyshev.cl"
 #include "special/lgamma.cl"
 #include "elementary/erf.cl"
@@ -11,7 +12,8 @@
 #define CLT_erfc_double(V) erfc
 #define CLT_expm1_float(V) expm1_##V
 #define CLT_expm1_double(V) expm1
-/* Stopping thresholds. LEAST: a term of the series; ONE: the difference of two convergents of the fraction; SMALL: a term of Q for small x. */
+/* Stopping thresholds. LEAST: a term of the series; ONE: the difference of two convergents of the fraction; SMALL: a
+   term of Q for small x. */
 #define CLT_IGAMMA_LEAST_float 4e-9f
 #define CLT_IGAMMA_LEAST_double 1e-17
 #define CLT_IGAMMA_ONE_float 1.2e-7f

@@ -1,6 +1,7 @@
-/* log |Gamma| of float lanes. Up to 4.5 by a polynomial for log Gamma(2 + z) plus the logarithm of the recurrence's factors, near 1 by a
-   polynomial with log(x) - z, beyond 4.5 by Stirling's series (DLMF 5.11.1). Below zero by reflection, where a lane needs it. Wrong by
-   less than 3.1 ulp above zero; below, where two logarithms may cancel, by less than 6 epsilons times the greater of 1 and the value. */
+/* log |Gamma| of float lanes. Up to 4.5 by a polynomial for log Gamma(2 + z) plus the logarithm of the recurrence's
+   factors, near 1 by a polynomial with log(x) - z, beyond 4.5 by Stirling's series (DLMF 5.11.1). Below zero by
+   reflection, where a lane needs it. Wrong by less than 3.1 ulp above zero; below, where two logarithms may cancel, by
+   less than 6 epsilons times the greater of 1 and the value. */
 #include "elementary/log.cl"
 #include "elementary/sine.cl"
 #define CLT_LGAMMA(F, I)                                                                                                                             \

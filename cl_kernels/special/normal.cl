@@ -1,7 +1,8 @@
-/* erfinv, ndtri (the normal quantile), erfcx and log_ndtr for any number of lanes. erfinv(x) / x is a series in
-   w = -log(1 - x^2) or its root, the variable of Giles, "Approximating the erfinv function" (2010); (1 + 2 x) erfcx(x) one in
-   (x - 4) / (x + 4), after Shepherd and Laframboise (1981). Fitted with 40-digit arithmetic as Chebyshev series and converted to powers:
-   Horner's rule takes one operation where Clenshaw's recurrence takes three. Parts that no lane needs are skipped. */
+/* erfinv, ndtri (the normal quantile), erfcx and log_ndtr for any number of lanes. erfinv(x) / x is a series in w =
+   -log(1 - x^2) or its root, the variable of Giles, "Approximating the erfinv function" (2010); (1 + 2 x) erfcx(x) one
+   in (x - 4) / (x + 4), after Shepherd and Laframboise (1981). Fitted with 40-digit arithmetic as Chebyshev series and
+   converted to powers: Horner's rule takes one operation where Clenshaw's recurrence takes three. Parts that no lane
+   needs are skipped. */
 #include "special/chebyshev.cl"
 #include "elementary/erf.cl"
 #include "elementary/log1p.cl"

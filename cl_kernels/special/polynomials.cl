@@ -1,6 +1,6 @@
-/* Orthogonal polynomials of degree n (truncated to an integer; the value is 0 where n is negative) by their three-term recurrences. Within (-1, 1)
-   Chebyshev polynomials from degree 7 on are computed from trigonometric functions, so that high degrees cost no more. Hermite polynomials
-   beyond a certain degree (`limit`) would leave the type's range: NaN. */
+/* Orthogonal polynomials of degree n (truncated to an integer; the value is 0 where n is negative) by their three-term
+   recurrences. Within (-1, 1) Chebyshev polynomials from degree 7 on are computed from trigonometric functions, so that
+   high degrees cost no more. Hermite polynomials beyond a certain degree (`limit`) would leave the type's range: NaN. */
 #define CLT_POLY_LIT_F(c) c##f
 #define CLT_POLY_LIT_D(c) c
 /* `first` is the polynomial of degree 1; `next` that of degree k + 1, from b (degree k) and a (degree k - 1). */

@@ -1,7 +1,8 @@
 <%doc>
-Gradients of attention, CPU schedule as in forward.mako: probabilities are recomputed tile by tile from the saved log-sum-exp of
-each row of scores. A task is one batch element with a part of the query rows and a part of the keys: with `want_q` it
-owns the gradient of its queries (all keys), with `want_k` those of its keys and values (all queries). Sums run in a fixed order.
+Gradients of attention, CPU schedule as in forward.mako: probabilities are recomputed tile by tile from the saved
+log-sum-exp of each row of scores. A task is one batch element with a part of the query rows and a part of the keys:
+with `want_q` it owns the gradient of its queries (all keys), with `want_k` those of its keys and values (all queries).
+Sums run in a fixed order.
 </%doc>\
 <%namespace name="tiles" file="tiles.mako"/>\
 <%

@@ -1,7 +1,8 @@
 <%doc>
 Attention of a few queries, on a CPU, as in token-by-token generation: keys and values are read once, in place, while
-attention/forward.mako copies tiles of them for many rows of queries. A task is one query of a batch element; a work-item does
-neighbouring tasks. Scores are computed ${V} keys at a time, values summed ${4 * V} columns at a time; ${BK} keys make a step (online softmax).
+attention/forward.mako copies tiles of them for many rows of queries. A task is one query of a batch element; a
+work-item does neighbouring tasks. Scores are computed ${V} keys at a time, values summed ${4 * V} columns at a time;
+${BK} keys make a step (online softmax).
 </%doc>\
 <%namespace name="tiles" file="tiles.mako"/>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\

@@ -1,7 +1,8 @@
 <%doc>
-Attention of one query over many keys, where a work-item is a lane: a work-group of GROUP lanes takes a query and a part of the keys, BK of
-them at a time. BESIDE lanes read a key's row side by side, and add up the parts of its score in local memory; then W lanes, or all of the
-work-group, sum a column of the values each, of every SUBSETS-th key. attention/join.mako combines the results of the parts.
+Attention of one query over many keys, where a work-item is a lane: a work-group of GROUP lanes takes a query and a part
+of the keys, BK of them at a time. BESIDE lanes read a key's row side by side, and add up the parts of its score in
+local memory; then W lanes, or all of the work-group, sum a column of the values each, of every SUBSETS-th key.
+attention/join.mako combines the results of the parts.
 </%doc>\
 <%namespace name="tiles" file="tiles.mako"/>\
 <%

@@ -1,9 +1,10 @@
 <%doc>
-Attention for devices where a work-item is a thread's loop over wide vectors (work-groups of one). A task is a part of the query
-rows of one batch element: these and their accumulators stay in scratch memory (cache), while the task walks over tiles of keys and
-values (online softmax). Each work-item strides through the tasks, in its own slice of scratch. Sizes are arguments.
-With `amx` (cl_kernels/amx.cl or its twin) the two products use tiles of bfloat16 numbers: queries and probabilities are stored as rows of
-pairs, keys and values as panels (gemm/amx_pack.mako), and register tiles have 32 rows. The values' width is padded to whole panels.
+Attention for devices where a work-item is a thread's loop over wide vectors (work-groups of one). A task is a part of
+the query rows of one batch element: these and their accumulators stay in scratch memory (cache), while the task walks
+over tiles of keys and values (online softmax). Each work-item strides through the tasks, in its own slice of scratch.
+Sizes are arguments. With `amx` (cl_kernels/amx.cl or its twin) the two products use tiles of bfloat16 numbers: queries
+and probabilities are stored as rows of pairs, keys and values as panels (gemm/amx_pack.mako), and register tiles have
+32 rows. The values' width is padded to whole panels.
 </%doc>\
 <%namespace name="tiles" file="tiles.mako"/>\
 <%namespace name="packing" file="/gemm/amx_pack.mako"/>\

@@ -1,13 +1,15 @@
 <%doc>
-Attention and its gradients for devices where a work-item is a lane. A work-group of DOWN x ACROSS lanes owns ROWS rows (queries; keys for
-`by_keys`) and walks over tiles of COLS rows of the other side in local memory. A lane makes R x C of a tile's scores, and holds its
-share of R rows of the results in registers, FOURS groups of four columns: each 16 bytes read from local memory are used for 4 R or 4 C
-multiply-adds. Rows in local memory are padded by four numbers, and a lane's rows and columns are DOWN and ACROSS apart, so
-that neighbouring lanes read different banks; 8 x 4 consecutive lanes form a rectangle of the tile, which needs the fewest reads.
-The order of summation is fixed. Loops are unrolled partially: fully unrolled, LLVM would load all of a tile at once, and run out of
-registers. W is the padded width of a head.
-kind: forward, by_query (gradient of q), by_keys (gradients of k and v). shared: keys and values take turns in one tile of local memory.
-In `forward` the keys may be divided among `parts` work-groups, whose results attention/join.mako combines.
+Attention and its gradients for devices where a work-item is a lane. A work-group of DOWN x ACROSS lanes owns ROWS rows
+(queries; keys for `by_keys`) and walks over tiles of COLS rows of the other side in local memory. A lane makes R x C of
+a tile's scores, and holds its share of R rows of the results in registers, FOURS groups of four columns: each 16 bytes
+read from local memory are used for 4 R or 4 C multiply-adds. Rows in local memory are padded by four numbers, and a
+lane's rows and columns are DOWN and ACROSS apart, so that neighbouring lanes read different banks; 8 x 4 consecutive
+lanes form a rectangle of the tile, which needs the fewest reads. The order of summation is fixed. Loops are unrolled
+partially: fully unrolled, LLVM would load all of a tile at once, and run out of registers. W is the padded width of a
+head.
+kind: forward, by_query (gradient of q), by_keys (gradients of k and v). shared: keys and values take turns in one tile
+of local memory. In `forward` the keys may be divided among `parts` work-groups, whose results attention/join.mako
+combines.
 </%doc>\
 <%namespace name="tiles" file="tiles.mako"/>\
 <%

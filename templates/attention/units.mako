@@ -1,9 +1,10 @@
 <%doc>
-Attention of 16-bit floats by a GPU's matrix units (cl_kernels/mma.cl). A work-group of four warps owns 64 queries, a warp 16 of them
-in registers, and walks over tiles of 64 keys and their values. The next tile's keys are copied while values are multiplied, and values
-while keys are. Scores stay in registers: those of a row are in four neighbouring lanes, which exchange its maximum; probabilities are
-rounded to the operands' type, and are already in the lanes where matrix units take operands. Exponentials are computed as powers of two.
-W is the padded width of a head, 32, 64 or 128; `ways`: "k" where an operand's rows are contiguous and aligned, else "any".
+Attention of 16-bit floats by a GPU's matrix units (cl_kernels/mma.cl). A work-group of four warps owns 64 queries, a
+warp 16 of them in registers, and walks over tiles of 64 keys and their values. The next tile's keys are copied while
+values are multiplied, and values while keys are. Scores stay in registers: those of a row are in four neighbouring
+lanes, which exchange its maximum; probabilities are rounded to the operands' type, and are already in the lanes where
+matrix units take operands. Exponentials are computed as powers of two. W is the padded width of a head, 32, 64 or 128;
+`ways`: "k" where an operand's rows are contiguous and aligned, else "any".
 </%doc>\
 <%namespace name="tiles" file="tiles.mako"/>\
 <%namespace name="u" file="units_tiles.mako"/>\

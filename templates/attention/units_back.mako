@@ -1,7 +1,8 @@
 <%doc>
-Gradients of attention of 16-bit floats by a GPU's matrix units. A work-group owns 64 rows (queries; keys for `by_keys`), a warp 16 of
-them in registers, with the output gradients (queries) or values (keys) that belong to them, and walks over tiles of 64 rows of the other
-side. Scores and their gradients are recomputed, as in gpu.mako; both are rounded to the operands' type before the products that follow.
+Gradients of attention of 16-bit floats by a GPU's matrix units. A work-group owns 64 rows (queries; keys for
+`by_keys`), a warp 16 of them in registers, with the output gradients (queries) or values (keys) that belong to them,
+and walks over tiles of 64 rows of the other side. Scores and their gradients are recomputed, as in gpu.mako; both are
+rounded to the operands' type before the products that follow.
 kind: by_query (gradient of q), by_keys (gradients of k and v).
 </%doc>\
 <%namespace name="tiles" file="tiles.mako"/>\

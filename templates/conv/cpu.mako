@@ -1,13 +1,14 @@
 <%doc>
 Correlation for devices where a work-item is a thread's loop over wide vectors (work-groups of one).
 
-Work-item (x, y, z) makes `span` panels of MR output channels from panel y * span on, of group z, for box x of output positions.
-It walks the input channels `part` at a time: copies the box of input (conv/patch.mako), then for `block` panels at a time (their
-weights stay in cache), for every NR positions and every panel runs a register tile of MR x NR over channels and taps.
-NR = NV * V. Between parts the sums are kept in the output.
+Work-item (x, y, z) makes `span` panels of MR output channels from panel y * span on, of group z, for box x of output
+positions. It walks the input channels `part` at a time: copies the box of input (conv/patch.mako), then for `block`
+panels at a time (their weights stay in cache), for every NR positions and every panel runs a register tile of MR x NR
+over channels and taps. NR = NV * V. Between parts the sums are kept in the output.
 
-`spread`: the transposed correlation. The output has z0 x z1 x z2 places; a position stands for u0 x u1 x u2 of them, one for each remainder by the
-stride, and each is summed over the taps that reach its remainder (listed by conv/filters.mako). Two remainders along the last dim are stored together.
+`spread`: the transposed correlation. The output has z0 x z1 x z2 places; a position stands for u0 x u1 x u2 of them,
+one for each remainder by the stride, and each is summed over the taps that reach its remainder (listed by
+conv/filters.mako). Two remainders along the last dim are stored together.
 Variables: fn ta to acc load loadv store storev MR NV V room longs headers spread.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\

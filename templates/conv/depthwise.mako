@@ -1,13 +1,14 @@
 <%doc>
-A filter of K x K for each plane, for devices where a work-item is a thread's loop over wide vectors (work-groups of one).
+A filter of K x K for each plane, for devices where a work-item is a thread's loop over wide vectors (work-groups of
+one).
 
-Work-item x makes planes x * each .. x * each + each - 1 of the output, which are contiguous in memory, `band` rows at a time (pairs
-of rows with `spread`). The input they read is copied to local memory, zero-padded, in rows `pitch` apart; then R rows of output at
-a time are summed with the taps in registers, so that each vector of input is loaded once for all of these rows.
-Stride S is 1 or 2. With `spread` this is the transposed correlation of stride 2: outputs at even and odd places take different taps;
-a vector of each is computed and the two are interleaved. EVEN: whether the padding is even.
-A row stored as one vector may reach past its end, into the next row, which is written later; memory past the work-item's outputs is
-saved and restored.
+Work-item x makes planes x * each .. x * each + each - 1 of the output, which are contiguous in memory, `band` rows at a
+time (pairs of rows with `spread`). The input they read is copied to local memory, zero-padded, in rows `pitch` apart;
+then R rows of output at a time are summed with the taps in registers, so that each vector of input is loaded once for
+all of these rows. Stride S is 1 or 2. With `spread` this is the transposed correlation of stride 2: outputs at even and
+odd places take different taps; a vector of each is computed and the two are interleaved. EVEN: whether the padding is
+even. A row stored as one vector may reach past its end, into the next row, which is written later; memory past the
+work-item's outputs is saved and restored.
 Variables: fn K S R V spread EVEN room slack longs headers loadv load unaligned.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\

@@ -1,9 +1,11 @@
 <%doc>
-The gradient with respect to filters of K x K, one for each plane, for devices where a work-item is a thread's loop over wide vectors.
+The gradient with respect to filters of K x K, one for each plane, for devices where a work-item is a thread's loop over
+wide vectors.
 
-Work-item x makes channels x * each .. x * each + each - 1: image by image, `band` rows of output gradient ("slopes") at a time, it copies
-slopes and input to local memory, zero-padded, and sums the products of every vector of slopes with the input at BLOCK x K taps, R rows
-at a time. Input lanes past the end of a row are replaced by zero, as they may not be finite. Stride S is 1 or 2.
+Work-item x makes channels x * each .. x * each + each - 1: image by image, `band` rows of output gradient ("slopes") at
+a time, it copies slopes and input to local memory, zero-padded, and sums the products of every vector of slopes with
+the input at BLOCK x K taps, R rows at a time. Input lanes past the end of a row are replaced by zero, as they may not
+be finite. Stride S is 1 or 2.
 Result: [channel, tap], dense. Variables: fn K S R V BLOCK room slack longs headers loadv load unaligned.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\

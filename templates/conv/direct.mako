@@ -1,10 +1,13 @@
 <%doc>
-Correlation with few output channels per group, for devices where a work-item is a lane: each sums P places, one below the other, of R
-channels. Inputs read for a column of taps serve all P places; neighbouring lanes read neighbouring columns, or neighbouring
-channels where those are adjacent in memory (CL of them, whose taps are then kept in local memory). If there are few places, SL lanes share
-each: every lane sums every SLth input channel, and the first adds up their sums, in order.
-Work-group (x, y) owns the lanes of unit x (columns of bands of P rows of all samples) and the blocks y, y + groups, ... of channels.
-Variables: fn ta to acc load store L CL SL P R K S D ROOM I longs headers; K: the taps of a column, if unrolled, or 1 for a loop over them.
+Correlation with few output channels per group, for devices where a work-item is a lane: each sums P places, one below
+the other, of R channels. Inputs read for a column of taps serve all P places; neighbouring lanes read neighbouring
+columns, or neighbouring channels where those are adjacent in memory (CL of them, whose taps are then kept in local
+memory). If there are few places, SL lanes share each: every lane sums every SLth input channel, and the first adds up
+their sums, in order.
+Work-group (x, y) owns the lanes of unit x (columns of bands of P rows of all samples) and the blocks y, y + groups, ...
+of channels.
+Variables: fn ta to acc load store L CL SL P R K S D ROOM I longs headers; K: the taps of a column, if unrolled, or 1
+for a loop over them.
 </%doc>\
 <%
 U = L // CL // SL # units of a group

@@ -1,8 +1,9 @@
 <%doc>
-The gradient with respect to few filters of few channels, a sum over all places, for devices where a work-item is a lane: a work-group
-makes a block of K x J taps of one filter and channel (CL of them where groups are adjacent in memory) from a piece of the places. Lanes walk
-units of P places, one below the other, with a sum for each tap in registers, and add up their sums in local memory at the end.
-Work-group (x, y) owns block x of (channels, row of taps' planes, J columns of taps) and piece y.
+The gradient with respect to few filters of few channels, a sum over all places, for devices where a work-item is a
+lane: a work-group makes a block of K x J taps of one filter and channel (CL of them where groups are adjacent in
+memory) from a piece of the places. Lanes walk units of P places, one below the other, with a sum for each tap in
+registers, and add up their sums in local memory at the end. Work-group (x, y) owns block x of (channels, row of taps'
+planes, J columns of taps) and piece y.
 Variables: fn ta to acc load store L CL P K S D J CHUNK I longs headers; P divides the rows of places.
 </%doc>\
 <%

@@ -1,11 +1,12 @@
 <%doc>
-Prepares what a convolution on a CPU reads besides its input, once per call. filters: weights as panels of MR output channels,
-[group, panel, channel, tap, MR], zeros past the last channel. shift: each tap's distance from an output position in the box
-(conv/patch.mako). Work-item (x, y) makes panel x of group y; the first also makes the shifts.
+Prepares what a convolution on a CPU reads besides its input, once per call. filters: weights as panels of MR output
+channels, [group, panel, channel, tap, MR], zeros past the last channel. shift: each tap's distance from an output
+position in the box (conv/patch.mako). Work-item (x, y) makes panel x of group y; the first also makes the shifts.
 
-`spread`: for the transposed correlation. Output places of remainder (r0, r1, r2) by the stride take the taps k for which r + pad - k * step is a
-multiple of the stride: every m-th from the first such on. Weights are [group, panel, remainder, channel, tap of it, MR]; a tap's place in the box is
-counted from `low`. The shifts of all remainders are concatenated, followed by the offsets at which each remainder's begin, and their end.
+`spread`: for the transposed correlation. Output places of remainder (r0, r1, r2) by the stride take the taps k for
+which r + pad - k * step is a multiple of the stride: every m-th from the first such on. Weights are [group, panel,
+remainder, channel, tap of it, MR]; a tap's place in the box is counted from `low`. The shifts of all remainders are
+concatenated, followed by the offsets at which each remainder's begin, and their end.
 Variables: fn ta to acc load store MR longs headers spread.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\

@@ -1,8 +1,9 @@
 <%doc>
-The last step of a transposed correlation (col2im): adds u[g, c, tap, b, p], the contribution of place p of image b through a tap of channel c,
-to the number of the result X that the tap meets there. Places are adjacent; u_g, u_k (of channel and tap) and u_b are strides; p0, p1, p2
-places read X. As many rows as fit are summed at a time in local memory, tap by tap; a row is kept in parts there, numbers of equal remainder by
-the stride side by side. Work-item (x, y, z): `span` channels from x * span on, of image y, group z.
+The last step of a transposed correlation (col2im): adds u[g, c, tap, b, p], the contribution of place p of image b
+through a tap of channel c, to the number of the result X that the tap meets there. Places are adjacent; u_g, u_k (of
+channel and tap) and u_b are strides; p0, p1, p2 places read X. As many rows as fit are summed at a time in local
+memory, tap by tap; a row is kept in parts there, numbers of equal remainder by the stride side by side. Work-item (x,
+y, z): `span` channels from x * span on, of image y, group z.
 Variables: fn ta acc store load V room longs headers unaligned.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\

@@ -1,11 +1,12 @@
 <%doc>
-Correlation for devices where a work-item is a lane: an implicit matrix product whose rows are output channels, whose columns
-are output positions of all samples, and whose inner dim walks (channel, tap), by tiles (gemm/lanes.mako) in steps of BK kept in local
-memory; patches are read in place, as zeros outside the input. The offsets of a step of the inner dim are computed once per work-group, two
-steps ahead, as that takes long; while a step is multiplied, the numbers of the next are being loaded to registers.
-Work-group (x, y, z) owns column tile x, row tile y and the pairs z, z + groups, ... of (piece of the inner dim, channel group).
-Neighbouring work-items read neighbouring positions. At least one tap is required; advancing by BK means more_c channels and (more0, more1, more2)
-taps. I is the integer type for channels, taps, places and offsets into operands.
+Correlation for devices where a work-item is a lane: an implicit matrix product whose rows are output channels, whose
+columns are output positions of all samples, and whose inner dim walks (channel, tap), by tiles (gemm/lanes.mako) in
+steps of BK kept in local memory; patches are read in place, as zeros outside the input. The offsets of a step of the
+inner dim are computed once per work-group, two steps ahead, as that takes long; while a step is multiplied, the numbers
+of the next are being loaded to registers. Work-group (x, y, z) owns column tile x, row tile y and the pairs z, z +
+groups, ... of (piece of the inner dim, channel group). Neighbouring work-items read neighbouring positions. At least
+one tap is required; advancing by BK means more_c channels and (more0, more1, more2) taps. I is the integer type for
+channels, taps, places and offsets into operands.
 Variables: fn ta to acc load store G W BK I longs headers.
 </%doc>\
 <%namespace name="tile" file="/gemm/lanes.mako"/>\

@@ -1,10 +1,11 @@
 <%doc>
-Shared by the CPU schedules of the convolution. A work-item copies a box of the input into local memory (cache), with zeros where
-the box leaves the input, such that tap (a, b, c) of the box's output position q is read at q + shift[tap]: rows of positions
-are as long as rows of the copied input, so that runs of positions are runs of memory for every tap. Positions at the end of a row
-are junk. If the stride is not 1, the copy is split into phases, inputs of equal remainder by the stride side by side.
-Box: n images of b0 x b1 x b2 outputs. Each channel and phase has n x e0 x e1 x e2 numbers. The zeros at the end of a row may also be
-those at the start of the next (codegen/conv/cpu.py chooses e so); `tail` zeros follow the last channel.
+Shared by the CPU schedules of the convolution. A work-item copies a box of the input into local memory (cache), with
+zeros where the box leaves the input, such that tap (a, b, c) of the box's output position q is read at q + shift[tap]:
+rows of positions are as long as rows of the copied input, so that runs of positions are runs of memory for every tap.
+Positions at the end of a row are junk. If the stride is not 1, the copy is split into phases, inputs of equal remainder
+by the stride side by side.
+Box: n images of b0 x b1 x b2 outputs. Each channel and phase has n x e0 x e1 x e2 numbers. The zeros at the end of a
+row may also be those at the start of the next (codegen/conv/cpu.py chooses e so); `tail` zeros follow the last channel.
 </%doc>
 <%def name="types()">\
 ## PLAIN marks remainder and copy loops: vectorizing or unrolling them costs compile time and gains nothing.

@@ -1,7 +1,8 @@
 <%doc>
-The patches of a correlation as an operand of a matrix product (im2col): u[g, c, tap, b, p] is the input that output p of
-image b reads at a tap of channel c, zero where that is outside the input. Places are adjacent; u_g, u_k (of channel and tap)
-and u_b are strides. Work-item (x, y, z): `span` channels from x * span on, of `many` images from y * many on, group z.
+The patches of a correlation as an operand of a matrix product (im2col): u[g, c, tap, b, p] is the input that output p
+of image b reads at a tap of channel c, zero where that is outside the input. Places are adjacent; u_g, u_k (of channel
+and tap) and u_b are strides. Work-item (x, y, z): `span` channels from x * span on, of `many` images from y * many on,
+group z.
 Variables: fn ta acc load loadv V longs headers.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\

@@ -1,16 +1,20 @@
 <%doc>
-Correlation with 3 x 3 filters at stride 1 by Winograd's F(2 x 2, 3 x 3) (Lavin and Gray 2015, arXiv:1509.09308), for devices where a
-work-item is a thread's loop over wide vectors (work-groups of one).
+Correlation with 3 x 3 filters at stride 1 by Winograd's F(2 x 2, 3 x 3) (Lavin and Gray 2015, arXiv:1509.09308), for
+devices where a work-item is a thread's loop over wide vectors (work-groups of one).
 
-A tile is 2 x 2 outputs; it needs 4 x 4 inputs d, which are transformed to 16 numbers B^T d B. Each of the 16 is multiplied by its own
-matrix of filters (conv/winograd_filters.mako), and A^T m A of the 16 products m is the tile's outputs. Tiles are counted over
-columns, rows and images. Work-item (x, y, z) makes tiles x * T .. x * T + T - 1 in panels y * span .. y * span + span - 1 (of MR output
-channels) of group z: `block` panels at a time, summed over `part` input channels at a time, it
-    gathers: the rows of input under a run of neighbouring tiles, zeros outside the input, and from them vs[16][part][pitch];
+A tile is 2 x 2 outputs; it needs 4 x 4 inputs d, which are transformed to 16 numbers B^T d B. Each of the 16 is
+multiplied by its own matrix of filters (conv/winograd_filters.mako), and A^T m A of the 16 products m is the tile's
+outputs. Tiles are counted over columns, rows and images. Work-item (x, y, z) makes tiles x * T .. x * T + T - 1 in
+panels y * span .. y * span + span - 1 (of MR output channels) of group z: `block` panels at a time, summed over `part`
+input channels at a time, it
+    gathers: the rows of input under a run of neighbouring tiles, zeros outside the input, and from these
+             vs[16][part][pitch];
     multiplies: ms[16][block * MR][T], a register tile of MR x NR, NR = NV * V;
-    scatters: the outputs of a run of tiles. The transforms add up four inputs, which may overflow where the output itself would not,
-    and infinite inputs give NaN: where an output is not finite its run is computed again, by the plain sum.
-Lanes past the end of a run belong to no tile; the next run overwrites them, or they are past the last tile, and are never stored.
+    scatters: the outputs of a run of tiles. The transforms add up four inputs, which may overflow where the output
+    itself would not, and infinite inputs give NaN: where an output is not finite its run is computed again, by the
+    plain sum.
+Lanes past the end of a run belong to no tile; the next run overwrites them, or they are past the last tile, and are
+never stored.
 Variables: fn MR NV V room (floats) tiles (T at most) few (channels gathered at a time) longs limits.
 </%doc>
 <%

@@ -1,8 +1,9 @@
 <%doc>
-The filters for templates/conv/winograd.mako: G g G^T of every 3 x 3 filter g, in the order in which that reads them: [group, part, place of
-16, panel, channel, MR], a part being `part` input channels and a panel MR output channels, with 16 unused numbers after each place. Rows past
-the last output channel repeat it. Taps that are contiguous in memory are read eight at a time and transposed; if they are contiguous in
-reverse order, the four numbers of a row or column are taken in reverse. Work-item (x, y, z) makes part y of panel x of group z.
+The filters for templates/conv/winograd.mako: G g G^T of every 3 x 3 filter g, in the order in which that reads them:
+[group, part, place of 16, panel, channel, MR], a part being `part` input channels and a panel MR output channels, with
+16 unused numbers after each place. Rows past the last output channel repeat it. Taps that are contiguous in memory are
+read eight at a time and transposed; if they are contiguous in reverse order, the four numbers of a row or column are
+taken in reverse. Work-item (x, y, z) makes part y of panel x of group z.
 Variables: fn MR longs limits ahead.
 </%doc>
 <%namespace name="square" file="/square.mako"/>\

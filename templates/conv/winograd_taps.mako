@@ -1,7 +1,7 @@
 <%doc>
-Second pass of templates/conv/winograd_weight.mako: adds up its pieces u and makes G^T u G, the gradient of 3 x 3 filters, dense
-[group, row, channel, 9].
-Work-item (x, y, z) makes `each` vectors of channels from x * each on, of row y of group z.
+Second pass of templates/conv/winograd_weight.mako: adds up its pieces u and makes G^T u G, the gradient of 3 x 3
+filters, dense [group, row, channel, 9]. Work-item (x, y, z) makes `each` vectors of channels from x * each on, of row y
+of group z.
 Variables: fn MR NV V longs limits.
 </%doc>
 <% fv = f"float{V}" %>\

@@ -1,12 +1,14 @@
 <%doc>
-Weight gradient of the correlation in templates/conv/winograd.mako, by the same tiles, for devices where a work-item is a thread's loop over
-wide vectors (work-groups of one): a tile's 4 x 4 inputs d and 2 x 2 output gradients ("slopes") s are transformed to B^T d B and A s A^T, 16
-numbers each; the 16 products, summed over tiles, are the gradient of the transformed filters (conv/winograd_taps.mako makes that of filters).
+Weight gradient of the correlation in templates/conv/winograd.mako, by the same tiles, for devices where a work-item is
+a thread's loop over wide vectors (work-groups of one): a tile's 4 x 4 inputs d and 2 x 2 output gradients ("slopes") s
+are transformed to B^T d B and A s A^T, 16 numbers each; the 16 products, summed over tiles, are the gradient of the
+transformed filters (conv/winograd_taps.mako makes that of filters).
 
-Work-item (x, y, z) sums tiles x * each .. x * each + each - 1 for panels y * span .. y * span + span - 1 (of MR output channels) of
-group z: T tiles, `part` vectors of input channels and `block` panels at a time. The lanes of a vector are neighbouring channels:
-lines[row][column][V] is the input that a run of tiles reads, vs[16][part][T][V] and ms[16][T][pitch] are the transforms. Lanes past the last
-channel repeat it. Result: [piece, group, 16, panels * MR, vectors * V], which includes sums for the lanes past the last channels.
+Work-item (x, y, z) sums tiles x * each .. x * each + each - 1 for panels y * span .. y * span + span - 1 (of MR output
+channels) of group z: T tiles, `part` vectors of input channels and `block` panels at a time. The lanes of a vector are
+neighbouring channels: lines[row][column][V] is the input that a run of tiles reads, vs[16][part][T][V] and
+ms[16][T][pitch] are the transforms. Lanes past the last channel repeat it. Result: [piece, group, 16, panels * MR,
+vectors * V], which includes sums for the lanes past the last channels.
 Variables: fn MR NV V T v_room m_room (floats) longs limits.
 </%doc>
 <%namespace name="square" file="/square.mako"/>\

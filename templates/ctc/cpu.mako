@@ -1,8 +1,9 @@
 <%doc>
-Connectionist temporal classification (Graves et al., 2006) in logarithms, on a CPU: see ctc/gpu.mako for what is computed. Vectors run over the
-states of a sample. A work-group takes a sample, time by time: the last two times are kept in scratch memory, padded by impossible states, together
-with the label of each state and whether it can be reached from the second state before it (`leaps`). The gradient's work-items take runs of
-(sample, time) and add up each state's share as a probability, at most 1: the blanks' shares by lanes, those of labels one by one.
+Connectionist temporal classification (Graves et al., 2006) in logarithms, on a CPU: see ctc/gpu.mako for what is
+computed. Vectors run over the states of a sample. A work-group takes a sample, time by time: the last two times are
+kept in scratch memory, padded by impossible states, together with the label of each state and whether it can be reached
+from the second state before it (`leaps`). The gradient's work-items take runs of (sample, time) and add up each state's
+share as a probability, at most 1: the blanks' shares by lanes, those of labels one by one.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%

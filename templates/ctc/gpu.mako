@@ -1,6 +1,6 @@
 <%doc>
-Connectionist temporal classification (Graves et al., 2006) in logarithms. A sample's states are its labels with blanks between and
-around: state s is blank for even s, else label s / 2.
+Connectionist temporal classification (Graves et al., 2006) in logarithms. A sample's states are its labels with blanks
+between and around: state s is blank for even s, else label s / 2.
 alpha: the log-probability of reaching state s at time t, and the loss. beta: that of continuing from there to the end.
 A work-group takes a sample, time by time; a lane takes every ${lanes}th state. For CPUs see ctc/cpu.mako.
 grad: exp(lp) minus the share of the paths through each class, a work-item per (sample, time).

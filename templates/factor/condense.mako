@@ -1,20 +1,22 @@
 <%doc>
-Reduces column-major matrices, in batches, to condensed form by Householder reflectors from both sides: Hermitian ones to tridiagonal, others (m rows, n <= m
-columns) to upper bidiagonal. Within a panel of columns each column is updated when its turn comes; the columns after the panel are not updated: their
-pending update is kept as two products of thin matrices (Dongarra, Sorensen and Hammarling, "Block reduction of matrices to condensed forms",
-J. Comput. Appl. Math. 27, 1989): A - V W^H - W V^H where A is Hermitian, else A - V Y^H - X U^H with the left vectors V and the right ones U.
+Reduces column-major matrices, in batches, to condensed form by Householder reflectors from both sides: Hermitian ones
+to tridiagonal, others (m rows, n <= m columns) to upper bidiagonal. Within a panel of columns each column is updated
+when its turn comes; the columns after the panel are not updated: their pending update is kept as two products of thin
+matrices (Dongarra, Sorensen and Hammarling, "Block reduction of matrices to condensed forms", J. Comput. Appl. Math.
+27, 1989): A - V W^H - W V^H where A is Hermitian, else A - V Y^H - X U^H with the left vectors V and the right ones U.
 The thin matrices are stored side by side, so that one product applies both: W, V and W again, or V and X, and Y and U.
 
-Each column i passes through phases; one launch runs those from `from` to before `to`. Work on thin matrices is done by one work-group (on a CPU one
-work-item), products with the rest of A are divided into `parts`.
+Each column i passes through phases; one launch runs those from `from` to before `to`. Work on thin matrices is done by
+one work-group (on a CPU one work-item), products with the rest of A are divided into `parts`.
 
     tridiagonal: 0 column i - 1 of W is finished, 1 column i is updated and its reflector made, 2 A v
     bidiagonal:  0 column i - 1 of X is finished, 1 column i is updated and its reflector made, 2 A^H v,
                  3 column i of Y is finished, 4 row i is updated and its reflector made, 5 A u
 
-Columns of A (`step` numbers apart) and of thin matrices (`step` or `short_step`) are padded with zeros to whole vectors, and are processed by whole
-vectors, from the vector with the first row in question on. Earlier rows in that vector contribute nothing, as V and U have zeros there, and what is
-written to them is never read. On a CPU only the lower triangle of a Hermitian A is read and kept.
+Columns of A (`step` numbers apart) and of thin matrices (`step` or `short_step`) are padded with zeros to whole
+vectors, and are processed by whole vectors, from the vector with the first row in question on. Earlier rows in that
+vector contribute nothing, as V and U have zeros there, and what is written to them is never read. On a CPU only the
+lower triangle of a Hermitian A is read and kept.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="numbers" file="/factor/numbers.mako"/>\

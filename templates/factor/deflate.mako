@@ -1,13 +1,18 @@
 <%doc>
-The first step of a merge in divide and conquer: deflation, which needs no root. Values and vectors of two halves of m rows are known.
-`squares` (singular values): two bidiagonal matrices of m - 1 rows and m columns, and the row between them, whose two elements are above the first one's last and the other one's first
-column: U (z; D) V^T, where D begins with a 0 and z is that row in the basis of the halves' right vectors. Each half's last vector belongs to no value; the two give the first weight and,
-rotated, the last vector of the whole (Gu and Eisenstat, SIAM J. Matrix Anal. Appl. 16, 1995). Otherwise (eigenvalues)
-two tridiagonal matrices and the element e between them are Q (D + rho z z^T) Q^T, where z is the last row of one half's vectors and the first of the other's (Cuppen, Numer.
-Math. 36, 1981).
-Where an element of z is negligible, or becomes so by a rotation because two of D are equal, the value of D is deflated: it is final (`states`, `values`, `turns`, `numbers`). The k others
-are `poles` and `weights`, in ascending order; `places` says which vector belongs to each, then to the deflated values. A work-item takes a merge. `states`: k, and the number
-of rotations; `sizes`: 1 / rho, how far above the last pole its root can be, and the unit of poles and weights.
+The first step of a merge in divide and conquer: deflation, which needs no root. Values and vectors of two halves of m
+rows are known.
+
+`squares` (singular values): two bidiagonal matrices of m - 1 rows and m columns, and the row between them, whose two
+elements are in the first one's last column and the other one's first: U (z; D) V^T, where D begins with a 0 and z is
+that row in the basis of the halves' right vectors. Each half's last vector belongs to no value; the two give the first
+weight and, rotated, the last vector of the whole (Gu and Eisenstat, SIAM J. Matrix Anal. Appl. 16, 1995).
+Otherwise (eigenvalues): two tridiagonal matrices and the element e between them are Q (D + rho z z^T) Q^T, where z is
+the last row of one half's vectors and the first of the other's (Cuppen, Numer. Math. 36, 1981).
+
+Where an element of z is negligible, or becomes so by a rotation because two of D are equal, the value of D is deflated:
+it is final (`states`, `values`, `turns`, `numbers`). The k others are `poles` and `weights`, in ascending order;
+`places` says which vector belongs to each, then to the deflated values. A work-item takes a merge. `states`: k, and the
+number of rotations; `sizes`: 1 / rho, how far above the last pole its root can be, and the unit of poles and weights.
 </%doc>\
 typedef ${I} I;
 typedef ${R} R;

@@ -1,7 +1,7 @@
 <%doc>
-Determinants from packed LU factors: "det" the product of the pivots, "slogdet" its sign (for complex numbers, its direction) and the logarithm of its
-magnitude. Each row exchange flips the sign. A work-item takes several matrices; logarithms are summed in blocks of ${block}, then those
-sums, so that each term passes through few roundings.
+Determinants from packed LU factors: "det" the product of the pivots, "slogdet" its sign (for complex numbers, its
+direction) and the logarithm of its magnitude. Each row exchange flips the sign. A work-item takes several matrices;
+logarithms are summed in blocks of ${block}, then those sums, so that each term passes through few roundings.
 </%doc>\
 <%
 T, complex_ = dt.reg, dt.is_complex

@@ -1,9 +1,10 @@
 <%doc>
-The eigenvalues of real symmetric tridiagonal matrices, one after the other at that end of an unreduced block where convergence is faster, by
-implicit QL steps with Wilkinson's shift (Dubrulle, Martin and Wilkinson, Numer. Math. 12, 1968; Parlett, "The Symmetric Eigenvalue Problem", ch. 8).
-A work-item takes a matrix. `diagonal` (n per matrix) is replaced by the eigenvalues, the off-diagonal `beside` (n) by zeros. `kept`: the plane rotations
-are recorded, two columns, cosine and sine each, until a step's no longer fit into `room`; the next launch continues. `state`: the number of recorded
-rotations; 0 when all values are found, 1 when not yet, 2 when there is no convergence; and the steps taken.
+The eigenvalues of real symmetric tridiagonal matrices, one after the other at that end of an unreduced block where
+convergence is faster, by implicit QL steps with Wilkinson's shift (Dubrulle, Martin and Wilkinson, Numer. Math. 12,
+1968; Parlett, "The Symmetric Eigenvalue Problem", ch. 8). A work-item takes a matrix. `diagonal` (n per matrix) is
+replaced by the eigenvalues, the off-diagonal `beside` (n) by zeros. `kept`: the plane rotations are recorded, two
+columns, cosine and sine each, until a step's no longer fit into `room`; the next launch continues. `state`: the number
+of recorded rotations; 0 when all values are found, 1 when not yet, 2 when there is no convergence; and the steps taken.
 </%doc>\
 <%namespace name="steps" file="/factor/rotation.mako"/>\
 typedef ${I} I;

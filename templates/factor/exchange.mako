@@ -1,6 +1,7 @@
 <%doc>
-Row exchanges as LAPACK's laswp: rows s and pivots[s] - 1 are swapped, for s of a range in ascending or descending order. A work-item applies
-all exchanges to its columns, one column at a time; where matrices are row-major, ${'{lanes}'} columns together.
+Row exchanges as LAPACK's laswp: rows s and pivots[s] - 1 are swapped, for s of a range in ascending or descending
+order. A work-item applies all exchanges to its columns, one column at a time; where matrices are row-major,
+${'{lanes}'} columns together.
 </%doc>\
 typedef ${I} I;
 % if not gpu:

@@ -1,8 +1,9 @@
 <%doc>
-Eigenvalues of many small symmetric matrices at once, and, with `vectors`, eigenvectors, by Jacobi's method: plane rotations make the off-diagonal
-elements zero, one after the other, until all are negligible beside the diagonal. Each matrix is one lane of the vectors; if fewer matrices than lanes are
-left, the last ones are repeated. A work-item owns a run of matrices. Only the lower triangle is read, or, with `row` and `column` exchanged, the upper
-one. Values are in ascending order, vectors are rows. `info` is set to 1 for a matrix with infinities or NaNs.
+Eigenvalues of many small symmetric matrices at once, and, with `vectors`, eigenvectors, by Jacobi's method: plane
+rotations make the off-diagonal elements zero, one after the other, until all are negligible beside the diagonal. Each
+matrix is one lane of the vectors; if fewer matrices than lanes are left, the last ones are repeated. A work-item owns a
+run of matrices. Only the lower triangle is read, or, with `row` and `column` exchanged, the upper one. Values are in
+ascending order, vectors are rows. `info` is set to 1 for a matrix with infinities or NaNs.
 </%doc>\
 <%
 V = memory.lanes

@@ -1,8 +1,8 @@
 <%doc>
-Factorizes many small column-major matrices at once: "lu" (row exchanges, pivots counted from 1) or "cholesky" (of the lower triangle;
-elements above the diagonal are not preserved). Each matrix is one lane of the vectors, so that all operations fill whole vectors; if fewer matrices
-than lanes are left, the last ones are repeated. A work-item owns a run of matrices. `info` is set to the number of the first zero pivot, or of the
-first leading minor that is not positive.
+Factorizes many small column-major matrices at once: "lu" (row exchanges, pivots counted from 1) or "cholesky" (of the
+lower triangle; elements above the diagonal are not preserved). Each matrix is one lane of the vectors, so that all
+operations fill whole vectors; if fewer matrices than lanes are left, the last ones are repeated. A work-item owns a run
+of matrices. `info` is set to the number of the first zero pivot, or of the first leading minor that is not positive.
 </%doc>\
 <%
 lu, V = kind == 'lu', memory.lanes

@@ -1,9 +1,9 @@
 <%doc>
-Factorizes column-major symmetric matrices, or, if `conjugated`, Hermitian ones, in batches, reading the lower triangle: A = P L D L^T P^T
-with D of 1 x 1 and 2 x 2 blocks (Bunch and Kaufman, "Some stable methods for calculating inertia and solving symmetric linear systems",
-Math. Comp. 31, 1977), laid out as LAPACK's sytrf and hetrf do. A work-item, on a GPU a work-group, takes a matrix. After each block the trailing matrix is
-updated: by L's columns times the rows of D L^T, which are kept above the diagonal meanwhile. `info` is set to the number of the first zero block, 0 if there
-is none.
+Factorizes column-major symmetric matrices, or, if `conjugated`, Hermitian ones, in batches, reading the lower triangle:
+A = P L D L^T P^T with D of 1 x 1 and 2 x 2 blocks (Bunch and Kaufman, "Some stable methods for calculating inertia and
+solving symmetric linear systems", Math. Comp. 31, 1977), laid out as LAPACK's sytrf and hetrf do. A work-item, on a GPU
+a work-group, takes a matrix. After each block the trailing matrix is updated: by L's columns times the rows of D L^T,
+which are kept above the diagonal meanwhile. `info` is set to the number of the first zero block, 0 if there is none.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="numbers" file="/factor/numbers.mako"/>\

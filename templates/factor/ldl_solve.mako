@@ -1,5 +1,6 @@
 <%doc>
-Replaces X by A^-1 X, given ldl.mako's factorization of A, in batches; X is column-major. A work-item, on a GPU a work-group, takes four columns of an X at a time.
+Replaces X by A^-1 X, given ldl.mako's factorization of A, in batches; X is column-major. A work-item, on a GPU a
+work-group, takes four columns of an X at a time.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="numbers" file="/factor/numbers.mako"/>\

@@ -1,8 +1,9 @@
 <%doc>
-Factorizes the first columns of column-major matrices, in batches: "lu" (row exchanges within these columns, pivots counted from 1) or
-"cholesky" (of the lower triangle; elements above the diagonal are not preserved). A work-item, on a GPU a work-group, takes a matrix. Four columns at a
-time are updated by the columns before them, four by four (left-looking: Golub and Van Loan, "Matrix Computations", 3.2 and 4.2), then finished one
-after the other. `info`, if still 0, is set to the number of the first zero pivot, or of the first leading minor that is not positive.
+Factorizes the first columns of column-major matrices, in batches: "lu" (row exchanges within these columns, pivots
+counted from 1) or "cholesky" (of the lower triangle; elements above the diagonal are not preserved). A work-item, on a
+GPU a work-group, takes a matrix. Four columns at a time are updated by the columns before them, four by four
+(left-looking: Golub and Van Loan, "Matrix Computations", 3.2 and 4.2), then finished one after the other. `info`, if
+still 0, is set to the number of the first zero pivot, or of the first leading minor that is not positive.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="numbers" file="/factor/numbers.mako"/>\

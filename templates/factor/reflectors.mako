@@ -1,7 +1,7 @@
 <%doc>
-The QR factorization of the first columns of column-major matrices, in batches, by Householder reflectors, whose vectors replace the columns
-below the diagonal. A work-item, on a GPU a work-group, takes a matrix. `v` receives the vectors with explicit ones and zeros, `inverse` 1 / tau, which
-is infinity where the reflector is the identity.
+The QR factorization of the first columns of column-major matrices, in batches, by Householder reflectors, whose vectors
+replace the columns below the diagonal. A work-item, on a GPU a work-group, takes a matrix. `v` receives the vectors
+with explicit ones and zeros, `inverse` 1 / tau, which is infinity where the reflector is the identity.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="numbers" file="/factor/numbers.mako"/>\

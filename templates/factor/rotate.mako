@@ -1,8 +1,9 @@
 <%doc>
-Applies recorded plane rotations to pairs of columns, (x y) -> (c x + s y, c y - s x), in order, in batches. Matrices are column-major: first, for all
-batch elements, those for the first cosine and sine of each record, then those for the second ones if a record has four numbers. A work-item
-applies all of a matrix's rotations to ${'{K}'} vectors of rows (on a GPU a lane, to one row); a rotation's second column, which mostly is the next one's first,
-stays in registers. Products of many small sines soon are denormal where the identity had zeros: these are flushed to zero.
+Applies recorded plane rotations to pairs of columns, (x y) -> (c x + s y, c y - s x), in order, in batches. Matrices
+are column-major: first, for all batch elements, those for the first cosine and sine of each record, then those for the
+second ones if a record has four numbers. A work-item applies all of a matrix's rotations to ${'{K}'} vectors of rows
+(on a GPU a lane, to one row); a rotation's second column, which mostly is the next one's first, stays in registers.
+Products of many small sines soon are denormal where the identity had zeros: these are flushed to zero.
 </%doc>\
 <%
 vectors = range(1 if gpu else K)

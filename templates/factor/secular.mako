@@ -1,7 +1,9 @@
 <%doc>
-The k roots of the secular equation 1 / rho + sum of weights_i^2 / (poles_i - x) = 0, one above each pole. A root is stored as its origin, the nearer of its neighbouring
-poles, and an offset from there, so that its distance from every pole is precise. Each step approximates the terms of the poles below and those above by one pole each, the root's
-neighbours (Li, LAPACK Working Note 89, 1994); where that leads out of the bracket, it is bisected. Above the last pole a pole of weight 0 is assumed, at an upper bound of the last root.
+The k roots of the secular equation 1 / rho + sum of weights_i^2 / (poles_i - x) = 0, one above each pole. A root is
+stored as its origin, the nearer of its neighbouring poles, and an offset from there, so that its distance from every
+pole is precise. Each step approximates the terms of the poles below and those above by one pole each, the root's
+neighbours (Li, LAPACK Working Note 89, 1994); where that leads out of the bracket, it is bisected. Above the last pole
+a pole of weight 0 is assumed, at an upper bound of the last root.
 </%doc>\
 <%namespace name="merge" file="/factor/merge.mako"/>\
 ${headers}\

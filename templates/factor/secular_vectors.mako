@@ -1,7 +1,8 @@
 <%doc>
-The vectors of a merge as columns of a matrix by which the halves' vectors are to be multiplied, and the merge's values: first those of the roots, then the deflated ones, whose
-vectors are columns of the identity; the rotations recorded by deflate.mako are applied to the rows. A work-item takes V columns of a merge.
-`squares` (singular values): the right vectors of all merges come first, then the left ones, to which the first rotation does not apply.
+The vectors of a merge as columns of a matrix by which the halves' vectors are to be multiplied, and the merge's values:
+first those of the roots, then the deflated ones, whose vectors are columns of the identity; the rotations recorded by
+deflate.mako are applied to the rows. A work-item takes V columns of a merge. `squares` (singular values): the right
+vectors of all merges come first, then the left ones, to which the first rotation does not apply.
 </%doc>\
 <%namespace name="merge" file="/factor/merge.mako"/>\
 ${merge.head()}\

@@ -1,6 +1,7 @@
 <%doc>
-The weights for which the computed roots are exact: vectors computed from these are orthogonal whatever the roots' errors are (Gu and Eisenstat, SIAM J. Matrix Anal.
-Appl. 15, 1994). The square of a weight is the product of its pole's distances from all roots, divided by that of its distances from all other poles.
+The weights for which the computed roots are exact: vectors computed from these are orthogonal whatever the roots'
+errors are (Gu and Eisenstat, SIAM J. Matrix Anal. Appl. 15, 1994). The square of a weight is the product of its pole's
+distances from all roots, divided by that of its distances from all other poles.
 </%doc>\
 <%namespace name="merge" file="/factor/merge.mako"/>\
 ${merge.head()}\

@@ -1,9 +1,11 @@
 <%doc>
-The singular values of real bidiagonal matrices, upper or `lower`, by QR steps, with a shift or, where a shift would destroy the accuracy of small values, without (Demmel and
-Kahan, "Accurate singular values of bidiagonal matrices", SIAM J. Sci. Stat. Comput. 11, 1990). A work-item takes a matrix. `diagonal` (n per matrix)
-is replaced by the singular values, of either sign, the off-diagonal `beside` (n) by zeros. `kept`: the plane rotations are recorded, two columns, then cosine and
-sine for the right vectors and for the left ones, until a step's no longer fit into `room`; the next launch continues. `state`: the number of recorded
-rotations; 0 when all values are found, 1 when not yet, 2 when there is no convergence; and the steps taken, each counted as the number of columns it passes.
+The singular values of real bidiagonal matrices, upper or `lower`, by QR steps, with a shift or, where a shift would
+destroy the accuracy of small values, without (Demmel and Kahan, "Accurate singular values of bidiagonal matrices", SIAM
+J. Sci. Stat. Comput. 11, 1990). A work-item takes a matrix. `diagonal` (n per matrix) is replaced by the singular
+values, of either sign, the off-diagonal `beside` (n) by zeros. `kept`: the plane rotations are recorded, two columns,
+then cosine and sine for the right vectors and for the left ones, until a step's no longer fit into `room`; the next
+launch continues. `state`: the number of recorded rotations; 0 when all values are found, 1 when not yet, 2 when there
+is no convergence; and the steps taken, each counted as the number of columns it passes.
 </%doc>\
 <%namespace name="steps" file="/factor/rotation.mako"/>\
 typedef ${I} I;

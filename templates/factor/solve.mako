@@ -1,7 +1,8 @@
 <%doc>
-Substitution: replaces X by A^-1 X for triangular A of at most ${'{N}'} rows, in batches. A vector's lanes are right-hand sides; a work-item (on a GPU
-a lane of a work-group) keeps the rows of its right-hand sides (there in local memory). A is copied to private (local) memory, column-major, as a lower triangle: for an
-upper one rows and columns are counted from the end. Four rows at a time are updated by those above them. `by_rows`: X is row-major; otherwise
+Substitution: replaces X by A^-1 X for triangular A of at most ${'{N}'} rows, in batches. A vector's lanes are
+right-hand sides; a work-item (on a GPU a lane of a work-group) keeps the rows of its right-hand sides (there in local
+memory). A is copied to private (local) memory, column-major, as a lower triangle: for an upper one rows and columns are
+counted from the end. Four rows at a time are updated by those above them. `by_rows`: X is row-major; otherwise
 column-major, and is read and written in square blocks, contiguously, which are transposed in registers.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\

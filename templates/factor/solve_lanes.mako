@@ -1,7 +1,7 @@
 <%doc>
-Substitution in many small systems at once: replaces X by A^-1 X for triangular A. Each system is one lane of the vectors; if fewer systems than lanes
-are left, the last ones are repeated. A work-item owns a run of systems, and solves one column of X at a time. A is treated as a lower triangle: for an
-upper one rows and columns are counted from the end.
+Substitution in many small systems at once: replaces X by A^-1 X for triangular A. Each system is one lane of the
+vectors; if fewer systems than lanes are left, the last ones are repeated. A work-item owns a run of systems, and solves
+one column of X at a time. A is treated as a lower triangle: for an upper one rows and columns are counted from the end.
 </%doc>\
 <% V = memory.lanes %>\
 typedef ${I} I;

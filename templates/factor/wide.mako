@@ -1,6 +1,7 @@
 <%doc>
-Transforms upper bidiagonal blocks of m - 1 rows and m columns, given as rows of `diagonal` and `beside` (m each), into square lower bidiagonal ones (d, e: m - 1) and a column of
-zeros, by rotations of neighbouring columns (`numbers`: cosine and sine). A work-item takes a block.
+Transforms upper bidiagonal blocks of m - 1 rows and m columns, given as rows of `diagonal` and `beside` (m each), into
+square lower bidiagonal ones (d, e: m - 1) and a column of zeros, by rotations of neighbouring columns (`numbers`:
+cosine and sine). A work-item takes a block.
 `back`: the rotations are applied to right vectors, columns [blocks, m, m]. A work-item takes a column.
 </%doc>\
 <%namespace name="steps" file="/factor/rotation.mako"/>\

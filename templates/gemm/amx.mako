@@ -1,12 +1,14 @@
 <%doc>
-Matrix product of bfloat16 numbers by tiles of Intel's AMX (cl_kernels/amx.cl), for devices where a work-item is a thread.
+Matrix product of bfloat16 numbers by tiles of Intel's AMX (cl_kernels/amx.cl), for devices where a work-item is a
+thread.
 
-Work-item (x, y, z) owns columns [x*BN, x*BN+BN) and rows [y*BM, y*BM+BM) of the matrices z*per .. z*per+per-1. It walks K in blocks
-of KC and columns in groups of GN: B's block is copied as tiles (`bp`, panels of 32 columns), then every 32 rows of A are multiplied by all
-its panels. Rows of A that are contiguous along K are read in place, except for the last steps of an odd K; others are copied first (`strip`).
-The last 32 rows or columns overlap the tile before and what was computed already is not stored; a matrix with less than 32 is padded with zeros.
-Variables: fn to load loadv store storev room (numbers in bp) span (the longest KC) headers unaligned tiles (how tiles are multiplied)
-direct (rows of A can be read in place).
+Work-item (x, y, z) owns columns [x*BN, x*BN+BN) and rows [y*BM, y*BM+BM) of the matrices z*per .. z*per+per-1. It walks
+K in blocks of KC and columns in groups of GN: B's block is copied as tiles (`bp`, panels of 32 columns), then every 32
+rows of A are multiplied by all its panels. Rows of A that are contiguous along K are read in place, except for the last
+steps of an odd K; others are copied first (`strip`). The last 32 rows or columns overlap the tile before and what was
+computed already is not stored; a matrix with less than 32 is padded with zeros.
+Variables: fn to load loadv store storev room (numbers in bp) span (the longest KC) headers unaligned tiles (how tiles
+are multiplied) direct (rows of A can be read in place).
 </%doc>
 <%namespace name="pack" file="amx_pack.mako"/>\
 #pragma OPENCL FP_CONTRACT ON

@@ -1,7 +1,8 @@
 <%doc>
-Packing of bfloat16 numbers for products of tiles (amx.mako, amx_rows.mako, attention/forward.mako): operands become pairs adjacent in K.
-Packing into local memory is inlined into the kernel: in a separate function LLVM would replace the pointer parameter by the local array itself,
-and PoCL, which allocates local arrays later, substitutes their addresses in kernels only.
+Packing of bfloat16 numbers for products of tiles (amx.mako, amx_rows.mako, attention/forward.mako): operands become
+pairs adjacent in K. Packing into local memory is inlined into the kernel: in a separate function LLVM would replace the
+pointer parameter by the local array itself, and PoCL, which allocates local arrays later, substitutes their addresses
+in kernels only.
 </%doc>
 <%namespace name="square" file="/square.mako"/>\
 <%def name="helpers()">\

@@ -1,7 +1,7 @@
 <%doc>
-Copies bfloat16 matrices to rows contiguous along K for products of tiles (amx.mako), where otherwise each of several blocks of columns would
-make the same copy. Work-item (x, y) copies BM rows of matrix y, 32 steps of K for 128 rows at a time, so that cache lines read and written stay
-cached until they are used up. The copy's rows are KP numbers apart.
+Copies bfloat16 matrices to rows contiguous along K for products of tiles (amx.mako), where otherwise each of several
+blocks of columns would make the same copy. Work-item (x, y) copies BM rows of matrix y, 32 steps of K for 128 rows at a
+time, so that cache lines read and written stay cached until they are used up. The copy's rows are KP numbers apart.
 Variables: fn headers.
 </%doc>
 <%namespace name="pack" file="amx_pack.mako"/>\

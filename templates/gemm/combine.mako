@@ -1,6 +1,7 @@
 <%doc>
-Second pass, on a CPU, of a split-K product or one accumulated in a wider type: out = alpha * (sum of `pieces` partial results, in order) +
-beta * bias. Partial results are dense: [batch, piece, M, N]. Work-item (x, y, z): columns x*span .. of row y of matrix z.
+Second pass, on a CPU, of a split-K product or one accumulated in a wider type: out = alpha * (sum of `pieces` partial
+results, in order) + beta * bias. Partial results are dense: [batch, piece, M, N]. Work-item (x, y, z): columns x*span
+.. of row y of matrix z.
 Variables: fn to acc V unaligned load loadv store storev headers.
 </%doc>
 <%

@@ -1,7 +1,7 @@
 <%doc>
-As combine.mako, for devices where a work-item is a lane: out = alpha * (sum of `pieces` partial results) + beta * bias, partial results dense.
-A work-group makes `columns` numbers (a power of two) adjacent in the partial results; its lanes share the pieces of each number and add up their sums
-as a tree.
+As combine.mako, for devices where a work-item is a lane: out = alpha * (sum of `pieces` partial results) + beta * bias,
+partial results dense. A work-group makes `columns` numbers (a power of two) adjacent in the partial results; its lanes
+share the pieces of each number and add up their sums as a tree.
 Variables: fn to acc G load store headers.
 </%doc>
 % for h in headers:

@@ -1,7 +1,8 @@
 <%doc>
-Expands complex matrices of M rows of N numbers to real ones, so that a real product multiplies them: each row of interleaved real and imaginary parts becomes
-two rows, (re, even * im, ...) and (odd_re * im, odd_im * re, ...), where even, odd_re and odd_im are signs given as arguments. The result is dense,
-[count, 2 M, 2 N]. On a CPU a work-item owns some rows; on a GPU each lane converts single numbers.
+Expands complex matrices of M rows of N numbers to real ones, so that a real product multiplies them: each row of
+interleaved real and imaginary parts becomes two rows, (re, even * im, ...) and (odd_re * im, odd_im * re, ...), where
+even, odd_re and odd_im are signs given as arguments. The result is dense, [count, 2 M, 2 N]. On a CPU a work-item owns
+some rows; on a GPU each lane converts single numbers.
 </%doc>\
 <%
 swapped = ''.join(f'{k ^ 1:x}' for k in range(V))

@@ -1,18 +1,18 @@
 <%doc>
 Matrix product for devices where a work-item is a thread's loop over wide vectors (work-groups of one).
 
-Work-item (x, y, z) owns columns [x*BN, x*BN+BN) and rows [y*BM, y*BM+BM) of the matrices z*per .. z*per+per-1. It walks K in
-blocks of KC and runs a register tile of MR x NR. With pack_a its BM x KC block of A is first copied into local memory (cache)
-as panels of MR rows; then every NR columns of B (copied too with pack_b) are multiplied by all panels: the columns stay in L1,
-the rows stream from L2. Without pack_a the loops are exchanged: B's block is copied (with pack_b), and every MR rows are multiplied
-by all columns. Sizes are arguments. Tails of rows and columns compute on zeros where packed, else on rows and columns of
-the tile before, and are not stored. A tile's destination, and operands some steps of K ahead, are prefetched: two hardware threads
-on a core share L1 and do not hide all waits, and rows of a B that is not packed are pages apart.
-With `finish` C holds sums between blocks of K only; the last block's sums go through the epilogue.
-With `pairs` (cl_kernels/dot.cl) pairs of bfloat16 numbers adjacent in K are packed, which one instruction multiplies and sums;
-an A that is not packed must be contiguous along K, and K even.
-Vectors: V lanes; NR = NV * V. Variables: fn ta to acc load loadv store storev pack_a pack_b pairs MR NV V room k_room out_bytes ahead
-headers finish.
+Work-item (x, y, z) owns columns [x*BN, x*BN+BN) and rows [y*BM, y*BM+BM) of the matrices z*per .. z*per+per-1. It walks
+K in blocks of KC and runs a register tile of MR x NR. With pack_a its BM x KC block of A is first copied into local
+memory (cache) as panels of MR rows; then every NR columns of B (copied too with pack_b) are multiplied by all panels:
+the columns stay in L1, the rows stream from L2. Without pack_a the loops are exchanged: B's block is copied (with
+pack_b), and every MR rows are multiplied by all columns. Sizes are arguments. Tails of rows and columns compute on
+zeros where packed, else on rows and columns of the tile before, and are not stored. A tile's destination, and operands
+some steps of K ahead, are prefetched: two hardware threads on a core share L1 and do not hide all waits, and rows of a
+B that is not packed are pages apart. With `finish` C holds sums between blocks of K only; the last block's sums go
+through the epilogue. With `pairs` (cl_kernels/dot.cl) pairs of bfloat16 numbers adjacent in K are packed, which one
+instruction multiplies and sums; an A that is not packed must be contiguous along K, and K even.
+Vectors: V lanes; NR = NV * V. Variables: fn ta to acc load loadv store storev pack_a pack_b pairs MR NV V room k_room
+out_bytes ahead headers finish.
 </%doc>
 <%namespace name="square" file="/square.mako"/>\
 <%

@@ -1,9 +1,10 @@
 <%doc>
-Products of few rows with few columns over a long K, both contiguous along K, on a CPU: split-K, work-item z sums piece z of K.
+Products of few rows with few columns over a long K, both contiguous along K, on a CPU: split-K, work-item z sums piece
+z of K.
 
-K is walked in blocks of ${BLOCK}, which stay in L1 while ${T} rows by ${T} columns at a time are multiplied, with a vector accumulator
-for each pair. Rows and columns past the last repeat it and are not stored. Each accumulator is reduced at the end of a block, and the
-blocks' sums are added up.
+K is walked in blocks of ${BLOCK}, which stay in L1 while ${T} rows by ${T} columns at a time are multiplied, with a
+vector accumulator for each pair. Rows and columns past the last repeat it and are not stored. Each accumulator is
+reduced at the end of a block, and the blocks' sums are added up.
 </%doc>\
 <%
 acc, reg, V = memory.dt.reg, memory.reg, memory.lanes

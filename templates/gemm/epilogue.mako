@@ -1,6 +1,7 @@
 <%doc>
-The epilogue of a product, computed while its elements are in registers: finish(i, j, m, product, ...) computes a pointwise chain at
-row i, columns j .. j+m-1 (m <= ${lanes}) and stores its results. Each operation is rounded, as in the chain's own kernel.
+The epilogue of a product, computed while its elements are in registers: finish(i, j, m, product, ...) computes a
+pointwise chain at row i, columns j .. j+m-1 (m <= ${lanes}) and stores its results. Each operation is rounded, as in
+the chain's own kernel.
 Variables: program lanes body stores memories headers parameters.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\

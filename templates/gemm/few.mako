@@ -1,12 +1,14 @@
 <%doc>
-Long rows times a few vectors, on a CPU, limited by the memory that the rows come from: out[m, n] = alpha * sum_k A[m, k] X[k, n] + beta * bias[m, n].
+Long rows times a few vectors, on a CPU, limited by the memory that the rows come from: out[m, n] = alpha * sum_k A[m,
+k] X[k, n] + beta * bias[m, n].
 
-Rows of A and columns of X are contiguous along k. Work-item (y, z): rows y*BM .. of matrix z, R at a time. K is walked in blocks of KC numbers, for
-which the columns of X stay in L1; R rows by S columns are one register tile of accumulators, vectors of V lanes, which are kept in local memory
-between blocks. Meanwhile the next R rows are prefetched, P of them during each tile, because the hardware prefetcher follows only one run of reads
-within a page. Finally V accumulators at a time are reduced over their lanes to one vector of results. Where a block's length is no multiple of 2V,
-its last 2V numbers are read as an overlapping step, with those counted already masked. Rows and columns past the end repeat the last ones.
-With `finish` a row of results goes through the epilogue instead of being stored.
+Rows of A and columns of X are contiguous along k. Work-item (y, z): rows y*BM .. of matrix z, R at a time. K is walked
+in blocks of KC numbers, for which the columns of X stay in L1; R rows by S columns are one register tile of
+accumulators, vectors of V lanes, which are kept in local memory between blocks. Meanwhile the next R rows are
+prefetched, P of them during each tile, because the hardware prefetcher follows only one run of reads within a page.
+Finally V accumulators at a time are reduced over their lanes to one vector of results. Where a block's length is no
+multiple of 2V, its last 2V numbers are read as an overlapping step, with those counted already masked. Rows and columns
+past the end repeat the last ones. With `finish` a row of results goes through the epilogue instead of being stored.
 Variables: fn ta to acc load loadv store unaligned V R S P columns headers finish.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\

@@ -1,10 +1,11 @@
 <%doc>
-Matrix times vector on a CPU, limited by the memory the matrix comes from: out[m] = alpha * sum_k A[m, k] x[k] + beta * bias[m].
-One of three bodies:
-  rows   work-item (y, z): rows y*BM .. ; A contiguous along k; R rows at a time, read one after the other, in memory order, each
-         summed in U vectors of V lanes.
-  cols   work-item (y, z): outputs y*BM ..; A contiguous along m; M_ROOM sums in local memory, four k at a time; one vector.
-         ahead: this work-item's part of the next four k is prefetched meanwhile, which the hardware prefetcher would miss.
+Matrix times vector on a CPU, limited by the memory the matrix comes from: out[m] = alpha * sum_k A[m, k] x[k] + beta *
+bias[m]. One of three bodies:
+  rows   work-item (y, z): rows y*BM .. ; A contiguous along k; R rows at a time, read one after the other, in memory
+         order, each summed in U vectors of V lanes.
+  cols   work-item (y, z): outputs y*BM ..; A contiguous along m; M_ROOM sums in local memory, four k at a time; one
+         vector. ahead: this work-item's part of the next four k is prefetched meanwhile, which the hardware prefetcher
+         would miss.
   narrow work-item z: as cols, for at most R vectors of outputs, whose sums stay in registers.
 cols reads x at any stride; rows with stage copies x to local memory first, X_ROOM elements at a time.
 Variables: fn body ta to acc load loadv store unaligned V R U stage X_ROOM M_ROOM ahead headers.

@@ -1,8 +1,9 @@
 <%doc>
-Matrix times vector where a work-item is a lane: out[m] = alpha * sum_k A[m, k] x[k] + beta * bias[m], limited by the memory A comes from.
-A work-group of G lanes makes R results (a power of two) with G / R lanes each, which walk K side by side, each with U loads of A in flight;
-a tree in local memory adds up their sums. Neighbouring lanes read along K (`along`) or down the rows, whichever is adjacent in memory.
-`unit` says that the vector is contiguous, and A's rows are, where they are read along K: that saves address arithmetic and registers.
+Matrix times vector where a work-item is a lane: out[m] = alpha * sum_k A[m, k] x[k] + beta * bias[m], limited by the
+memory A comes from. A work-group of G lanes makes R results (a power of two) with G / R lanes each, which walk K side
+by side, each with U loads of A in flight; a tree in local memory adds up their sums. Neighbouring lanes read along K
+(`along`) or down the rows, whichever is adjacent in memory. `unit` says that the vector is contiguous, and A's rows
+are, where they are read along K: that saves address arithmetic and registers.
 Variables: fn ta to acc load store G R U along unit headers.
 </%doc>
 <%

@@ -1,15 +1,18 @@
 <%doc>
-Matrix product by tiles, where a work-item is a lane: R x C numbers per work-group, P slices of work-items that share K ("sliced K"), and a register
-tile of 4 HR x 4 HC numbers per work-item. Two slabs of KS steps of K are kept in local memory: while one is multiplied, the next is being loaded to
-registers. Each slice takes every Pth step of K of a slab, in order; at the end the slices' sums are added up in order.
-Work-item (lx, ly) of a slice owns rows and columns by fours, R / HR and C / HC apart, so that it reads local memory in vectors. 32 consecutive work-items
-form a block of the tile in which every two neighbours are one below the other: NVIDIA's local memory then serves half of them at a time, not a quarter.
-Accumulators are indexed by constants of the template only, so that the compiler keeps them in registers.
-How an operand is read (`ways`): "k4": it is contiguous along K and four numbers are aligned, "i4": the same along its other dim; "k1", "i1": single numbers,
-neighbouring work-items along that dim. Rows and columns past the last are read as the last one, and not stored. `quads`: four results of a row
-are adjacent and aligned, and no bias is added. Work-group (x, y, z) owns row tile x, column tile y and the matrices z, z + groups, ... With `finish`
-only the epilogue's results are stored.
-Variables: fn ta to acc load store R C P HR HC KS ways quads offset (the integer type of offsets into an operand within a slab) headers finish.
+Matrix product by tiles, where a work-item is a lane: R x C numbers per work-group, P slices of work-items that share K
+("sliced K"), and a register tile of 4 HR x 4 HC numbers per work-item. Two slabs of KS steps of K are kept in local
+memory: while one is multiplied, the next is being loaded to registers. Each slice takes every Pth step of K of a slab,
+in order; at the end the slices' sums are added up in order. Work-item (lx, ly) of a slice owns rows and columns by
+fours, R / HR and C / HC apart, so that it reads local memory in vectors. 32 consecutive work-items form a block of the
+tile in which every two neighbours are one below the other: NVIDIA's local memory then serves half of them at a time,
+not a quarter. Accumulators are indexed by constants of the template only, so that the compiler keeps them in registers.
+How an operand is read (`ways`): "k4": it is contiguous along K and four numbers are aligned, "i4": the same along its
+other dim; "k1", "i1": single numbers, neighbouring work-items along that dim. Rows and columns past the last are read
+as the last one, and not stored. `quads`: four results of a row are adjacent and aligned, and no bias is added.
+Work-group (x, y, z) owns row tile x, column tile y and the matrices z, z + groups, ... With `finish` only the
+epilogue's results are stored.
+Variables: fn ta to acc load store R C P HR HC KS ways quads offset (the integer type of offsets into an operand within
+a slab) headers finish.
 </%doc>\
 <%
 nx, ny = C // (4 * HC), R // (4 * HR)

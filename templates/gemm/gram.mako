@@ -1,10 +1,10 @@
 <%doc>
 Products of few rows with few columns over a long K, on a CPU: split-K, work-item z sums piece z of K.
 
-A row of the result is one vector of V numbers, of which N are stored; ${R} rows are computed at a time, those past M repeat the last one.
-K is walked in blocks of ${BLOCK}, whose sums are added up. Rows of B are read in place as long as a vector of V numbers does not reach
-past B's end; the last rows, or all if rows are not contiguous, are copied to local memory first. S sets of accumulators are used in turn,
-because each addition to one set would wait for the one before.
+A row of the result is one vector of V numbers, of which N are stored; ${R} rows are computed at a time, those past M
+repeat the last one. K is walked in blocks of ${BLOCK}, whose sums are added up. Rows of B are read in place as long as
+a vector of V numbers does not reach past B's end; the last rows, or all if rows are not contiguous, are copied to local
+memory first. S sets of accumulators are used in turn, because each addition to one set would wait for the one before.
 </%doc>\
 <% acc, reg = memory.dt.reg, memory.reg %>\
 #pragma OPENCL FP_CONTRACT ON

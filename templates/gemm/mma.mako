@@ -1,11 +1,13 @@
 <%doc>
-Products by a GPU's matrix units, of 16-bit floats or of float64. A work-group of T work-items makes a tile of BM x BN numbers in steps of BK along
-K, each warp of 32 work-items WM x WN of it; with KS > 1 there are KS such sets of warps, which take a step's sixteens of K in turn, and whose sums
-are added in order. Local memory holds a pipeline of STAGES steps: while one is multiplied, the next ones are being copied.
-How an operand is read (`ways`): "k": it is contiguous along K and E numbers (16 bytes) are aligned, "i": the same along the other dim, "any": neither
-(16-bit floats only). A step of an operand is stored in units of E numbers, along K ("k", "any") or along the other dim ("i"), in the order that `unit` gives.
-With `direct` matrix units multiply, else plain loops over the same tiles (for tests). Tiles are taken in panels of PANEL tile rows, so that tiles computed
-at the same time share operands. With `finish` only the epilogue's results are stored; the product is rounded before it as if it had been stored.
+Products by a GPU's matrix units, of 16-bit floats or of float64. A work-group of T work-items makes a tile of BM x BN
+numbers in steps of BK along K, each warp of 32 work-items WM x WN of it; with KS > 1 there are KS such sets of warps,
+which take a step's sixteens of K in turn, and whose sums are added in order. Local memory holds a pipeline of STAGES
+steps: while one is multiplied, the next ones are being copied. How an operand is read (`ways`): "k": it is contiguous
+along K and E numbers (16 bytes) are aligned, "i": the same along the other dim, "any": neither (16-bit floats only). A
+step of an operand is stored in units of E numbers, along K ("k", "any") or along the other dim ("i"), in the order that
+`unit` gives. With `direct` matrix units multiply, else plain loops over the same tiles (for tests). Tiles are taken in
+panels of PANEL tile rows, so that tiles computed at the same time share operands. With `finish` only the epilogue's
+results are stored; the product is rounded before it as if it had been stored.
 Variables: fn code to acc ways direct units unit number value load store BM BN BK WM WN KS STAGES finish headers.
 </%doc>\
 <%

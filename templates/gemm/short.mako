@@ -1,9 +1,11 @@
 <%doc>
-Matrix of many short rows times a vector, on a CPU: a work-item (y, z) owns BM rows of matrix z and makes ${V} results at a time, as one vector.
+Matrix of many short rows times a vector, on a CPU: a work-item (y, z) owns BM rows of matrix z and makes ${V} results
+at a time, as one vector.
 
-The vector is copied into local memory (cache), padded with zeros to whole registers. Rows are read in place, one after the other, their ends
-by masked loads that give zeros past the row; then the accumulators of ${V} rows are reduced to the lanes of one vector by pairwise additions
-of neighbouring lanes, two rows at a time. Rows past the last repeat it and are not stored.
+The vector is copied into local memory (cache), padded with zeros to whole registers. Rows are read in place, one after
+the other, their ends by masked loads that give zeros past the row; then the accumulators of ${V} rows are reduced to
+the lanes of one vector by pairwise additions of neighbouring lanes, two rows at a time. Rows past the last repeat it
+and are not stored.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%

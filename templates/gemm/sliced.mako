@@ -1,10 +1,11 @@
 <%doc>
-Matrix product by small tiles where a work-item is a lane: R x C numbers per work-group, P slices of lanes that share K ("sliced K").
-For products whose larger tiles (gpu.mako) would be mostly empty, or too few to fill the device. A slab of KS steps of K is in local
-memory; each of the P slices, R / 4 by C / 4 lanes with 4 x 4 accumulators in registers, takes every Pth step, while the next slab is being loaded
-to registers. At the end the slices' sums are added up in order. Neighbouring lanes read, and store, along the contiguous dim (`along`: for each
-operand, whether that is K). Work-group (x, y, z) owns row tile x, column tile y and the matrices z, z + groups, ... With `finish` only the
-epilogue's results are stored.
+Matrix product by small tiles where a work-item is a lane: R x C numbers per work-group, P slices of lanes that share K
+("sliced K"). For products whose larger tiles (gpu.mako) would be mostly empty, or too few to fill the device. A slab of
+KS steps of K is in local memory; each of the P slices, R / 4 by C / 4 lanes with 4 x 4 accumulators in registers, takes
+every Pth step, while the next slab is being loaded to registers. At the end the slices' sums are added up in order.
+Neighbouring lanes read, and store, along the contiguous dim (`along`: for each operand, whether that is K). Work-group
+(x, y, z) owns row tile x, column tile y and the matrices z, z + groups, ... With `finish` only the epilogue's results
+are stored.
 Variables: fn ta to acc load store R C P KS along headers finish.
 </%doc>\
 <%

@@ -1,9 +1,9 @@
 <%doc>
 Products of many small matrices, on a CPU: a work-item owns `per` of them, a row of a result is one vector.
 
-Results have at most V columns, or one (V is 1); R rows are computed at a time, repeating the last one where fewer are left. B's rows are read
-in place: by masked loads where they are shorter than a vector (unless `whole`), number by number where they are not contiguous (`apart`).
-Sums go over K in order, as those of larger products do.
+Results have at most V columns, or one (V is 1); R rows are computed at a time, repeating the last one where fewer are
+left. B's rows are read in place: by masked loads where they are shorter than a vector (unless `whole`), number by
+number where they are not contiguous (`apart`). Sums go over K in order, as those of larger products do.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%

@@ -1,10 +1,11 @@
 <%doc>
 Products of many rows with a few columns, on a CPU: a work-item owns `per` rows, and a row of the result is one vector.
 
-B is copied into local memory (cache) as K rows of V numbers, zeros past N; then ${R} rows of A at a time are multiplied by it, repeating the
-last one where fewer are left. If the result's rows have no gaps, they are stored as whole vectors, whose excess the next row overwrites, provided
-that row is this work-item's, too, and no bias may lie there. With `finish` a row goes through the epilogue. Sums go over K in order, as those of
-larger products do. ahead: the next rows are prefetched meanwhile, because the hardware prefetcher does not follow several long rows at once.
+B is copied into local memory (cache) as K rows of V numbers, zeros past N; then ${R} rows of A at a time are multiplied
+by it, repeating the last one where fewer are left. If the result's rows have no gaps, they are stored as whole vectors,
+whose excess the next row overwrites, provided that row is this work-item's, too, and no bias may lie there. With
+`finish` a row goes through the epilogue. Sums go over K in order, as those of larger products do. ahead: the next rows
+are prefetched meanwhile, because the hardware prefetcher does not follow several long rows at once.
 </%doc>\
 <% acc, reg, line = memory.dt.reg, memory.reg, 64 // memory.dt.itemsize %>\
 % if finish:

@@ -1,8 +1,10 @@
 <%doc>
-Matrix products with a small K, where a work-item is a lane: each makes T results of one column, and a work-group covers many matrices.
-Neighbouring lanes make neighbouring results of a row, so that they read the same or adjacent numbers; a lane's T results are evenly spread over
-the rows. Work-group (x, y): 256 lanes of the matrices y * per ..; counting within these needs no more than 32 bits.
-`quads`: whether four numbers along K are adjacent and aligned in rows of A. With `finish` only the epilogue's results are stored.
+Matrix products with a small K, where a work-item is a lane: each makes T results of one column, and a work-group covers
+many matrices. Neighbouring lanes make neighbouring results of a row, so that they read the same or adjacent numbers; a
+lane's T results are evenly spread over the rows. Work-group (x, y): 256 lanes of the matrices y * per ..; counting
+within these needs no more than 32 bits.
+`quads`: whether four numbers along K are adjacent and aligned in rows of A. With `finish` only the epilogue's results
+are stored.
 Variables: fn ta to acc load store G T quads headers finish.
 </%doc>\
 % if finish:

@@ -1,9 +1,10 @@
 <%doc>
-The gradient through all steps of a recurrent layer in one launch, from the last step to the first: a state's gradient from the
-step after is the product of that step's slopes (the gradient of the gates' sums, before their functions) and the weights.
-The kernel stores the slopes, for the products that give the other gradients; in gru also those of the projected input.
-One more round, s = -1, gives the gradients of the first states: rows not active at step s began at the step after.
-Schedules and plan as in forward.mako. `carry` holds, for two steps alternately, the gradient that bypasses the product.
+The gradient through all steps of a recurrent layer in one launch, from the last step to the first: a state's gradient
+from the step after is the product of that step's slopes (the gradient of the gates' sums, before their functions) and
+the weights. The kernel stores the slopes, for the products that give the other gradients; in gru also those of the
+projected input. One more round, s = -1, gives the gradients of the first states: rows not active at step s began at the
+step after. Schedules and plan as in forward.mako. `carry` holds, for two steps alternately, the gradient that bypasses
+the product.
 </%doc>\
 <%namespace name="steps" file="steps.mako"/>\
 <% gated = mode in ('lstm', 'gru') %>\

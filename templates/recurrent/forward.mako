@@ -1,10 +1,11 @@
 <%doc>
-All steps of a recurrent layer in one launch: the rows of a batch do not depend on each other. Each step adds the product of the
-state before to the projected input (`by_x`, all gates), and computes the gates while the sums are in registers.
-CPU: a work-item takes `share` rows, by vectors. GPU: a work-group does; ${lanes} lanes compute a unit each, and `parts` such sets
-of lanes share the terms of the product.
-A plan lists the first row of the data and the number of rows of each step; without one every step has `batch` rows.
-With `trace`, what backward.mako needs is stored: the gates (gru: r, z, n and r's other factor) and the states before each step.
+All steps of a recurrent layer in one launch: the rows of a batch do not depend on each other. Each step adds the
+product of the state before to the projected input (`by_x`, all gates), and computes the gates while the sums are in
+registers.
+CPU: a work-item takes `share` rows, by vectors. GPU: a work-group does; ${lanes} lanes compute a unit each, and `parts`
+such sets of lanes share the terms of the product. A plan lists the first row of the data and the number of rows of each
+step; without one every step has `batch` rows. With `trace`, what backward.mako needs is stored: the gates (gru: r, z, n
+and r's other factor) and the states before each step.
 </%doc>\
 <%namespace name="steps" file="steps.mako"/>\
 <% N = G * U %>\

@@ -1,7 +1,7 @@
 <%doc>
-Packs the weights (gates * width, width) of a recurrent layer's state. CPU: [block of units][term][vector]; GPU: [term][gate][unit].
-Forward, a block has vectors for ${G} gates, its terms are the units of the previous state, followed by the bias. Backward, a block
-is one of columns, and all rows are terms (a GPU reads the weights in place then).
+Packs the weights (gates * width, width) of a recurrent layer's state. CPU: [block of units][term][vector]; GPU:
+[term][gate][unit]. Forward, a block has vectors for ${G} gates, its terms are the units of the previous state, followed
+by the bias. Backward, a block is one of columns, and all rows are terms (a GPU reads the weights in place then).
 </%doc>\
 <%namespace name="square" file="/square.mako"/>\
 <%namespace name="steps" file="steps.mako"/>\

@@ -1,5 +1,6 @@
 <%doc>
-A product of dense matrices, computed only where a sparse one has entries: out[e] = sum over k of left[first[e], k] * right[second[e], k].
+A product of dense matrices, computed only where a sparse one has entries: out[e] = sum over k of left[first[e], k] *
+right[second[e], k].
 CPU: a work-item takes a run of entries and sums in vectors of ${V} lanes. GPU: a lane takes an entry.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\

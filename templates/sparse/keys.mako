@@ -1,6 +1,7 @@
 <%doc>
 The row-major number of each entry's place, from its coordinates; `bad` is set if a coordinate is outside the sizes.
-CPU: a work-item takes a run of entries and has a flag of its own. GPU: a lane takes an entry, and there is one flag, initially 0.
+CPU: a work-item takes a run of entries and has a flag of its own. GPU: a lane takes an entry, and there is one flag,
+initially 0.
 </%doc>\
 typedef ${I} I;
 __kernel void ${fn}(__global const long *restrict indices, __global long *restrict keys, __global int *restrict bad,

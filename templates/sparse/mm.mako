@@ -1,7 +1,8 @@
 <%doc>
-Lines of a sparse matrix times a dense one: out[i] = sum over e in [pointer[i], pointer[i + 1]) of values[e] * dense[other[e]],
-in the order of the entries; the last line ends at `count`; without `valued` all values are one. CPU: lines are divided so that work-items have about the same number of entries; each
-keeps up to four vectors of ${V} columns in registers (with `one`, there is one column). GPU: a lane takes one column of a line.
+Lines of a sparse matrix times a dense one: out[i] = sum over e in [pointer[i], pointer[i + 1]) of values[e] *
+dense[other[e]], in the order of the entries; the last line ends at `count`; without `valued` all values are one. CPU:
+lines are divided so that work-items have about the same number of entries; each keeps up to four vectors of ${V}
+columns in registers (with `one`, there is one column). GPU: a lane takes one column of a line.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
 <%

@@ -1,7 +1,7 @@
 <%doc>
-Coordinates of places from their row-major numbers: the sorted keys at which runs of equal keys start. CPU: a work-item takes a run of places and
-divides only once for each line of the last dim that it enters; a work-item that is `alone` also finds where runs start, and writes their number after
-the starts. GPU: a lane takes a place.
+Coordinates of places from their row-major numbers: the sorted keys at which runs of equal keys start. CPU: a work-item
+takes a run of places and divides only once for each line of the last dim that it enters; a work-item that is `alone`
+also finds where runs start, and writes their number after the starts. GPU: a lane takes a place.
 </%doc>\
 typedef ${I} I;
 __kernel void ${fn}(__global const long *restrict keys, __global ${'' if alone else 'const '}long *restrict starts, __global long *restrict indices,

@@ -81,7 +81,8 @@ def test_a_mask_may_lie_by_columns() -> None:
 
 @pytest.mark.parametrize("at", [0, 150, 299])
 def test_a_score_far_above_all_others_is_all_there_is(at: int) -> None:
-    """A dominant score gives its value alone, whichever tile of keys it is in: the running maximum of the online softmax never falls."""
+    """A dominant score gives its value alone, whichever tile of keys it is in: the running maximum of the online
+    softmax never falls."""
     q, k, v = (ct.tensor(data(1, 300, 8, seed=i)) for i in range(3))
     k[:, at] = q[:, 5] * 1000
     found = attend(q[:, 5:6], k, v)
@@ -90,7 +91,8 @@ def test_a_score_far_above_all_others_is_all_there_is(at: int) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 16, 17, 32, 33, 64, 65, 96, 97, 128, 129, 192, 193, 257])
 def test_a_causal_mask_is_what_it_says_written_out(n: int) -> None:
-    """`is_causal` equals a written-out mask for all remainders of tiles: the last tile may hold one key, which one row sees."""
+    """`is_causal` equals a written-out mask for all remainders of tiles: the last tile may hold one key, which one row
+    sees."""
     q, k, v = _tensors((1, n, 4), (1, n, 4), (1, n, 4))
     g = ct.tensor(data(1, n, 4, seed=1))
     written = ct.ones(n, n, dtype=ct.bool).tril()
@@ -164,7 +166,8 @@ def test_both_schedules(schedule: str, kind: str) -> None:
 
 
 LANES = [
-    # L, S, E, Ev, type, bytes of local memory: keys in parts or not, every tile, rows of any alignment, one query or a few
+    # L, S, E, Ev, type, bytes of local memory: keys in parts or not, every tile, rows of any alignment, one query or a
+    # few
     (70, 600, 64, 64, "f", 48 << 10),
     (70, 600, 64, 61, "f", 40 << 10),
     (40, 300, 30, 32, "f", 32 << 10),
@@ -397,7 +400,8 @@ def test_what_the_kernels_take() -> None:
 
 @pytest.mark.parametrize("queries", [1, 16])
 def test_weights_too_small_to_be_normal_are_zeros(queries: int) -> None:
-    """One key has weight 1, the others e^-90: products with those would be denormal, and take Intel's processors fifteen times as long."""
+    """One key has weight 1, the others e^-90: products with those would be denormal, and take Intel's processors
+    fifteen times as long."""
     info = get_backend(device("cpu")).info
     if not info.is_pocl or platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("no builtin sets the mode")
@@ -420,7 +424,8 @@ def test_weights_too_small_to_be_normal_are_zeros(queries: int) -> None:
 def test_products_of_tiles(
     of: str, dev: Any, poisoned: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """bfloat16 by AMX tiles, or their twin: remainders of rows, keys and widths, masks, layouts, rows with all keys masked."""
+    """bfloat16 by AMX tiles, or their twin: remainders of rows, keys and widths, masks, layouts, rows with all keys
+    masked."""
     backend = get_backend(dev)
     if backend.info.kind != "cpu":
         pytest.skip("tiles are for work-items that are threads")

@@ -1,4 +1,5 @@
-"""Attention of 16-bit floats by a GPU's matrix units: the device's, if it has them, and their twin in plain OpenCL C."""
+"""Attention of 16-bit floats by a GPU's matrix units: the device's, if it has them, and their twin in plain OpenCL
+C."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def written_out(q: Any, k: Any, v: Any, mask: Any, causal: bool) -> tuple[np.nda
     return p / np.where(blind, 1, total) @ v, sums[..., 0]
 
 
-# queries, keys, width, depth, causal, mask, unused numbers between rows: partial tiles, more and fewer queries than keys,
+# queries, keys, width, depth, causal, mask, unused numbers between rows: partial tiles, more and fewer queries than
+# keys,
 # rows of whole and of partial units, aligned and not
 CASES = [
     (70, 130, 40, 24, False, None, 0),
@@ -113,7 +115,8 @@ def test_heads_by_bands(gpu: Any, groups: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_no_query_sees_changes_nothing(gpu: Any) -> None:
-    """NaN after the last key and value, which no causal row sees, and between rows of heads, does not reach the result."""
+    """NaN after the last key and value, which no causal row sees, and between rows of heads, does not reach the
+    result."""
     rng = np.random.default_rng(1)
     dt = dtypes.bfloat16
     q, qn = operand(gpu, rng, (1, 1, 1, 20, 16), dt)
@@ -128,7 +131,8 @@ def test_what_no_query_sees_changes_nothing(gpu: Any) -> None:
 
 @pytest.mark.parametrize("case", CASES[1:], ids=str)
 def test_gradients(gpu: Any, case: tuple[Any, ...]) -> None:
-    """Gradients are those of the formulas for the rounded operands, within the rounding of probabilities and of scores' gradients."""
+    """Gradients are those of the formulas for the rounded operands, within the rounding of probabilities and of scores'
+    gradients."""
     length, keys, width, depth, causal, kind, apart = case
     rng = np.random.default_rng(2)
     batch, dt = (1, 2, 2), dtypes.bfloat16

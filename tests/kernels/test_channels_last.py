@@ -1,4 +1,5 @@
-"""Channels-last images: their own kernels give the values of row-major images, in the memory format that torch gives."""
+"""Channels-last images: their own kernels give the values of row-major images, in the memory format that torch
+gives."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def both_ways(
 def assert_alike(
     fn: Callable[..., Any], x: Any, *factors: Any, tol: float = 2e-5, order: bool = True
 ) -> None:
-    """Assert that results and gradients agree in both formats, and that those of channels-last images are channels last if the output gradient is."""
+    """Assert that results and gradients agree in both formats, and that those of channels-last images are channels last
+    if the output gradient is."""
     expected = both_ways(fn, x, *factors, slope=lambda g: g)
     for slope in (lambda g: g, last):
         found = both_ways(fn, last(x), *factors, slope=slope)

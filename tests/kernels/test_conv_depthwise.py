@@ -1,4 +1,5 @@
-"""Depthwise convolutions: the CPU's own schedule against the general one, when it is chosen, and values that are not finite."""
+"""Depthwise convolutions: the CPU's own schedule against the general one, when it is chosen, and values that are not
+finite."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def test_values_are_those_of_the_general_schedule(
     monkeypatch.setattr(depthwise, "_fits", lambda *args: False)
     for (plane, pad), ours in zip(cases, found, strict=True):
         for a, b in zip(ours, all_three(plane, taps, stride, pad, n), strict=True):
-            # A filter's gradient sums thousands of products: errors are relative to the largest, as sums may nearly cancel.
+            # A filter's gradient sums thousands of products: errors are relative to the largest, as sums may nearly
+            # cancel.
             size = np.abs(b).max()
             close(np.array(a) / size, np.array(b) / size, 1e-5)
 

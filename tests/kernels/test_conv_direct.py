@@ -1,4 +1,5 @@
-"""A GPU's convolutions with few output channels per group, and of one tap: random shapes against numpy, when they are chosen, and how lanes share them."""
+"""A GPU's convolutions with few output channels per group, and of one tap: random shapes against numpy, when they are
+chosen, and how lanes share them."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def agree(x: np.ndarray, w: np.ndarray, last: bool = False, **kwargs: Any) -> None:
-    """Compare a convolution and its gradients with numpy; gradients are linear in the output's gradient, so a scalar product of each suffices."""
+    """Compare a convolution and its gradients with numpy; gradients are linear in the output's gradient, so a scalar
+    product of each suffices."""
     leaves = [tensor(v) for v in (x, w)]
     if last:
         leaves[0] = leaves[0].contiguous(memory_format=ct.channels_last)
@@ -146,7 +148,8 @@ def test_other_dtypes(dtype: str) -> None:
 def test_filters_of_one_tap_are_products_of_what_lies_there(
     last: bool, groups: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Convolutions of one tap are matrix products without copies, also with a stride that leaves places evenly spaced; gradients in parts of images."""
+    """Convolutions of one tap are matrix products without copies, also with a stride that leaves places evenly spaced;
+    gradients in parts of images."""
     for name, value in (("TILE", 1), ("PART", part)):
         monkeypatch.setattr(as_product, name, value)
     monkeypatch.setattr(direct, "FEW", 0)

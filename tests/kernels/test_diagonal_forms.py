@@ -1,4 +1,5 @@
-"""Eigenvalues of Hermitian matrices and singular values by kernels, both schedules, against numpy: with repeated, vanishing and widely spread values."""
+"""Eigenvalues of Hermitian matrices and singular values by kernels, both schedules, against numpy: with repeated,
+vanishing and widely spread values."""
 
 from __future__ import annotations
 
@@ -143,7 +144,8 @@ def test_room_for_rotations_is_given_by_rows_of_whole_vectors(be: Any) -> None:
 
 
 def check(a: np.ndarray, tol: float) -> None:
-    """Assert that eigenvectors (of the Hermitian part) and singular vectors of square matrices are orthonormal and give back the matrix."""
+    """Assert that eigenvectors (of the Hermitian part) and singular vectors of square matrices are orthonormal and give
+    back the matrix."""
     n, size = a.shape[-1], max(float(np.abs(a).max()), 1e-30)
     h = a / 2 + dagger(a) / 2
     values, vectors = (x.numpy(force=True) for x in linalg.eigh(torch.tensor(h)))
@@ -185,7 +187,8 @@ def test_values_that_repeat_vanish_or_differ_by_orders_of_magnitude() -> None:
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 def test_small_matrices_side_by_side(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small matrices as lanes of vectors have the values that reflectors and rotations find, whatever the triangle, size, rank and layout."""
+    """Small matrices as lanes of vectors have the values that reflectors and rotations find, whatever the triangle,
+    size, rank and layout."""
     monkeypatch.setattr("cltensor.codegen.region.GRAIN", 16)  # several work-items
     tol = 2e-6 if kind == "float32" else 4e-15
     for count, n in ((1, 1), (3, 2), (1, 8), (37, 3), (21, 4), (67, 11), (2, 16)):

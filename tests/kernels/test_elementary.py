@@ -139,7 +139,8 @@ def test_two_arguments(name: str) -> None:
 @pytest.mark.fp64
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="nothing more exact to compare with")
 def test_powers_of_doubles() -> None:
-    """Powers: bases near 1 with large exponents, results up to and past the range's ends, denormal bases, ENDS; vectors and single lanes."""
+    """Powers: bases near 1 with large exponents, results up to and past the range's ends, denormal bases, ENDS; vectors
+    and single lanes."""
     rng, n = np.random.default_rng(0), 20_000
     middle = rng.choice([2**0.5, 0.5**0.5], n) * (1 + rng.uniform(-1e-6, 1e-6, n))
     ends = [
@@ -235,7 +236,8 @@ OF_DOUBLES: dict[str, tuple[Callable, float, tuple[float, float]]] = {
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="nothing more exact to compare with")
 @pytest.mark.parametrize("name", OF_DOUBLES)
 def test_functions_of_doubles(name: str) -> None:
-    """At points over the range, of all magnitudes, near 1 and multiples of a quarter turn, and special ones; vectors and single numbers alike."""
+    """At points over the range, of all magnitudes, near 1 and multiples of a quarter turn, and special ones; vectors
+    and single numbers alike."""
     reference, bound, (low, high) = OF_DOUBLES[name]
     rng, n = np.random.default_rng(0), 20_001
     circular = name in ("sin", "cos")
@@ -359,7 +361,8 @@ def test_sixteen_bit_floats_are_rounded_once(dtype: str) -> None:
 
 
 def _mixed(dtype: type, n: int = 2048) -> tuple[np.ndarray, np.ndarray]:
-    """Return small whole numbers, numbers of every size, zeros, infinities and NaN, mixed so that the lanes of a vector differ."""
+    """Return small whole numbers, numbers of every size, zeros, infinities and NaN, mixed so that the lanes of a vector
+    differ."""
     rng = np.random.default_rng(3)
     ends = [0.0, -0.0, np.inf, -np.inf, np.nan, np.finfo(dtype).max, np.finfo(dtype).tiny]
 

@@ -1,4 +1,5 @@
-"""Epilogues, pointwise chains inside a product's kernel: the same bits as in two launches, at the level of kernels and of tensors."""
+"""Epilogues, pointwise chains inside a product's kernel: the same bits as in two launches, at the level of kernels and
+of tensors."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def operand(backend: Any, x: np.ndarray, turned: bool) -> Operand:
 def fused_and_plain(
     backend: Any, size: tuple[int, int, int], turned: tuple[bool, bool], schedule: str
 ) -> None:
-    """Check relu(p + full) + row and p = 2 * (a @ b) + 3 * bias, computed by one kernel, against p of a kernel without epilogue."""
+    """Check relu(p + full) + row and p = 2 * (a @ b) + 3 * bias, computed by one kernel, against p of a kernel without
+    epilogue."""
     m, n, k = size
     rng = np.random.default_rng(m * n * k)
     a, b = rng.standard_normal((m, k), "f"), rng.standard_normal((k, n), "f")
@@ -195,7 +197,8 @@ def test_chains_met_before(remembered: dict[str, Any], name: str) -> None:
 
 
 def test_what_tells_chains_apart(remembered: dict[str, Any]) -> None:
-    """Chains differ, for replay, by their numbers, by operands that share memory or not, and by which results are held."""
+    """Chains differ, for replay, by their numbers, by operands that share memory or not, and by which results are
+    held."""
     x, w = remembered["x"], remembered["w"][:90]
     product = x.numpy(force=True) @ w.numpy(force=True)
     other = x.clone()

@@ -1,4 +1,5 @@
-"""Factorizations and substitution by kernels, both schedules, against numpy: sizes past blocks and vectors, batches of any layout."""
+"""Factorizations and substitution by kernels, both schedules, against numpy: sizes past blocks and vectors, batches of
+any layout."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from cltensor.codegen.operand import Operand
 from cltensor.codegen.region import empty, from_host
 from cltensor.ops.linalg import factors
 
-# Batch size and rows of the matrices: one number, part of a vector, one past a block, two blocks, half a block; and many matrices
+# Batch size and rows of the matrices: one number, part of a vector, one past a block, two blocks, half a block; and
+# many matrices
 # as lanes of vectors, more than whole vectors.
 SIZES = [(1, 1), (3, 5), (2, 33), (1, 100), (37, 3), (33, 16)]
 KINDS = ["float32", "complex64"]
@@ -237,7 +239,8 @@ def test_what_is_singular_goes_on_to_infinities() -> None:
 
 
 def test_many_small_ones_are_what_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Matrices as lanes of vectors, some singular, with NaN or not positive definite, get the same bits as when factorized and solved one by one."""
+    """Matrices as lanes of vectors, some singular, with NaN or not positive definite, get the same bits as when
+    factorized and solved one by one."""
     monkeypatch.setattr("cltensor.codegen.region.GRAIN", 16)  # several work-items
     a = torch.tensor(data(70, 4, 4))
     a[3] = 0
@@ -338,7 +341,8 @@ def test_a_power_is_that_of_products() -> None:
 
 
 def test_least_squares_by_what_is_beyond_doubt() -> None:
-    """QR's solution is used if a bound, or a second, closer one, shows that no singular value is too small; otherwise the SVD is computed."""
+    """QR's solution is used if a bound, or a second, closer one, shows that no singular value is too small; otherwise
+    the SVD is computed."""
     n = 48
     u, v = (np.linalg.qr(data(n, n, seed=s, dtype="float64"))[0] for s in (1, 2))
     s = np.ones(n)

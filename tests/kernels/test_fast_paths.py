@@ -39,7 +39,8 @@ def values(x: Operand) -> np.ndarray:
 
 
 def numbers(shape: tuple[int, ...], seed: int, kind: str) -> np.ndarray:
-    """Return ordinary numbers ("plain"), numbers with many ties ("equals"), or special values in a few places ("few") or everywhere ("all")."""
+    """Return ordinary numbers ("plain"), numbers with many ties ("equals"), or special values in a few places ("few")
+    or everywhere ("all")."""
     rng = np.random.default_rng(seed)
     plain = rng.standard_normal(shape).astype(np.float32)
     if kind == "equals":

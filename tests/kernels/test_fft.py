@@ -1,4 +1,5 @@
-"""Fourier transforms against numpy's: every kind of length, dims, norms, gradients; short-time transforms and window functions."""
+"""Fourier transforms against numpy's: every kind of length, dims, norms, gradients; short-time transforms and window
+functions."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from cltensor.codegen import fft as family
 from cltensor.codegen.region import from_host
 from cltensor.runtime import STATS, get_backend
 
-# Single radices and products of them, a prime radix (a loop), one pass, two passes, primes that need Bluestein's algorithm.
+# Single radices and products of them, a prime radix (a loop), one pass, two passes, primes that need Bluestein's
+# algorithm.
 LENGTHS = [1, 2, 3, 5, 7, 8, 16, 30, 77, 221, 360, 1024, 37, 202]
 LONG = [8192, 3**8]
 
@@ -212,7 +214,8 @@ def _real_lines(backend: Any, x: np.ndarray, n: int, dim: int) -> None:
 
 @pytest.mark.parametrize("n", [2, 400, 1024])
 def test_lines_of_reals_know_nothing_of_each_other(n: int) -> None:
-    """A value that is not finite does not reach neighbouring lines, and the first and last numbers of a spectrum are real."""
+    """A value that is not finite does not reach neighbouring lines, and the first and last numbers of a spectrum are
+    real."""
     x = data(20, n)
     x[3, n // 2], x[7, 0] = np.nan, np.inf
     y = np.asarray(ct.fft.rfft(ct.tensor(x)).tolist())
@@ -231,7 +234,8 @@ def test_lines_of_reals_know_nothing_of_each_other(n: int) -> None:
 def test_lines_of_adjacent_numbers(
     kind: str, lanes: int, poisoned: None, dev: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Contiguous lines, which are treated as columns, one or two lines per vector, at any place and however few; nothing beside them is read."""
+    """Contiguous lines, which are treated as columns, one or two lines per vector, at any place and however few;
+    nothing beside them is read."""
     plan = family.schedule(get_backend(dev), getattr(dtypes, kind))
     if not plan.gpu:
         monkeypatch.setattr(family, "schedule", lambda *_: plan._replace(lanes=lanes))
@@ -300,7 +304,8 @@ def test_stft_is_the_transform_of_frames(one_by_one: None) -> None:
 
 @pytest.mark.parametrize("n", [48, 400, 512])
 def test_window_is_met_on_the_way(n: int, dev: Any) -> None:
-    """Without gradients, frames are neither stored nor multiplied by the window beforehand: the same bits in one launch."""
+    """Without gradients, frames are neither stored nor multiplied by the window beforehand: the same bits in one
+    launch."""
     x, window = ct.tensor(data(2, 1600)), ct.tensor(data(2 * n, seed=1))
     for hop, w in ((1 + n // 3, window[:n]), (1, window[:n]), (97, window[::2]), (97, window[n:])):
         call = partial(ct.stft, n_fft=n, hop_length=hop, window=w, center=False, return_complex=True)  # fmt: skip

@@ -1,4 +1,5 @@
-"""Fourier transforms in a GPU lane's registers (fft_block.mako), on any device: lengths, layouts and options against NumPy."""
+"""Fourier transforms in a GPU lane's registers (fft_block.mako), on any device: lengths, layouts and options against
+NumPy."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def run(backend: Any, src: Operand, dim: int, n: int, kind: str, **order: Any) -
 
 @pytest.mark.parametrize("n", LENGTHS)
 def test_lengths(n: int, dev: Any, names: list[str]) -> None:
-    """Complex transforms forward and back, real ones to half of a spectrum, to all of it and back, along contiguous dims and across others."""
+    """Complex transforms forward and back, real ones to half of a spectrum, to all of it and back, along contiguous
+    dims and across others."""
     backend = get_backend(dev)
     for real, number in ("f", "F"), ("d", "D"):
         if real == "d" and n not in (49, 100, 256):
@@ -119,7 +121,8 @@ def test_small_devices(
 
 
 def test_two_passes(dev: Any, names: list[str]) -> None:
-    """Four-step transforms: the first pass over neighbouring columns multiplies by twiddles, the second transposes rows to columns."""
+    """Four-step transforms: the first pass over neighbouring columns multiplies by twiddles, the second transposes rows
+    to columns."""
     backend = get_backend(dev)
     for n in (4096, 3000):
         z = (rng.standard_normal((2, n)) + 1j * rng.standard_normal((2, n))).astype("F")
@@ -139,7 +142,8 @@ def test_two_passes(dev: Any, names: list[str]) -> None:
 
 @pytest.mark.parametrize("n", LENGTHS)
 def test_shapes(n: int) -> None:
-    """In local memory no two numbers share an address, every butterfly has a lane, and work-groups are within the limit."""
+    """In local memory no two numbers share an address, every butterfly has a lane, and work-groups are within the
+    limit."""
     radices = tuple(family.factors(n) or ())
     for across, out_across in (False, False), (True, True), (False, True), (True, False):
         shape = fft_block.shape(n, radices, across, out_across, True, True, 4, 256, 1 << 15)

@@ -343,7 +343,8 @@ def test_new_sizes_build_nothing(backend: Any) -> None:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_complex_products_of_any_layout(backend: Any, schedule: str) -> None:
-    """Conjugated or not, added to the destination, written to any layout; an operand broadcast over a batch is prepared once."""
+    """Conjugated or not, added to the destination, written to any layout; an operand broadcast over a batch is prepared
+    once."""
     rng = np.random.default_rng(3)
     for m, n, k in ((5, 3, 7), (1, 20, 33), (20, 1, 33), (19, 34, 1), (3, 5, 0)):
         for a, b in itertools.product(
@@ -374,7 +375,8 @@ def test_complex_scalars_are_refused(backend: Any) -> None:
 def test_tiles_are_as_wide_as_registers(
     backend: Any, monkeypatch: pytest.MonkeyPatch, lanes: int, tile: tuple[int, int]
 ) -> None:
-    """Tiles use the vector width that drivers other than PoCL report: their compilers define no macros for the processor."""
+    """Tiles use the vector width that drivers other than PoCL report: their compilers define no macros for the
+    processor."""
     info = replace(backend.info, is_pocl=False, native_lanes=lanes)
     monkeypatch.setattr(backend, "info", info)
     monkeypatch.setattr(product, "_tiles", {})

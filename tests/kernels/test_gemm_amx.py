@@ -1,4 +1,5 @@
-"""Products of bfloat16 matrices by AMX tiles: with the processor's instructions, and with their twin in plain OpenCL C."""
+"""Products of bfloat16 matrices by AMX tiles: with the processor's instructions, and with their twin in plain OpenCL
+C."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ def test_factors_bias_and_batches(backend: Any, tiles: None) -> None:
 def test_long_sums_and_copied_rows(
     backend: Any, tiles: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few tiles use split-K, 16-bit results are accumulated in float32 between blocks of K, and operands not contiguous along K are copied once."""
+    """Few tiles use split-K, 16-bit results are accumulated in float32 between blocks of K, and operands not contiguous
+    along K are copied once."""
     rng = np.random.default_rng(3)
     monkeypatch.setattr(gemm_amx, "PIECE", 128)
     monkeypatch.setattr(gemm_amx, "COPIED", 0)

@@ -1,4 +1,5 @@
-"""Products of 16-bit floats and of float64 by a GPU's matrix units: the device's, if it has them, and their twin in plain OpenCL C."""
+"""Products of 16-bit floats and of float64 by a GPU's matrix units: the device's, if it has them, and their twin in
+plain OpenCL C."""
 
 from __future__ import annotations
 
@@ -132,7 +133,8 @@ def side(operand: Operand) -> Any:
 
 
 def test_float64_in_batches_with_bias_and_chain(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches, with several matrices per work-group; NaN stays in its row; an epilogue receives the bits of the plain product."""
+    """Batches, with several matrices per work-group; NaN stays in its row; an epilogue receives the bits of the plain
+    product."""
     if not gemm_mma.double_units(gpu):
         pytest.skip("no matrix units of float64")
     monkeypatch.setattr(gemm_mma, "FILLED", 0)
@@ -162,7 +164,8 @@ def test_float64_in_batches_with_bias_and_chain(gpu: Any, monkeypatch: pytest.Mo
 
 
 def test_what_float64_leaves_to_others(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other kernels compute products too small to fill the device, narrow ones, and those of operands that are not whole units."""
+    """Other kernels compute products too small to fill the device, narrow ones, and those of operands that are not
+    whole units."""
     monkeypatch.setattr(gemm_mma, "TWIN", 1)
     units = backend_for("gpu")
     if not gemm_mma.double_units(units):

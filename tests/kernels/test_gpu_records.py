@@ -73,7 +73,8 @@ def test_groups_are_no_larger_than_the_device_allows_and_divide_the_work(rendere
 
 
 def test_groups_that_work_together_say_how_large_they_are(rendered: Paper) -> None:
-    """With a declared work-group size the compiler keeps within the registers for it; otherwise a launch may be limited to fewer work-items."""
+    """With a declared work-group size the compiler keeps within the registers for it; otherwise a launch may be limited
+    to fewer work-items."""
     texts = {text.name: text.source for text in rendered.texts}
     said = re.compile(r"reqd_work_group_size\((\d+), (\d+), (\d+)\)")
     for name, _, group in rendered.launches:

@@ -80,7 +80,8 @@ def _results(name: str, where: Any) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("n", [1, 3, 4, 33, 4099])
 def test_random_numbers_side_by_side(lanes: Backend, n: int) -> None:
-    """A lane draws the numbers that share a block of Philox words, for any destination, and the remaining ones one by one."""
+    """A lane draws the numbers that share a block of Philox words, for any destination, and the remaining ones one by
+    one."""
 
     def drawn(where: Any) -> list[Any]:
         ct.manual_seed(5)
@@ -158,7 +159,8 @@ def test_lanes_that_take_several_elements_write_none_beside_them(
 def test_groups_of_many_shapes_reduce(
     units: int, announces: bool, lanes: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few and many outputs, elements adjacent or strided, in one piece and in parts, which the last work-group or a second launch joins."""
+    """Few and many outputs, elements adjacent or strided, in one piece and in parts, which the last work-group or a
+    second launch joins."""
     monkeypatch.setattr(lanes, "info", dataclasses.replace(lanes.info, compute_units=units))
     monkeypatch.setattr(reduction, "announces", lambda _backend: announces)
     reduction._plan.cache_clear()  # type: ignore[attr-defined]
@@ -187,7 +189,8 @@ def _softmax(a: np.ndarray, dim: int) -> np.ndarray:
     return e / e.sum(dim, keepdims=True)
 
 
-# Rows that fit lanes' registers, longer ones, short ones of which a work-group takes several, and few long ones in parts.
+# Rows that fit lanes' registers, longer ones, short ones of which a work-group takes several, and few long ones in
+# parts.
 @pytest.mark.parametrize(
     ("shape", "dim", "units", "launches"),
     [((37, 1001), 1, 2, 1), ((3, 17003), 1, 2, 1), ((300, 10), 1, 2, 1), ((301, 130), 0, 2, 1), ((4, 70, 33), 1, 2, 1), ((3001, 40), 0, 2, 1), ((2, 70001), 1, 40, 3), ((9001, 20), 0, 40, 3)],

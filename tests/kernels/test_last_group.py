@@ -1,4 +1,5 @@
-"""Reductions whose last work-group joins the results of all groups, on any device: the test has no other launch run at the same time."""
+"""Reductions whose last work-group joins the results of all groups, on any device: the test has no other launch run at
+the same time."""
 
 from __future__ import annotations
 

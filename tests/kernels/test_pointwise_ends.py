@@ -50,7 +50,8 @@ def test_rows_are_counted_along_outer_dims_from_anywhere() -> None:
     "shape", [(73, 7), (64, 8), (27, 19), (3, 683), (2049, 1), (5, 13, 31), (2, 3, 7, 61)]
 )
 def test_rows_end_anywhere_in_a_gpus_blocks(shape: tuple[int, ...]) -> None:
-    """A work-group takes blocks of 512 elements: rows of one less and one more, and several blocks of rows whose length does not divide 512."""
+    """A work-group takes blocks of 512 elements: rows of one less and one more, and several blocks of rows whose length
+    does not divide 512."""
     a, width = data(*shape), shape[-1]
     x = ct.tensor(a)
     row, column = data(width, seed=1), data(*shape[:-1], 1, seed=2)

@@ -1,4 +1,5 @@
-"""Radix sort of long rows, against NumPy: ranges of keys and high bits that decide the passes, whole rows and parts that are merged."""
+"""Radix sort of long rows, against NumPy: ranges of keys and high bits that decide the passes, whole rows and parts
+that are merged."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def test_columns_are_sorted_as_rows(dev: str) -> None:
 
 
 def test_what_is_expanded_is_in_order_along_there(dev: str) -> None:
-    """Sorting along an expanded dim, whose elements are equal, sorts nothing; results, with NaN, too, and gradients are those of a contiguous copy."""
+    """Sorting along an expanded dim, whose elements are equal, sorts nothing; results, with NaN, too, and gradients are
+    those of a contiguous copy."""
     for shape, wide in (((1, 5), (7, 5)), ((5, 1), (5, 9)), ((2, 1, 3), (2, 4, 3)), ((1,), (6,))):
         x = np.random.default_rng(0).normal(size=shape).astype("float32")
         x.flat[0] = np.nan

@@ -41,7 +41,8 @@ def _dims(ndim: int) -> list[Any]:
     ids=str,
 )
 def test_sum_and_truth_match_numpy(dtype: str, shape: tuple[int, ...]) -> None:
-    """float32: sums in every layout, other reductions in layouts of up to two dims; int32: sums in these; other dtypes: sums in some."""
+    """float32: sums in every layout, other reductions in layouts of up to two dims; int32: sums in these; other dtypes:
+    sums in some."""
     a = data(*shape, dtype=dtype)
     x = _tensor(a)
     for dim in _dims(a.ndim):
@@ -301,7 +302,8 @@ def test_lanes_of_short_rows_are_joined_beside_others(
 def test_rows_of_few_numbers_are_added_up_side_by_side(
     dtype: str, poisoned: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Narrow rows are reduced several at a time, with partial results for each column; neighbouring rows may be far from each other's mean."""
+    """Narrow rows are reduced several at a time, with partial results for each column; neighbouring rows may be far
+    from each other's mean."""
     monkeypatch.setattr(family, "NARROW_LEAST", 0)
     made: list[int] = []
     left: list[int] = []
@@ -401,7 +403,8 @@ def test_products_match_numpy(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
 def test_the_extreme_of_nothing_but_ends_is_one(dtype: str) -> None:
-    """For the narrowest dtype in every schedule; for the others along rows, with as many rows as lead to one schedule."""
+    """For the narrowest dtype in every schedule; for the others along rows, with as many rows as lead to one
+    schedule."""
     info = np.iinfo(dtype)
     every = dtype == "int8"
     for shape in ((3, 40), (40, 3), (1, 700)) if every else ((3, 40), (1, 700)):
@@ -434,7 +437,8 @@ def test_nan_wins_and_first_of_equals_is_found() -> None:
 
 @pytest.mark.parametrize("rows", [3, 8, 37])
 def test_logsumexp_across_memory_of_what_is_not_finite(rows: int) -> None:
-    """Several elements of each column are taken at once: an infinite maximum is the result, unless an element is NaN."""
+    """Several elements of each column are taken at once: an infinite maximum is the result, unless an element is
+    NaN."""
     inf, nan = np.inf, np.nan
     a = np.tile(data(rows, 1), (1, 45))
     want = np.tile(np.log(np.exp(a[:, :1].astype(np.float64)).sum(0)), 45)

@@ -1,4 +1,5 @@
-"""Reductions of complex numbers, by vectors of their real and imaginary parts: along rows, along columns, in parts, with gaps."""
+"""Reductions of complex numbers, by vectors of their real and imaginary parts: along rows, along columns, in parts,
+with gaps."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ pytestmark = pytest.mark.usefixtures("divided")
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_columns_and_products_are_made_of_vectors_of_parts(dtype: str) -> None:
-    """Sums and products along rows and columns, of few and many columns, narrow rows several at a time, at any offset and with gaps."""
+    """Sums and products along rows and columns, of few and many columns, narrow rows several at a time, at any offset
+    and with gaps."""
     rounding = 1e-4 if dtype == "complex64" else 1e-11
     shapes = ((7,), (129,), (70_001,), (300, 3), (70_001, 3), (70_000, 7), (33, 1000), (40, 5, 9))
     for shape in shapes if dtype == "complex64" else shapes[2:6]:

@@ -54,7 +54,8 @@ def test_parts_are_joined_a_line_of_outputs_at_a_time(on_a_cpu: None) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("rows", [9, 600])
 def test_logsumexp_across_memory_of_values_that_rise(rows: int, dtype: str) -> None:
-    """Sums are relative to a reference that only much larger values replace: here at each step, now and then, never, and starting from -inf."""
+    """Sums are relative to a reference that only much larger values replace: here at each step, now and then, never,
+    and starting from -inf."""
     n = np.arange(rows, dtype=np.float64)[:, None] * np.ones(37)
     a = np.random.default_rng(rows).standard_normal(n.shape)
     a += n * np.linspace(-3, 3, 37)

@@ -1,4 +1,5 @@
-"""Rows whose last elements are no whole vector, processed as an overlapping vector or as a partial one, against numpy."""
+"""Rows whose last elements are no whole vector, processed as an overlapping vector or as a partial one, against
+numpy."""
 
 from __future__ import annotations
 

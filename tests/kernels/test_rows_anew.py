@@ -1,4 +1,5 @@
-"""Scattering that writes whole new rows (codegen/index), with an index for each row or one for all rows, against torch, on both schedules."""
+"""Scattering that writes whole new rows (codegen/index), with an index for each row or one for all rows, against torch,
+on both schedules."""
 
 from __future__ import annotations
 
@@ -95,7 +96,8 @@ def test_a_number_is_written_to_rows(few_units: Any, dtype: str, count: int) -> 
 
 
 def test_what_has_no_room_is_not_made_anew(few_units: Any) -> None:
-    """Rows too long for local memory are not, nor many elements in few places, nor rows too few for all compute units."""
+    """Rows too long for local memory are not, nor many elements in few places, nor rows too few for all compute
+    units."""
     be, dt = few_units, kt.put(few_units, torch.zeros(1)).dtype
     if not is_gpu(be):
         return
@@ -115,7 +117,8 @@ def _collected(be: Any, z: Any, index: Any, src: Any, based: bool, wrap: bool = 
 def test_rows_are_added_in_the_order_of_the_index(
     few_units: Any, dtype: str, listed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More rows than a work-group lists, long runs and none, widths of whole vectors and others, one element per row."""
+    """More rows than a work-group lists, long runs and none, widths of whole vectors and others, one element per
+    row."""
     be = few_units
     monkeypatch.setattr(ordered, "LISTED", listed)
     for name in ("LEAST", "NARROW"):

@@ -1,4 +1,5 @@
-"""Rowwise kernels: normalisations and cross entropy against numpy and compositions of plain ops, schedules, numbers of launches."""
+"""Rowwise kernels: normalisations and cross entropy against numpy and compositions of plain ops, schedules, numbers of
+launches."""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ def _statistics(x: Any, dims: tuple[int, ...]) -> list:
 def test_sums_over_rows_are_left_in_parts(
     shape: tuple[int, ...], turned: bool, on_a_cpu: None, poisoned: None
 ) -> None:
-    """Partial sums cover up to 128 rows each, in lines of whole vectors; also if other rows' elements lie between a row's own."""
+    """Partial sums cover up to 128 rows each, in lines of whole vectors; also if other rows' elements lie between a
+    row's own."""
     a, g, w = data(*shape), data(*shape, seed=1), data(*shape[1:], seed=2)
     dims = tuple(range(1, len(shape)))
     x = on_device(a)
@@ -112,7 +114,8 @@ def test_runs_of_a_row_are_summed_by_themselves(shape: tuple[int, ...], schedule
 def test_gradients_of_norms_from_a_pending_sum_that_lies_across(
     groups: int, poisoned: None
 ) -> None:
-    """More operands are strided across rows than along them; still the gradients of weight and bias are computed along rows."""
+    """More operands are strided across rows than along them; still the gradients of weight and bias are computed along
+    rows."""
     a = data(1, 32, 64)
     w = data(32 if groups else 64, seed=1)
     b = data(32 if groups else 64, seed=2)
@@ -203,7 +206,8 @@ def test_cross_entropy_in_every_schedule(schedule: str) -> None:
 
 @pytest.mark.parametrize("width", [1, 5, 16, 37, 300])
 def test_the_gradient_of_cross_entropy_at_a_target_in_every_place(width: int) -> None:
-    """Also rows that end inside a vector; ignored rows have gradient 0 whatever their logits, and 1 - p is exact for p near 1."""
+    """Also rows that end inside a vector; ignored rows have gradient 0 whatever their logits, and 1 - p is exact for p
+    near 1."""
     a, t = data(width + 2, width, seed=3) * 3, np.arange(width + 2) % width
     a[width], t[width], a[width + 1, width - 1], t[width + 1] = np.nan, -100, 30, width - 1
     x = on_device(a).requires_grad_()
@@ -233,7 +237,8 @@ def test_logsumexp_of_what_is_not_finite(schedule: str) -> None:
 
 @pytest.mark.parametrize("width", [20480, 20011])
 def test_long_rows_go_through_by_blocks(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks are relative to the maximum so far: rising rows, falling rows, rows that begin with -inf; a value that is not finite spoils its row only."""
+    """Blocks are relative to the maximum so far: rising rows, falling rows, rows that begin with -inf; a value that is
+    not finite spoils its row only."""
     monkeypatch.setattr(
         rowwise, "STREAM", 0
     )  # so that intermediate results of blocks are stored apart from the result
@@ -514,7 +519,8 @@ def test_exponential_of_the_row_kernels() -> None:
 
 
 def test_given_statistics_take_one_pass_back_for_weight_and_bias() -> None:
-    """Batch normalisation in evaluation: one launch for the channels' factors, and one backward launch for both sums."""
+    """Batch normalisation in evaluation: one launch for the channels' factors, and one backward launch for both
+    sums."""
     x = ct.tensor(data(4, 3, 5, 7))
     w = ct.ones(3, requires_grad=True)
     b = ct.zeros(3, requires_grad=True)
@@ -536,7 +542,8 @@ def test_given_statistics_take_one_pass_back_for_weight_and_bias() -> None:
 def test_rows_across_memory_are_turned_on_the_way(
     kind: str, dev: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows across memory take one launch, with the bits of a contiguous copy: partial squares, dims between, prologues."""
+    """Rows across memory take one launch, with the bits of a contiguous copy: partial squares, dims between,
+    prologues."""
     backend = get_backend(ct.device(dev))
     if backend.info.kind != "cpu" or backend.info.lanes < rowwise.LANES:
         pytest.skip("the schedule of a CPU with wide vectors")

@@ -20,7 +20,8 @@ torch = pytest.importorskip("torch")
 
 # A GPU schedule's text does not depend on the dtype in more ways than these show.
 GPU_SCANNED = {"int64", "float32", "complex64"}
-# Every kind for dtypes with kernels of their own; some kinds for the other dtypes, which differ in loads and stores only.
+# Every kind for dtypes with kernels of their own; some kinds for the other dtypes, which differ in loads and stores
+# only.
 SCANS = [
     *((kind, dtype) for dtype in ("int64", "float32", "complex64") for kind in sc.KINDS),
     *((kind, "bool") for kind in ("cumsum", "cummax", "logcumsumexp")),

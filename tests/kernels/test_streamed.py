@@ -1,4 +1,5 @@
-"""Large results written by non-temporal stores have the same bits as others, whatever their shape, dtype and surrounding memory."""
+"""Large results written by non-temporal stores have the same bits as others, whatever their shape, dtype and
+surrounding memory."""
 
 from __future__ import annotations
 
@@ -119,7 +120,8 @@ def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
 def test_chains_whose_rows_begin_anywhere(
     kind: str, width: int, small: Callable[[int], None]
 ) -> None:
-    """Aligned whole vectors between a first and a last partial one in each row; rows are also divided between threads."""
+    """Aligned whole vectors between a first and a last partial one in each row; rows are also divided between
+    threads."""
     values = (np.random.default_rng(0).random((67, width + 3)) * 100).astype(kind)
     x = torch.tensor(values)
     (name,) = kernels(lambda: x[:, 3:] + x[:1, :width])
@@ -139,7 +141,8 @@ def test_chains_whose_rows_begin_anywhere(
 
 @pytest.mark.parametrize("kind", ["uint8", "float32", "float64"])
 def test_turned_rows_that_begin_anywhere(kind: str, small: Callable[[int], None]) -> None:
-    """Transposition to rows of different alignment: whole cache lines are streamed, and the partial ones before and after are written, too."""
+    """Transposition to rows of different alignment: whole cache lines are streamed, and the partial ones before and
+    after are written, too."""
     side = 64 // np.dtype(kind).itemsize
     for rows, columns in ((4 * side + 1, side + 9), (9 * side - 1, 16), (6 * side, 3 * side + 1)):
         many = 2 + (1 << 16) // (rows * columns)
@@ -215,7 +218,8 @@ def test_large_blocks_are_read_once_where_they_are_repeated(
 
 
 def test_what_is_read_from_beyond_the_cache_is_asked_for() -> None:
-    """A single large operand from beyond the cache is prefetched; several operands are not, as they keep memory busy. Values are the same."""
+    """A single large operand from beyond the cache is prefetched; several operands are not, as they keep memory busy.
+    Values are the same."""
     x = torch.rand(launch.STREAM // 4 + 5)
     ways: list[Callable[[Any], Any]] = [
         lambda t: (t * 300).to(torch.uint8),

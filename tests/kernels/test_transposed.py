@@ -1,4 +1,5 @@
-"""Copies of transposed operands by tiles, and of small blocks by a table: every item size, edges, offsets, and numbers of launches."""
+"""Copies of transposed operands by tiles, and of small blocks by a table: every item size, edges, offsets, and numbers
+of launches."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_small_blocks(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["uint8", "int16", "float32", "float64"])
 def test_narrow_tiles(kind: str) -> None:
-    """If the result's rows are shorter than four cache lines, tiles have the rows' length, except for a remainder; steps continue across tiles."""
+    """If the result's rows are shorter than four cache lines, tiles have the rows' length, except for a remainder;
+    steps continue across tiles."""
     line = 64 // np.dtype(kind).itemsize
     for lines, rest in ((1, 0), (1, 5), (2, 1), (3, 0), (3, 7), (4, 3)):
         values = (
@@ -106,7 +108,8 @@ def test_launches() -> None:
 
 @pytest.mark.parametrize("operands", [1, 2])
 def test_rows_across_memory(operands: int) -> None:
-    """On a CPU the rows of one transposed operand are transposed by the rowwise kernel itself; several operands are copied first, by tiles."""
+    """On a CPU the rows of one transposed operand are transposed by the rowwise kernel itself; several operands are
+    copied first, by tiles."""
     values = np.random.default_rng(0).standard_normal((operands, 1024, 512)).astype(np.float32)
     given = [torch.tensor(v).t() for v in values]
     torch.opencl.synchronize()

@@ -1,4 +1,5 @@
-"""3 x 3 convolutions by Winograd's algorithm: values and gradients against the plain sum in float64, layouts, division of work, when it is chosen."""
+"""3 x 3 convolutions by Winograd's algorithm: values and gradients against the plain sum in float64, layouts, division
+of work, when it is chosen."""
 
 from __future__ import annotations
 
@@ -119,7 +120,8 @@ def test_cuts_of_channels_panels_and_tiles(
 
 
 def test_what_is_summed_again_is_summed_over_all_channels(always: None) -> None:
-    """A run that is computed again, because of an infinity, sums over all channels, even if the first one has NaN at the row's end."""
+    """A run that is computed again, because of an infinity, sums over all channels, even if the first one has NaN at
+    the row's end."""
     x, w = data(1, 9, 6, 35), data(4, 9, 3, 3, seed=1)
     x[0, 0, 2:5, 34], x[0, 0, 3, 2] = np.nan, np.inf
     found = F.conv2d(ct.tensor(x), ct.tensor(w)).cpu().numpy()[0]

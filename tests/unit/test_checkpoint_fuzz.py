@@ -1,4 +1,5 @@
-"""Damaged and hostile checkpoints, by the thousand: each loads or raises a clean error, and no code from a file is ever run."""
+"""Damaged and hostile checkpoints, by the thousand: each loads or raises a clean error, and no code from a file is ever
+run."""
 
 from __future__ import annotations
 

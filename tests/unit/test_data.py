@@ -1,4 +1,5 @@
-"""Data loading: datasets and samplers give the documented samples, and the loader in this process gives batches of them."""
+"""Data loading: datasets and samplers give the documented samples, and the loader in this process gives batches of
+them."""
 
 from __future__ import annotations
 

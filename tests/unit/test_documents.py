@@ -9,7 +9,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {"cltensor": "*.py", "templates": "*.mako", "cl_kernels": "*.cl"}
 TEXTS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 TEXTS += [path for folder, kind in FOLDERS.items() for path in (ROOT / folder).rglob(kind)]
-# A path in prose or in an include. `dt.cl` is an attribute, hence the rule for ".cl"; paths of torch's files begin with "torch/".
+# A path in prose or in an include. `dt.cl` is an attribute, hence the rule for ".cl"; paths of torch's files begin with
+# "torch/".
 NAMED = re.compile(r"(?<![\w.])(/?(?:[\w.]+/)*\w+\.(?:py|mako|cl))\b(?!\()")
 OTHERS = ("torch/", "setup.py", "hubconf.py", "sitecustomize.py", "__main__.py")
 

@@ -1,4 +1,5 @@
-"""The division of a reduction among a GPU's work-groups: enough lanes, parts only where they pay, no more lanes than the device has."""
+"""The division of a reduction among a GPU's work-groups: enough lanes, parts only where they pay, no more lanes than
+the device has."""
 
 from __future__ import annotations
 

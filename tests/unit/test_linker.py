@@ -1,4 +1,5 @@
-"""The linker that PoCL uses where the system has none: its libraries load and compute what those of the real linker do."""
+"""The linker that PoCL uses where the system has none: its libraries load and compute what those of the real linker
+do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The linker that PoCL is given: the system's, without the libraries that kernels do not use, or ours where the system has none."""
+"""The linker that PoCL is given: the system's, without the libraries that kernels do not use, or ours where the system
+has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""PoCL's threads are bound only if the process may use every processor and each gets one thread: else PoCL would abort, or processes collide."""
+"""PoCL's threads are bound only if the process may use every processor and each gets one thread: else PoCL would abort,
+or processes collide."""
 
 from __future__ import annotations
 

@@ -77,7 +77,8 @@ def test_device_functions_come_once_and_behind_what_they_include() -> None:
 
 
 def test_bytes_of_masks_come_with_a_one_that_the_compiler_does_not_know() -> None:
-    """A known 1 becomes a constant loaded under the mask: with an empty mask that takes AMD's processors as long as 80 vectors."""
+    """A known 1 becomes a constant loaded under the mask: with an empty mask that takes AMD's processors as long as 80
+    vectors."""
     op = PointOp("eq", "x == y")
     node = Node(op, dtypes.float32, dtypes.bool, (("a", 0), ("a", 1)))
     leaves = ((dtypes.float32, "d"), (dtypes.float32, "d"))
@@ -100,7 +101,8 @@ def test_bools_are_joined_as_bytes() -> None:
 
 
 def test_floats_made_of_float16_are_any_floats_to_the_compiler() -> None:
-    """If the compiler knew of the float16s, it would compare those, a lane at a time: the maximum of a million took 20 times as long."""
+    """If the compiler knew of the float16s, it would compare those, a lane at a time: the maximum of a million took 20
+    times as long."""
     text = source.include("half")
     for width, bits in ((8, "ps256"), (16, "ps512_mask")):
         made = text[text.index(f"clt_of_f16_float{width}(ushort{width} v) {{") :]

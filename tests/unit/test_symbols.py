@@ -1,4 +1,5 @@
-"""Symbolic integers, which record what is done with them: replayed for other numbers, a record gives what plain integers give, or None."""
+"""Symbolic integers, which record what is done with them: replayed for other numbers, a record gives what plain
+integers give, or None."""
 
 from __future__ import annotations
 
