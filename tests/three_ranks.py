@@ -44,7 +44,7 @@ def build_in_turns() -> None:
     load, inside = ProgramCache._load_or_build, threading.local()
 
     def in_turns(self: Any, *args: Any) -> Any:
-        # A nested call: a build is retried without options that the driver refuses.
+        # A nested call: the build is retried without hints that the driver refuses.
         if getattr(inside, "it", False):
             return load(self, *args)
         with open(f"{STORE}.builds", "a") as turns:

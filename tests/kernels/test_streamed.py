@@ -109,7 +109,7 @@ def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
     assert not streamed(lambda: fresh.add_(1))  # its cache lines are read anyway
     assert not streamed(
         lambda: odd + odd[:1]
-    )  # no cache lines with two whole lines of one row around them
+    )  # each cache line spans two rows, or is next to one that does
     assert streamed(lambda: long + long[:1])
     small(4 * 64 * 64 + 1)
     assert not streamed(lambda: x + 1)
