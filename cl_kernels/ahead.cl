@@ -1,4 +1,4 @@
-/* Software prefetch of the cache line at an address. Any address may be given: prefetching an unmapped one is not an
+/* Prefetches the cache line at an address. Any address may be given: prefetching an unmapped one is not an
    error. BESIDE: for one of many lines whose distances are powers of two; into the L2 cache, because they would evict
    each other from L1. TO_WRITE: for a line that will be written. */
 #if defined(__has_builtin) && !defined(CLT_NO_PREFETCH)

@@ -1,5 +1,5 @@
 /* Complex arithmetic, polar coordinates and exponentials, of one number (float2, double2: x real, y imaginary) or of a
-   vector's lanes: a vector has all real parts first, then all imaginary parts (clt_float2_16, of 32 floats), so that
+   vector's lanes: a vector has the real parts first, then the imaginary parts (clt_float2_16, of 32 floats), so that
    for single numbers, too, the parts are .lo and .hi. One macro text defines both, which give the same bits; it selects
    instead of branching. A function whose result is real returns it with a zero imaginary part. Division is Smith's
    (1962). CLT_COMPLEX(T, F, I, R, K) has T, the complex type; F, the type of its parts; I, the integer type of F's bits

@@ -175,7 +175,7 @@ CLT_HALF_LOG_DOUBLE(double4, long4)
   static inline T csin_##T(T z) { return clt_turned_back_##T(csinh_##T(clt_turned_##T(z))); }                                                                       \
   static inline T ccos_##T(T z) { return ccosh_##T(clt_turned_##T(z)); }                                                                                            \
   static inline T ctan_##T(T z) { return clt_turned_back_##T(ctanh_##T(clt_turned_##T(z))); }                                                                       \
-  /* clt_far: whether inverse functions are computed as logarithms, being log 2|z| to all digits. */                                                                \
+  /* clt_far: whether inverse functions are computed as logarithms, being log 2|z| to full precision. */                                                                \
   static inline I clt_far_##T(T z) { return clt_size_##T(z.lo) > (F)(K(1e17)) || clt_size_##T(z.hi) > (F)(K(1e17)); }                                               \
   static inline F clt_log_twice_##T(T z) { return clt_log_size_##T(z.lo, z.hi, (I)(0), z.lo) + K(0.6931471805599453); }                                             \
   static inline T casin_##T(T z) {                                                                                                                                  \

@@ -28,7 +28,7 @@ static inline uint clt_pair_f16(float x, float y) {
   __asm__("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
   return both;
 }
-/* The value of the lane whose index is this lane's xor `step` (a butterfly shuffle). */
+/* The value of the lane whose index is this lane's xor `step` (a butterfly exchange). */
 static inline float clt_beside(float v, uint step) {
   float other;
   __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(other) : "f"(v), "r"(step));

@@ -1,8 +1,8 @@
 #include "mma_copies_twin.cl"
 /* mma.cl in plain OpenCL C, for tests; without the functions that need all lanes of a warp. */
 static inline uint clt_pair_bf16(float x, float y) { return clt_to_bf16_float(x) | (uint)clt_to_bf16_float(y) << 16; }
-/* The bits of a number rounded to float16. Not by vstore_half through a pointer: compilers give its target memory of
-   its own. */
+/* The bits of a number rounded to float16. Not by a builtin that stores through a pointer: compilers give its
+   target memory of its own. */
 static inline uint clt_bits_f16(float v) {
   const float r = clt_round_f16_float(v);
   const uint u = as_uint(r), a = u & 0x7fffffff, sign = u >> 16 & 0x8000;

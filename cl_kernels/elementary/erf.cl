@@ -52,7 +52,7 @@ CLT_ALL_LANES(CLT_ERF_PAIR)
 /* erf and erfc of double lanes. erf(x) is x + x p(x^2) up to 7/8; beyond, 1 - exp(-t^2) g, g being a polynomial in (t -
    3) / (t + 3), whose even and odd parts are evaluated independently. Wrong by less than 1.2 ulp. erfc(x) up to 1/2 is
    1 - erf(x); beyond, exp(-t^2) s / (1 + 2 t), s being a polynomial in (t - 3) / (t + 3), too. The square is exact, in
-   two parts. The quotient also has two parts: its remainder is computed from the 24 high bits of t and of the quotient,
+   two parts. The quotient also has two parts: its residual is computed from the 24 high bits of t and of the quotient,
    whose products are exact. Wrong by less than 1.9 ulp. */
 #ifdef CLT_DOUBLE
 #define CLT_ERF_DOUBLE(F, I)                                                                                     \

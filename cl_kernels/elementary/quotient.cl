@@ -2,10 +2,10 @@
    integers one at a time, in eight cycles or more; with AVX2 lanes are multiplied by the floating-point reciprocal
    instead, which is computed once where all lanes have one divisor; integers of 64 bits only with AVX-512, for AVX2 has
    no conversions of them. For 32 bits, as doubles, the reciprocal is made too large by 2^-40: that outweighs the
-   rounding errors, and is less than a quotient's distance to the next whole number, at least 2^-32 of itself, so
+   rounding errors, and is less than what a quotient lacks to the next whole number, at least 2^-32 of itself, so
    truncation gives the exact quotient. Likewise for 16 bits and less, as floats, with 2^-20. For 64 bits the quotient
-   of the operands rounded to double is off by at most 2^12; the quotient of the remainder corrects it up to 1, which a
-   comparison corrects. */
+   of the operands rounded to double is off by at most 2^12; a second quotient, of what the first leaves, reduces the
+   error to 1 at most, which comparisons correct. */
 #if CLT_LANES > 1
 #define CLT_QUOTIENT_REST(T) \
   static inline T clt_rest_##T(T x, T y) { return x - clt_quotient_##T(x, y) * y; }

@@ -52,7 +52,7 @@
   }
 CLT_GAMMA_DRAW(gamma_draw, float, int, FLT_MIN, CLT_DRAW_F)
 
-/* Binomial numbers; clt_stirling is the remainder of Stirling's formula, log(k!) less its closed form. */
+/* Binomial numbers; clt_stirling is the correction to Stirling's formula, log(k!) less its closed form. */
 #define CLT_BINOMIAL(NAME, T, FROM, K)                                                                                   \
   static inline T clt_stirling_##T(T k) {                                                                                      \
     const T r = 1 / ((k + 1) * (k + 1));                                                                                       \
