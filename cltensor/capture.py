@@ -1,11 +1,12 @@
 """`capture`: record what a function launches once, and from then on play the launches without running its Python.
 
-Note [Capture]. Shapes, Python numbers and branches are what they were when the function was recorded;
-tensors given as arguments, tensors the function reads and changes in place (parameters, statistics,
-moments) and random numbers are those of the call. Memory: arguments, gradients and results are rebound at each play;
-what existed before the recording keeps its buffer, into which the recording's last copy puts what an
-in-place operation may have put elsewhere; everything between lives in the recording's arena
-(runtime/recording.py), where nothing that is returned may stay: what was freed before it was made has its place, too.
+Note [Capture]. Shapes, Python numbers and branches are fixed when the function is recorded. Each play uses the
+arguments of the call, the present values of other tensors that the function reads or changes in place (parameters,
+statistics, moments), and new random numbers. Memory: arguments, gradients and results are rebound at each play. What
+existed before the recording keeps its buffer; where an in-place operation has given a tensor another buffer, the
+recording ends with a copy back. Everything between lives in the recording's arena (runtime/recording.py). A result
+may not stay in the arena: an intermediate that was freed before the result was made may have had the same address,
+and the next play writes it there again.
 What the function does to `.grad` is Note [Host state] in capture_state.py.
 """
 
@@ -51,7 +52,7 @@ _STALE = object()
 
 
 def _flatten(value: Any, found: list[Tensor]) -> Any:
-    """Replace tensors in nested containers by their numbers; what is left is part of the key."""
+    """Return a value's plan, a part of the key: its containers, tensors replaced by their indices in `found`."""
     if isinstance(value, Tensor):
         found.append(value)
         return _Place(len(found) - 1)
@@ -79,18 +80,20 @@ def _restore(plan: Any, tensors: list[Any]) -> Any:
 
 
 def _told(plan: Any) -> Any:
-    """What tells a plan from others in a table: to `==`, 1, 1.0, True and the place of a tensor are one, as are both zeros."""
+    """Return a plan's key in a table. It tells apart what `==` does not: 1, 1.0, True and a tensor's index; 0.0 and
+    -0.0.
+    """
     if isinstance(plan, tuple):
         return plan.__class__, *[_told(p) for p in plan]
     return plan.__class__, repr(plan) if isinstance(plan, int | float | complex) else plan
 
 
 class _Place(int):
-    """The number of a tensor among those of a call."""
+    """The index of a tensor among those of a call."""
 
 
 class _Watch:
-    """The draws of a recording: how far each generator went, and where it stands when played."""
+    """The random draws of a recording: how far it advances each generator, and where each stands when a play begins."""
 
     def __init__(self) -> None:
         self._starts: dict[int, tuple[Generator, int]] = {}
@@ -99,19 +102,19 @@ class _Watch:
         self._thread = get_ident()
 
     def counters(self, generator: Generator, count: int) -> tuple[int, int]:
-        """What a draw gets in the places of seed and counter."""
+        """Return the seed and the first counter of a draw of `count` numbers, as arguments that each play sets anew."""
         if get_ident() != self._thread:
             return generator._seed, generator._offset - count
         key, first = id(generator), generator._offset - count
         _, start = self._starts.setdefault(key, (generator, first))
-        # Kernels have them as int64, and half of all seeds lie beyond.
+        # Kernels take both as int64, and half of all (unsigned 64-bit) seeds do not fit.
         seed, counter = (Counter(wrap_int(v, int64)) for v in (generator._seed, first))
         seed.read = lambda: generator._seed
         counter.read = lambda: self._base[key] + first - start
         return seed, counter
 
     def refuse(self) -> None:
-        """Raise: a play counts on from where the generator is."""
+        """Raise RecordingError: a play could not set the generator, it continues from the generator's present state."""
         if get_ident() != self._thread:
             return
         raise RecordingError(
@@ -119,19 +122,21 @@ class _Watch:
         )
 
     def end(self) -> None:
-        """Note how far the recording went; it may have gone back on its way."""
+        """Note how far the recording advanced each generator, modulo 2**64: one may have gone back meanwhile."""
         self._taken = [
             (key, g, (g._offset - start) % 2**64) for key, (g, start) in self._starts.items()
         ]
 
     def advance(self) -> None:
-        """Take for a play what the recording took."""
+        """Take as many numbers from each generator for a play as the recording took."""
         for key, generator, count in self._taken:
             _, self._base[key] = generator.take(count)
 
 
 class _Output:
-    """A tensor to be made after each play over the memory that stands for `buffer`, or the recorded tensor itself."""
+    """A result: a tensor made after each play over the memory bound in place of `buffer`, or always the same
+    (`fixed`).
+    """
 
     __slots__ = ("buffer", "dtype", "fixed", "nbytes", "offset", "shape", "storage", "strides")
 
@@ -150,7 +155,7 @@ class _Recorded:
     def __init__(self, backend: Backend, fn: Callable, plan: Any, inputs: list[Tensor]) -> None:
         self.backend, self.watch = backend, _Watch()
         self.recording = recording = Recording(backend)
-        with backend.lock:  # other threads' work is none of the recording's
+        with backend.lock:  # keeps the work of other threads out of the recording
             self._record(fn, plan, inputs)
         weakref.finalize(self, backend.pool.close, recording.arena).atexit = False
 
@@ -159,7 +164,7 @@ class _Recorded:
         lazy.flush(backend)
         backend.finish()
         storages, before = _storages(backend), Before(backend)
-        # Of their own: an argument may be what the function finds elsewhere, too, or another argument.
+        # Copies: an argument's memory may be another argument's, too, or that of a tensor the function finds elsewhere.
         copies = [t.detach().clone(memory_format=contiguous_format) for t in inputs]
         self.inputs = [t._storage.buffer() for t in copies]
         self.checks = recording.checks = checks.RecordedLog(backend)
@@ -199,7 +204,7 @@ class _Recorded:
         self.fresh = list(fresh.values())
         recording.prepare([*bound, *[x.buffer for x in self.fresh]])
         touched -= used
-        # What the function found and is gone, it does not find again: others have taken the place.
+        # If a storage that the function used dies, another has taken its place there: the recording no longer fits.
         self.lost: list[Any] = []
         self.state = [(weakref.ref(x, self.lost.append), b) for x, b in state if id(b) in touched]
         self.sizes = [t._storage.nbytes for t in inputs]
@@ -213,7 +218,7 @@ class _Recorded:
         mine += [(x.storage, x.buffer) for x in self.fresh if x.storage is not None]
         alone = self.recording.alone([old for _, old in mine])
         for (storage, old), stays in zip(mine, alone, strict=True):
-            if stays:  # each play has other memory in its place
+            if stays:  # no intermediate has the same address, and each play binds other memory
                 old.leave_arena()
             else:
                 storage.value, storage.reads = backend.alloc(storage.nbytes), 0
@@ -229,7 +234,9 @@ class _Recorded:
             out.storage = None
 
     def _settle(self, before: list) -> list[tuple[Storage, Buffer]]:
-        """Bring what was replaced back to where it was: the next play reads it there."""
+        """Copy values that got new buffers back to the old ones, where the next play reads them; return those, by
+        storage.
+        """
         backend, state = self.backend, []
         for storage, old in before:
             new = storage.value
@@ -240,11 +247,13 @@ class _Recorded:
         return state
 
     def fits(self) -> bool:
-        """Whether the function would launch the same now."""
+        """Whether the function would launch the same now, as far as tensors other than its arguments decide it."""
         return not self.lost and self.host.fits()
 
     def play(self, inputs: list[Tensor]) -> Any:
-        """Run the recorded launches on these arguments; _STALE, with nothing done, where that would be another function."""
+        """Run the recorded launches on these arguments; _STALE, with nothing launched, if the recording no longer
+        fits.
+        """
         backend, host = self.backend, self.host
         for i, t in enumerate(inputs):
             if host.writes(t._storage):
@@ -275,7 +284,7 @@ class _Recorded:
         return self._results(made)
 
     def _results(self, made: dict[int, Storage]) -> Any:
-        """What the function returns, over the memory that stands for the recorded one."""
+        """Build the function's return value. made: by the id of a recorded buffer, the storage bound in its place."""
         device = self.backend.device
         tensors = [
             core.make(made[id(o.buffer)], o.shape, o.dtype, device, o.strides, o.offset)
@@ -286,7 +295,10 @@ class _Recorded:
         return _restore(self.plan, tensors)
 
     def _restore_state(self) -> bool:
-        """Put what was changed outside meanwhile where the launches read it; False where somebody sees it lie elsewhere."""
+        """Move values that were put into other buffers since the last play to where the launches read them.
+
+        False where they must not move: their address is known, or numpy sees them.
+        """
         moved = []
         for ref, buffer in self.state:
             storage = ref()
@@ -308,7 +320,7 @@ def _written(i: int) -> RecordingError:
 
 
 def _storages(backend: Backend) -> list[tuple[Storage, Buffer]]:
-    """Every storage of a device that has memory; asked of the garbage collector, once per recording."""
+    """Return the storages of a device that have a buffer, with the buffer; the garbage collector knows them all."""
     return [
         (s, s.value)
         for s in gc.get_objects()
@@ -317,7 +329,7 @@ def _storages(backend: Backend) -> list[tuple[Storage, Buffer]]:
 
 
 def _modes() -> tuple:
-    """What a function finds switched on."""
+    """Return the modes on which launches depend: grad and inference mode, autocast."""
     casts = (*AUTOCAST.enabled.values(), *AUTOCAST.dtypes.values()) if AUTOCAST.active else ()
     return GRAD.enabled, GRAD.inference, casts
 
@@ -335,41 +347,45 @@ def _signature(args: tuple) -> tuple:
 
 
 def _plain(t: Tensor) -> Tensor:
-    """The tensor itself where it is all of its storage in row-major order, else such a copy."""
+    """Return the tensor itself if it covers its whole storage in row-major order, else a copy that does."""
     if t._offset or not t.is_contiguous() or t._storage.nbytes != t.nbytes:
         return t.clone(memory_format=contiguous_format)
     return t
 
 
 def _home(result: Any, before: dict[Backend, int]) -> Backend | None:
-    """Return the device of a call's first result, else the one that has been given commands since; None where there are several."""
+    """Return the backend of a call's first result, else the only one with new commands; None if there are several.
+
+    before: each backend's `seq` before the call.
+    """
     found: list[Tensor] = []
     _flatten(result, found)
     if found:
         return found[0]._storage.backend
     busy = [backend for backend in in_use() if backend.seq != before.get(backend, 0)]
-    if not busy:  # a team's launches are no commands
+    if not busy:  # a team's launches do not count in `seq`
         busy = [backend for backend in in_use() if backend.team is not None]
     return busy[0] if len(busy) == 1 else None
 
 
 class Captured:
-    """A function that plays what it launched; made by `capture`."""
+    """A function that is recorded, and played from then on; made by `capture`."""
 
     def __init__(self, fn: Callable, warmup: int) -> None:
         functools.update_wrapper(self, fn)
         self._fn, self._warmup = fn, warmup
         self._name = getattr(fn, "__name__", "captured function")
         self._calls: dict[Any, int] = {}
-        # Several of a signature find leaves in different states.
+        # By key; several recordings of one key are for leaves in different states (with or without a gradient).
         self._recorded: dict[Any, list[_Recorded]] = {}
-        self._quick: dict[Any, list[_Recorded]] = {}  # by types alone, for calls with tensors alone
-        # Where calls without tensors compute, as far as they told.
+        # By `_signature`, for calls whose arguments are all tensors.
+        self._quick: dict[Any, list[_Recorded]] = {}
+        # The backend of calls without tensor arguments, where a warm-up call has shown it.
         self._home: Backend | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the function the first times, record it, then play."""
-        if Recorder.active is not None:  # part of what another one records
+        """Run the function in its warm-up calls, then record it once, then play the recording."""
+        if Recorder.active is not None:  # called within another function's recording, as part of it
             return self._fn(*args, **kwargs)
         if not kwargs:
             for quick in self._quick.get(_signature(args), ()):
@@ -431,15 +447,15 @@ def capture(fn: Callable | None = None, *, warmup: int = 1) -> Any:
 
     The function gets and returns tensors (in tuples, lists, dicts); it may run autograd and optimiser
     steps, change tensors in place and draw random numbers. Everything else about it is fixed when it is
-    recorded: shapes, dtypes and Python values (a learning rate, unless it is a tensor); for each
-    combination of the arguments' there is a recording of its own. `warmup` calls run as they are first, so
-    that what is made once (an optimiser's state) exists. Results carry no history. Gradients may be left to
-    what is not captured, or be found; where a leaf has one that had none, or a parameter has other memory,
-    the function is recorded once more.
+    recorded: shapes, dtypes and Python values (a learning rate, unless it is a tensor). Arguments that
+    differ in these have a recording of their own. The first `warmup` calls run the function itself, so
+    that what is made once (an optimiser's state) exists. Results carry no history. The function may find
+    gradients at leaves, and leave gradients there; when a leaf has a gradient that had none, or a parameter
+    has other memory, the function is recorded once more.
 
     RecordingError (a RuntimeError) when the function reads values on the host (`item`, `tolist`, `numpy`,
-    `if tensor:`), writes to an argument, gets one that requires grad, or seeds a random generator that was
-    there before. An index out of range is reported at the next host read.
+    `if tensor:`), writes to an argument, gets an argument that requires grad, or seeds a random generator
+    that existed before. An index out of range is reported at the next host read.
 
     >>> @cltensor.capture
     ... def double(x):

@@ -1,4 +1,4 @@
-"""Element types: what each is called, how it is stored and computed with, and how types promote.
+"""Element types: their names, how they are stored and computed with, and how types promote.
 
 Owns the `dtype` records, the promotion rules, the default dtype, `finfo` and `iinfo`. Knows nothing
 of tensors, shapes or devices.
@@ -118,7 +118,7 @@ def _new(
 
 
 class foreign(dtype):
-    """A type of torch's of which there are no tensors here: programs name it, ask for its limits and compare with it."""
+    """A dtype of torch's that no tensor can have here: programs can name it, compare it and ask for its limits."""
 
     __slots__ = ()
     __module__ = "torch"
@@ -310,7 +310,9 @@ def can_cast(from_: dtype, to: dtype) -> pybool:
 
 
 def asked(dt: Any, function: str, argument: str = "'dtype'") -> dtype | None:
-    """Return the type that a `dtype=` argument names: None, a type of ours or one of Python's; TypeError for others."""
+    """Return the dtype that a `dtype=` argument means: a dtype, a Python type such as `float`, or None; TypeError for
+    others.
+    """
     if dt is None or dt.__class__ is dtype:
         return dt
     if dt.__class__ is type and dt in _PYTHON:
@@ -323,7 +325,7 @@ def asked(dt: Any, function: str, argument: str = "'dtype'") -> dtype | None:
 
 
 def required(dt: Any, function: str, argument: str = "'dtype'") -> dtype:
-    """Return the type that an argument names; TypeError for others and for None."""
+    """Return the dtype that an argument means, as `asked` does; TypeError for None, too."""
     found = asked(dt, function, argument)
     if found is None:
         raise TypeError(f"{function}(): argument {argument} must be torch.dtype, not NoneType")
@@ -382,7 +384,7 @@ def scalar_dtype(value: Any) -> dtype:
 
 def nearest(value: Any, d: dtype) -> pyfloat:
     """Return the number that `value`, a real one, becomes in a 16-bit floating type."""
-    return _rounded(value, d) if value else pyfloat(value)  # to a cache both zeros are one
+    return _rounded(value, d) if value else pyfloat(value)  # a cache takes 0.0 for -0.0
 
 
 @lru_cache(maxsize=1024)
@@ -423,15 +425,14 @@ def to_complex(d: dtype) -> dtype:
 
 # -- limits ---------------------------------------------------------------------------------------
 
-# bits of exponent range are given as (largest exponent, mantissa bits, decimal digits)
-_FLOAT_LIMITS = {  # max, min, eps, tiny of what has no infinity or another form
+_FLOAT_LIMITS = {  # (max, min, eps, tiny) of types that do not follow IEEE 754's scheme
     "float8_e4m3fn": (448.0, -448.0, 0.125, 2.0**-6),
     "float8_e4m3fnuz": (240.0, -240.0, 0.125, 2.0**-7),
     "float8_e5m2": (57344.0, -57344.0, 0.25, 2.0**-14),
     "float8_e5m2fnuz": (57344.0, -57344.0, 0.125, 2.0**-15),
     "float8_e8m0fnu": (2.0**127, 2.0**-127, 1.0, 2.0**-127),
 }
-_FLOAT_SHAPE = {
+_FLOAT_SHAPE = {  # (largest exponent, mantissa bits, decimal digits)
     float16: (15, 10, 3),
     bfloat16: (127, 7, 2),
     float32: (127, 23, 6),
@@ -515,7 +516,7 @@ class iinfo:
 
 
 def filler(d: dtype) -> Any:
-    """Return what new memory is filled with so that reading it shows: nan, True, or the largest integer."""
+    """Return the value that makes reads of uninitialised memory noticeable: nan, True or the largest integer."""
     if d.category >= 2:
         return math.nan
     return True if d.category == 0 else iinfo(d).max

@@ -1,7 +1,9 @@
-"""`cltensor.func`: functions that turn functions into their derivatives or map them over a dimension; modules as functions.
+"""`cltensor.func`: transforms of functions into their derivatives or over a batch dimension; modules as pure functions.
 
-`jvp`, `jacfwd` and the outer part of `hessian` are by forward mode (autograd/dual.py), the others by reverse mode. They nest, and a result is differentiable where an enclosing derivative, or a tensor that requires grad, is behind it.
-`vmap` is batching/'s; Jacobians are computed by it, all rows or columns at once.
+`jvp`, `jacfwd` and the outer part of `hessian` use forward mode (autograd/dual.py), the others reverse mode.
+Transforms nest; a result is differentiable if it depends on the inputs of an enclosing transform or on another tensor
+that requires grad. `vmap` is batching/'s. Jacobians are computed by `vmap` of a VJP or JVP, all rows or columns at
+once.
 """
 
 from __future__ import annotations
@@ -51,10 +53,11 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other parameters and buffers, named in a dict or in several, which it gets back changed.
+    """Call a module with other parameters and buffers, given by name in one dict or several; changed buffers are put
+    back there.
 
     ValueError for a name in several dicts. tie_weights: a tensor that has several names is replaced under all of them.
-    strict: RuntimeError unless all are named.
+    strict: RuntimeError unless all parameters and buffers are given.
     """
     given = parameter_and_buffer_dicts
     if not isinstance(given, dict):
@@ -63,7 +66,9 @@ def functional_call(
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Make every batch norm in a module normalise by its batch alone, for `vmap` over models; returns the module, changed."""
+    """Remove the running statistics of all batch norms in a module, so that `vmap` can run over models; return the
+    module.
+    """
     for module in root.modules():
         if isinstance(module, _BatchNorm) and module.track_running_stats:
             module.track_running_stats = False
@@ -91,7 +96,7 @@ def _joined(dicts: Any) -> dict[str, Any]:
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Stack the parameters, and the buffers, of modules of one kind along a new first dimension.
 
-    RuntimeError for no module, or modules of several classes, not all in the same mode, or with other tensors that require grad.
+    RuntimeError for an empty sequence, and for modules of different classes, training modes or `requires_grad`.
     """
     if len(models) == 0:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
@@ -108,7 +113,7 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
 
 
 def _stacked(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """One leaf for each name. RuntimeError where some require grad and others do not."""
+    """Return one stacked leaf for each name. RuntimeError if only some of a name's tensors require grad."""
     stacked = {}
     for name in states[0]:
         tensors = [state[name] for state in states]
@@ -124,7 +129,9 @@ def _stacked(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
 
 
 def _fresh(t: Tensor) -> Tensor:
-    """Another identity for a tensor, to which derivatives are taken; what it came from stays reachable."""
+    """Return a new tensor equal to `t`, to differentiate with respect to; its history leads to `t` if that requires
+    grad.
+    """
     t = in_all_slices(t)
     return t.view_as(t) if t.requires_grad else dual.carry(t.detach().requires_grad_(), t)
 
@@ -136,7 +143,7 @@ def _zeros_for_none(grads: Sequence[Tensor | None], like: Sequence[Tensor]) -> t
 
 
 def _reaches(t: Tensor, own: set[int]) -> bool:
-    """Whether a tensor's history leads to a leaf that is not one of ours."""
+    """Whether a tensor's history leads to a leaf other than those whose ids are in `own`."""
     t = base(t)
     todo, seen = [t.grad_fn], set()
     if t.grad_fn is None:
@@ -154,7 +161,9 @@ def _reaches(t: Tensor, own: set[int]) -> bool:
 
 
 def _released(tree: Any, own: Sequence[Tensor]) -> Any:
-    """Cut the history of results, and of their tangents, that lead to our own inputs alone; all, where gradients are off around us."""
+    """Detach results (and their tangents) whose history leads only to a transform's inputs `own`; all results under
+    `no_grad`.
+    """
     ids = {id(base(t)) for t in own}
 
     def release(t: Any) -> Any:
@@ -173,7 +182,9 @@ def _tensors(leaves: Sequence[Any]) -> None:
 
 
 def _results(out: Any, what: str) -> tuple[list[Tensor], Any]:
-    """The tensors that a function of primals returned, at least one, and their form. RuntimeError for anything else."""
+    """Return the tensors in a function's result and its tree structure. RuntimeError for no tensor, or anything else
+    in it.
+    """
     leaves, spec = tree_flatten(out)
     if not leaves or leaves == [None]:
         raise RuntimeError(
@@ -188,7 +199,7 @@ def _results(out: Any, what: str) -> tuple[list[Tensor], Any]:
 
 
 def _numbers(argnums: Any, count: int) -> tuple[int, ...]:
-    """Check which of a call's `count` arguments are differentiated; return them as a tuple."""
+    """Return `argnums` as a tuple, checked for a call with `count` arguments."""
     if not isinstance(argnums, int | tuple):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
@@ -205,7 +216,7 @@ def _numbers(argnums: Any, count: int) -> tuple[int, ...]:
 
 
 class _Inputs:
-    """The arguments of a call that are differentiated: their leaves, and the form they came in."""
+    """The arguments of a call with respect to which it is differentiated: fresh leaves, and their tree structure."""
 
     def __init__(self, args: tuple, argnums: int | tuple[int, ...]) -> None:
         numbers = _numbers(argnums, len(args))
@@ -222,7 +233,7 @@ class _Inputs:
         self.args = tuple(made)
 
     def shaped(self, values: Sequence[Any]) -> Any:
-        """Return values for the leaves in the form of the arguments."""
+        """Return one value per leaf in the tree structure of the arguments."""
         return tree_unflatten(values, self.spec)
 
 
@@ -242,7 +253,9 @@ def _split(value: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
 def grad_and_value(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable:
-    """Return a function that gives the gradient of a scalar function, and its value (with aux: a pair of value and aux)."""
+    """Return a function that computes the gradient of a scalar function and its value (with `has_aux`: the pair of
+    value and aux).
+    """
 
     @functools.wraps(func, updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -267,9 +280,10 @@ def grad_and_value(
 
 
 def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """Return a function that gives the gradient of a scalar function with respect to its arguments `argnums`.
+    """Return a function that computes the gradient of a scalar function with respect to its arguments `argnums`.
 
-    Gradients have the form of those arguments. With `has_aux` the function returns (scalar, aux), and this (gradient, aux).
+    Gradients have the tree structure of those arguments. With `has_aux`, `func` returns (scalar, aux), the made one
+    (gradient, aux).
 
     >>> cltensor.func.grad(lambda x: (x ** 3).sum())(torch.tensor(2.0))
     tensor(12.)
@@ -285,9 +299,10 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> Any:
-    """Return `func(*primals)` and a function from its cotangents to a tuple of those of the primals; aux comes last.
+    """Return `func(*primals)` and a function from cotangents of this result to a tuple of cotangents of the primals;
+    aux comes last.
 
-    The cotangents have the structure of what `func` returned. RuntimeError for others.
+    RuntimeError for cotangents whose tree structure is not the result's.
     """
     with enable_grad():
         inputs = _Inputs(primals, tuple(range(len(primals))))
@@ -317,7 +332,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> Any:
 
 
 class _Leaf:
-    """What a tree's form shows in the place of a leaf."""
+    """Stands for a leaf where a tree structure is printed."""
 
     def __repr__(self) -> str:
         return "*"
@@ -331,7 +346,7 @@ _JVP, _VJP = "jvp(f, primals, tangents)", "vjp(f, *primals)"
 
 
 def _leaves(tree: Any, name: str) -> tuple[list[Tensor], Any]:
-    """The tensors of a tree, at least one."""
+    """Return the leaves of a tree and its structure. RuntimeError if there is none, or one is no tensor."""
     leaves, spec = tree_flatten(tree)
     if not leaves:
         raise RuntimeError(f"{_JVP}: Expected {name} to contain at least one Tensor.")
@@ -346,8 +361,7 @@ def jvp(
 ) -> Any:
     """Return `func(*primals)` and its derivative along the tangents; aux comes last.
 
-    Runs the function once, on tensors that carry their tangent along. strict: RuntimeError where a result does not depend on the
-    primals.
+    Runs the function once, in forward mode. strict: RuntimeError if a result does not depend on the primals.
 
     >>> cltensor.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
     (tensor(0.), tensor(2.))
@@ -376,7 +390,7 @@ def jvp(
 
 
 def _both(out: Any, level: dual.Level, strict: bool) -> tuple[Tensor, Tensor]:
-    """A result's value and tangent."""
+    """Return the value and the tangent of a result; zeros for a result that depends on no primal."""
     primal, tangent = parts(out, level)
     if tangent is None:
         if strict:
@@ -388,12 +402,14 @@ def _both(out: Any, level: dual.Level, strict: bool) -> tuple[Tensor, Tensor]:
 
 
 def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
-    """Return `func(*primals)` and the linear function from tangents of the primals to the result's, which runs `func` no more."""
+    """Return `func(*primals)` and a function that computes its JVP for any tangents of the primals, without running
+    `func` again.
+    """
     inputs = _Inputs(primals, tuple(range(len(primals))))
     with enable_grad():
         out = func(*inputs.args)
         outs, spec = tree_flatten(out)
-        # The vjp is linear in its weights: its derivative with respect to them is the jvp.
+        # The VJP is linear in its cotangents (`weights`): the VJP of that function of them is the JVP.
         weights = [o.new_zeros(o.shape).requires_grad_() for o in outs]
         pulled = grad_or_none(outs, inputs.leaves, weights, create_graph=True)
     own = [*inputs.leaves, *weights]
@@ -424,7 +440,8 @@ def jacrev(
     func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False,
     chunk_size: int | None = None, _preallocate_and_copy: bool = False,
 ) -> Callable:  # fmt: skip
-    """Return a function that gives the Jacobian: for each output of shape S and argument of shape T a tensor of shape S + T.
+    """Return a function that computes the Jacobian: a tensor of shape S + T for each output of shape S and argument
+    of shape T.
 
     chunk_size: how many rows are computed at once, None for all of them.
     """
@@ -450,7 +467,9 @@ def jacrev(
 def _jacobian_rows(
     outs: Sequence[Tensor], leaves: Sequence[Tensor], chunk_size: int | None
 ) -> list[list[Tensor]]:
-    """For each output its Jacobian with respect to each leaf: one pass of the graph for all elements, `vmap`ped over them."""
+    """Return, for each output, its Jacobian with respect to each leaf: one backward pass, `vmap`ped over all output
+    elements.
+    """
     sizes = [o.numel() for o in outs]
 
     def pull(*weights: Tensor) -> tuple[Tensor, ...]:
@@ -468,7 +487,9 @@ def _jacobian_rows(
 
 
 def _basis(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The unit vectors of the space of all elements, along a first dim of each tensor's part of them."""
+    """Return the standard basis of the space of all tensors' elements: each tensor's part, stacked along a new first
+    dim.
+    """
     sizes = [t.numel() for t in tensors]
     made, start = [], 0
     for t, n in zip(tensors, sizes, strict=True):
@@ -480,7 +501,9 @@ def _basis(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _columns(push: Callable, basis: Sequence[Tensor], randomness: str) -> tuple[Tensor, ...]:
-    """What `push` makes of all vectors of a basis: at once, or of each where it writes what differs between them into a tensor that does not."""
+    """Return `push` of all vectors of a basis, stacked: by `vmap`, or one by one if it writes batched values into an
+    unbatched tensor.
+    """
     try:
         return vmap(push, randomness=randomness)(*basis)
     except RuntimeError as refused:
@@ -495,7 +518,9 @@ def jacfwd(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *,
     randomness: str = "error",
 ) -> Callable:  # fmt: skip
-    """Return what `jacrev` returns; the Jacobian is computed by forward mode, of all elements of the arguments at once."""
+    """Return a function that computes the Jacobian as `jacrev`'s does, but in forward mode, for all argument elements
+    at once.
+    """
 
     @functools.wraps(func, updated=())
     def wrapper(*args: Any) -> Any:
@@ -527,7 +552,7 @@ def jacfwd(
         sizes = [t.numel() for t in flat]
         if sum(sizes):
             columns = _columns(push, _basis(flat), randomness)
-        else:  # of arguments without elements
+        else:  # no argument has an element
             found, form = tree_flatten(partial(*picked))
             columns = tuple([o.new_zeros((0, *o.shape)) for o in found])
         blocks = []
@@ -545,7 +570,9 @@ def jacfwd(
 
 
 def _alike(t: Any) -> Any:
-    """What a function gives beside its value does not differ by tangent."""
+    """Return an aux value without the batch dimension of `vmap`: it does not depend on the tangent, so all slices are
+    equal.
+    """
     return first_slice(t) if isinstance(t, Tensor) else t
 
 
@@ -558,5 +585,5 @@ def _refuse_complex(name: str, tree: Any, what: str) -> None:
 
 
 def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
-    """Return a function that gives the second derivatives of a function: forward mode over reverse mode."""
+    """Return a function that computes the Hessian of a function, by forward mode over reverse mode."""
     return jacfwd(jacrev(func, argnums), argnums)

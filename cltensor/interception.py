@@ -1,10 +1,12 @@
-"""Functions that look at their arguments first: another code in the same function object.
+"""Interception of calls: a function object gets another code object, which first looks at the arguments.
 
-Note [Interception]. Some tensors are not memory with a layout: subclasses answer for themselves, sparse tensors are patterns, batched ones
-hide a dimension. Programs without them should pay nothing, and whoever holds a function - a namespace, a table, a program that
-imported it by name - should meet them. So the function object stays, and its code is exchanged for a line that asks:
-for good once there is a subclass (subclasses.py) or a sparse tensor (sparse/dispatch.py), and while a `vmap` runs (batching/calls.py).
-What asks for a while asks outermost: it gives the codes back while others are put in for good, and takes the new ones.
+Note [Interception]. Some tensors are not memory with a layout: subclasses answer for themselves, sparse tensors are
+patterns, batched ones hide a dimension. Programs without such tensors should pay nothing, and yet every reference to
+a function (in a namespace, a table, or a program that imported it by name) should be intercepted. So the function
+object stays, and its code object is replaced by one that passes the arguments to an `ask`: permanently once there is
+a subclass (subclasses.py) or a sparse tensor (sparse/dispatch.py), temporarily while a `vmap` runs
+(batching/calls.py). Temporary interceptions lie outermost: they restore the code they replaced while a permanent one
+is installed, and are then put around the new code.
 
 Owns the exchange and its order. Must not know who asks, or what for.
 """
@@ -19,17 +21,17 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
-Ask = Callable[[Any, Any], Any]  # of positional and named arguments
+Ask = Callable[[Any, Any], Any]  # takes a call's positional and named arguments, returns its result
 
 
 class Temporary(Protocol):
-    """Who has functions ask for a while."""
+    """An interception that is not permanent."""
 
     def give_back(self) -> None:
-        """Give functions the code they had, if they ask now."""
+        """Restore the code of the intercepted functions, if there are any."""
 
     def take_again(self) -> None:
-        """Have them ask again, if they did before."""
+        """Intercept the functions again, if they were before `give_back`."""
 
 
 TEMPORARY: list[Temporary] = []  # the outermost first
@@ -39,7 +41,7 @@ _depth = 0
 
 @contextlib.contextmanager
 def for_good() -> Iterator[None]:
-    """Whatever asks for a while does not, in here: codes may be exchanged for good."""
+    """Suspend all temporary interceptions in the block, so that permanent ones can be installed."""
     global _depth
     with _LOCK:
         _depth += 1
@@ -56,7 +58,7 @@ def for_good() -> Iterator[None]:
 
 
 def twin(function: FunctionType) -> FunctionType:
-    """Return a function with the code and attributes that another has now."""
+    """Return a copy of a function, with its present code and attributes."""
     made = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )  # fmt: skip
@@ -75,9 +77,9 @@ def asking(function: FunctionType, ask: Ask) -> CodeType:
 
 
 def ask_first(function: FunctionType, make: Callable[[FunctionType], Ask]) -> None:
-    """Have a function ask for good. make: gives the ask for a twin of what the function was.
+    """Intercept a function permanently. make: returns the ask, given a twin of the original function.
 
-    `inspect` finds the signature in the twin. To be called within `for_good()`.
+    `inspect` finds the original signature by way of the twin (`__wrapped__`). To be called within `for_good()`.
     """
     plain = twin(function)
     function.__code__ = asking(function, make(plain))
@@ -86,12 +88,16 @@ def ask_first(function: FunctionType, make: Callable[[FunctionType], Ask]) -> No
 
 @functools.cache
 def _template(closed: int) -> CodeType:
-    """Return the code of a function that hands its arguments to a constant, with as many names of a closure as the one it replaces."""
+    """Return the code of a function that passes its arguments to a constant.
+
+    It has `closed` free variables, as a code object must have as many as the one it replaces.
+    """
     names = ", ".join(f"c{i}" for i in range(closed))
     text = f"def outer({names}):\n def asking(*args, **kwargs):\n  if 0: {names or None}\n  return 'ask'(args, kwargs)\n return asking"
     made: dict[str, Any] = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a text is no function: `asking` puts one there
+        # That a str is not callable: `asking` puts the ask in its place.
+        warnings.simplefilter("ignore")
         exec(text, made)
     code: CodeType = made["outer"](*range(closed)).__code__
     return code

@@ -1,11 +1,13 @@
 """Storage: the cell that tensors share. It holds a buffer or a pending expression, and knows who may see its memory.
 
 Note [In place]. A write that covers the whole storage replaces the cell's value by a new expression; the old buffer stays as
-`home` and is written over when nothing outside the new value's own kernel can still read it. A write that covers a part
-realises the cell, runs the pending readers of its buffer, then writes the region at once. A storage whose address somebody
-has seen (`pinned`) is always written where it lies; one that numpy sees runs everything that touches it at once.
+`home`, and the new value is written into it if only the kernel that computes the new value can still read it. A write
+that covers a part realises the cell, runs the pending readers of its buffer, then writes the region at once. A
+storage whose address a program knows (`pinned`) is always written in its present buffer; if numpy sees its memory,
+all that touches it runs at once.
 
-Versions are not kept here but in a counter that a tensor shares with its views, because `.data` shares memory without it.
+Versions are not kept here but in a counter that a tensor shares with its views: `.data` shares memory but has its own
+counter.
 """
 
 from __future__ import annotations
@@ -31,9 +33,9 @@ class Storage:
     def __init__(self, backend: Backend, value: Buffer | Expr, nbytes: int) -> None:
         self.backend, self.value, self.nbytes = backend, value, nbytes
         self.home: Buffer | None = None
-        self.reads = 0  # leaves made of the current buffer, see Fusion.only_reader
+        self.reads = 0  # expression leaves made of the current buffer, see Fusion.only_reader
         self.pinned = False
-        self.reduced = False  # whether a reduction has computed the pending value for itself
+        self.reduced = False  # whether a reduction has recomputed the pending value
 
     @classmethod
     def empty(cls, backend: Backend, nbytes: int) -> Storage:
@@ -42,7 +44,7 @@ class Storage:
 
     @classmethod
     def pending(cls, backend: Backend, expr: Expr, nbytes: int = -1) -> Storage:
-        """Hold an expression until somebody needs its values."""
+        """Make a storage that holds an expression until its values are needed."""
         if nbytes < 0:
             nbytes = prod(expr.shape) * expr.dtype.itemsize
         storage = cls(backend, expr, nbytes)
@@ -82,13 +84,16 @@ class Storage:
         lazy.register(self.backend, self, expr)
 
     def for_write(self, value: Storage | None = None) -> Buffer:
-        """The memory, ready to be written in part: nothing pending reads its old content, but what is written if only the writer holds it."""
+        """Return the memory, ready to be written in part: what is pending and reads the old content has run.
+
+        `value`: the storage of the values to be written; it may stay pending if only the writer holds it.
+        """
         buffer = self.buffer()
         lazy.run_readers(self, value)
         return buffer
 
     def host(self, offset: int = 0, nbytes: int | None = None) -> np.ndarray:
-        """Bytes as the host sees them: the memory itself where it is shared, else a copy."""
+        """Return bytes for the host: the memory itself if the device shares the host's memory, else a copy."""
         buffer = self.buffer()
         nbytes = self.nbytes - offset if nbytes is None else nbytes
         if self.backend.info.host_shared:
@@ -96,11 +101,11 @@ class Storage:
                 checks.flush_checks(self.backend)
             return self.backend.host_view(buffer)[offset : offset + nbytes]
         data = self.backend.read(buffer, offset, nbytes)
-        checks.flush_checks(self.backend)  # what was computed with a bad index must not be seen
+        checks.flush_checks(self.backend)  # raises before results of a bad index can be seen
         return data
 
     def resize(self, nbytes: int) -> None:
-        """Grow or shrink, keeping the content that fits; views see the new memory."""
+        """Change the size, keeping the content that fits; all tensors on this storage see the new memory."""
         old = self.buffer()
         fresh = self.backend.alloc(nbytes)
         if min(nbytes, self.nbytes):
@@ -108,11 +113,14 @@ class Storage:
         self.value, self.nbytes, self.reads = fresh, nbytes, 0
 
     def data_ptr(self) -> int:
-        """The address, which is kept from now on, and where the values are, for the host to read where it can, and to write."""
+        """Return the address, which does not change from now on.
+
+        All pending work on the memory is done, so that the host can read and write there if it shares the memory.
+        """
         self.pinned = True
         buffer, backend = self.for_write(), self.backend
         if backend.info.host_shared:
-            buffer.told = True  # for good: nobody says when the address is forgotten
+            buffer.told = True  # permanently: nothing tells when the address is no longer used
             if buffer.seq > backend.finished:
                 backend.finish()
         return buffer.address

@@ -1,11 +1,12 @@
-"""Subclasses of Tensor: their `__torch_function__` is asked by functions and methods, and what these return is of their class.
+"""Subclasses of Tensor: functions and methods call their `__torch_function__`, whose default gives results their class.
 
-Note [Asking]: plain tensors pay nothing in programs without subclasses. The first subclass that is defined, the first mode, or the
-first failure over an argument that is no tensor and overrides functions, gives the public functions another code, which asks and then
-runs the code they had (interception.py). Attributes that are numbers or kinds (`shape`,
-`dtype`, `device`) are given without asking.
+Note [Asking]: to ask is to call `__torch_function__` of the arguments' classes, or of a mode, before a function runs.
+In programs without subclasses this costs nothing: only when the first subclass is defined, the first mode is entered,
+or a call first fails over an argument that is no tensor and has a `__torch_function__`, the public functions get
+another code object, which asks and then runs the original code (interception.py). Attributes that describe a tensor
+(`shape`, `dtype`, `device`) are read without asking.
 
-Owns the protocol, and the stack of modes. It must not know any op: it finds them in the namespaces.
+Owns the protocol and the stack of modes. It must not know any op: it finds them in the namespaces.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .ops.kinds import WATCHING
 from .ops.row import FUNCTIONS
 from .tensor import Tensor
 
-# Operators by the function that a class is asked about.
+# For each operator, the function that is passed to `__torch_function__`.
 _ALIKE = "add sub mul matmul pow ne lt le gt ge neg abs"
 _IN_PLACE = "add sub mul pow"
 _UNARY = "neg abs pos invert getitem setitem len bool int float complex index contains reversed repr format"
@@ -48,7 +49,7 @@ _VIEWS = ("T", "mT", "H", "mH", "real", "imag", "data")
 _UNASKED = {"as_subclass", "as_tensor", "asarray", "can_cast", "from_numpy", "is_tensor", "is_storage", "promote_types", "result_type", "tensor"}  # fmt: skip
 _MODULES = ("functional", "nn.functional", "linalg", "fft", "special")
 _ASKED = (
-    "is_complex is_floating_point is_nonzero is_same_size numel"  # no ops, and asked all the same
+    "is_complex is_floating_point is_nonzero is_same_size numel"  # they ask, too, but are no ops
 )
 _ASKED_INIT = "constant_ kaiming_uniform_ normal_ uniform_"
 
@@ -63,7 +64,7 @@ _STATE = _State()
 
 @contextlib.contextmanager
 def DisableTorchFunctionSubclass() -> Iterator[None]:
-    """Have no `__torch_function__` of a class asked in here; modes are."""
+    """Call no `__torch_function__` of a class inside the block; modes are still asked."""
     _STATE.off += 1
     try:
         yield
@@ -73,7 +74,7 @@ def DisableTorchFunctionSubclass() -> Iterator[None]:
 
 @contextlib.contextmanager
 def DisableTorchFunction() -> Iterator[None]:
-    """Have no `__torch_function__` asked in here, of classes or modes."""
+    """Call no `__torch_function__` of a class or a mode inside the block."""
     with DisableTorchFunctionSubclass(), _modes(()):
         yield
 
@@ -88,17 +89,17 @@ def _modes(modes: tuple[Any, ...]) -> Iterator[None]:
 
 
 def current_modes() -> tuple[TorchFunctionMode, ...]:
-    """Return the modes that are entered, the innermost last."""
+    """Return the modes entered in this thread, the innermost last."""
     return _STATE.modes
 
 
 class TorchFunctionMode:
-    """While it is entered, its `__torch_function__` is asked by every function and method, whatever their arguments."""
+    """While entered, its `__torch_function__` is called by every function and method, whatever the arguments."""
 
     def __torch_function__(
         self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Answer a call. NotImplementedError: a mode says what it does."""
+        """Answer a call; a subclass must define how (NotImplementedError here)."""
         raise NotImplementedError
 
     def __enter__(self) -> TorchFunctionMode:
@@ -121,13 +122,15 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 def disabled(func: Callable, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Run a function: the `__torch_function__` of classes whose results are plain tensors, as Parameter's."""
+    """Run a function as it is: the `__torch_function__` of classes whose results are plain tensors, such as
+    Parameter.
+    """
     with DisableTorchFunctionSubclass():
         return func(*args, **(kwargs or {}))
 
 
 def overrides(value: Any) -> bool:
-    """Tell whether something is of a class that overrides functions."""
+    """Tell whether a value's class has a `__torch_function__` of its own, and classes are asked at present."""
     kind = type(value)
     if kind is Tensor or kind is type or _STATE.off:
         return False
@@ -149,9 +152,11 @@ def dispatch(
     kwargs: Any,
     warning: type[Warning] = DeprecationWarning,
 ) -> Any:
-    """Return what a mode, or the first argument that overrides a function, makes of the call; subclasses first.
+    """Return what the innermost mode, or the first of the `relevant` arguments, makes of the call; subclasses come
+    first.
 
-    NotImplemented where all of them return it. `warning`: of which kind it is where an object itself is to answer, not its class.
+    NotImplemented if all of them return that. `warning`: the category for a `__torch_function__` that is no
+    classmethod.
     """
     types: list[type] = []
     found: list[Any] = []
@@ -171,7 +176,7 @@ def dispatch(
     for value in found:
         asked = value.__torch_function__
         if getattr(asked, "__self__", None) is value:
-            level = 3 if warning is DeprecationWarning else 4  # past the code that asks
+            level = 3 if warning is DeprecationWarning else 4  # skips the frames of the asking code
             warnings.warn(_PLAIN_METHOD, warning, stacklevel=level)
         made = asked(public_api, tuple(types), args, kwargs)
         if made is not NotImplemented:
@@ -180,7 +185,7 @@ def dispatch(
 
 
 def _asked(args: Any, kwargs: Any) -> list[Any]:
-    """Return the arguments, and parts of lists among them, that override functions."""
+    """Return the arguments, and items of lists and tuples among them, for which `overrides` holds."""
     found: list[Any] = []
     for value in (*args, *kwargs.values()) if kwargs else args:
         if value.__class__ is Tensor:
@@ -193,9 +198,11 @@ def _asked(args: Any, kwargs: Any) -> list[Any]:
 
 
 def _answers(function: Any, args: Any, kwargs: Any, caller: str) -> bool:
-    """Tell whether an argument of a call that failed overrides functions, being no tensor; from then on functions ask.
+    """Tell whether an argument of a failed call, no tensor, overrides functions; if so, let all functions ask from
+    now on.
 
-    So a class of that kind is asked without any other having been there; calls within the package leave that to the one around them.
+    This serves programs in which such a class is all there is to ask. For a call from within the package the answer
+    is False: the public function around that call fails in turn, and asks.
     """
     if hasattr(function, "__asking__") or not _asked(args, kwargs):
         return False
@@ -208,9 +215,9 @@ def _answers(function: Any, args: Any, kwargs: Any, caller: str) -> bool:
 def torch_function(
     cls: type, func: Callable, types: Any, args: Any = (), kwargs: Any = None
 ) -> Any:
-    """Run a function and give its results, and those in tuples and lists, the class.
+    """Run a function and give its results, also those in tuples and lists, the class `cls`: Tensor's default.
 
-    NotImplemented where an argument is of a class that this one does not derive from.
+    NotImplemented if an argument is of a class that `cls` does not derive from.
     """
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
@@ -232,10 +239,10 @@ def _of_class(value: Any, cls: type) -> Any:
 
 
 def _ask_of(public: Any, operator: bool) -> Callable[[FunctionType], Ask]:
-    """Return what makes the ask of a function. public: what a class is asked about."""
+    """Return a factory of a function's ask (see `ask_first`). public: the function passed to `__torch_function__`."""
 
     def make(plain: FunctionType) -> Ask:
-        spread = plain.__name__ == "einsum"  # a list of operands is asked about one by one
+        spread = plain.__name__ == "einsum"  # operands in a list are asked like arguments
 
         def ask(args: Any, kwargs: Any) -> Any:
             if spread and len(args) == 2 and isinstance(args[1], tuple | list):
@@ -261,7 +268,7 @@ def _ask_of(public: Any, operator: bool) -> Callable[[FunctionType], Ask]:
 
 @functools.cache
 def stand_in() -> None:
-    """Have the public functions and Tensor's methods ask, for good."""
+    """Let the public functions and Tensor's methods ask from now on."""
     with for_good():
         for function, public, operator in askers():
             if not hasattr(function, "__asking__"):
@@ -270,7 +277,9 @@ def stand_in() -> None:
 
 
 class _Asking:
-    """While entered, the public functions and Tensor's methods ask: what is no tensor may answer for itself, as a tracer's values do."""
+    """While entered, the public functions and Tensor's methods ask; for arguments that are no tensors, as an fx
+    tracer's proxies.
+    """
 
     def __init__(self) -> None:
         self._entered = 0
@@ -285,13 +294,13 @@ class _Asking:
             self._entered -= 1
 
     def give_back(self) -> None:
-        """Give functions the code they had."""
+        """Restore the code of the functions that ask only while this is entered."""
         for function, code in self._own:
             function.__code__ = code
         self._own.clear()
 
     def take_again(self) -> None:
-        """Have those ask that do not for good."""
+        """If entered, let functions ask again, but for those that ask permanently anyway."""
         met: set[int] = set()
         for function, public, operator in askers() if self._entered else ():
             if id(function) not in met and not hasattr(function, "__asking__"):
@@ -306,7 +315,11 @@ TEMPORARY.append(ASKING)
 
 
 def askers() -> Iterator[tuple[FunctionType, Any, bool]]:
-    """Yield functions that ask, with what a class is asked about, and whether it is an operator, which may return NotImplemented."""
+    """Yield (function, what is passed to `__torch_function__` for it, whether it is a binary operator) for what can
+    ask.
+
+    A binary operator may return NotImplemented.
+    """
     found = ((f, f if s is None else s, o) for f, s, o in _candidates())
     return ((f, s, o) for f, s, o in found if isinstance(f, FunctionType))
 
@@ -320,7 +333,7 @@ def _candidates() -> Iterator[tuple[Any, Any, bool]]:
     for name in _VIEWS:
         own = getattr(Tensor, name)
         if isinstance(own, property) and own.fget in FUNCTIONS.values():
-            # torch.real and what reads the attribute are two: a class is asked about either.
+            # The getter needs a function object of its own: `torch.real` and `Tensor.real` pass different functions.
             own = property(twin(own.fget), own.fset, own.fdel, own.__doc__)  # type: ignore[arg-type]
             setattr(Tensor, name, own)
         if isinstance(own, property):
@@ -341,7 +354,7 @@ def _candidates() -> Iterator[tuple[Any, Any, bool]]:
     yield package._assert, None, False
     yield package.ops.profiler._record_function_exit, None, False
     for path in _MODULES:
-        # One that nothing has used yet must not come later, with functions that do not ask.
+        # Imported now: a module first used later would bring functions that do not ask.
         module = importlib.import_module(f".{path}", __package__)
         for name, value in list(vars(module).items()):
             home = getattr(value, "__module__", None) or ""
@@ -350,7 +363,10 @@ def _candidates() -> Iterator[tuple[Any, Any, bool]]:
 
 
 def _enrol(cls: Any, **kwargs: Any) -> None:
-    """Have functions ask from the first subclass on; the package's own give plain tensors, and so do those that derive from them."""
+    """Turn on asking when the first user subclass of Tensor is defined.
+
+    The package's own subclasses, and classes derived from them, return plain tensors and need no asking.
+    """
     object.__init_subclass__(**kwargs)
     ours = getattr(cls, "__module__", "").startswith(f"{__package__}.")
     if ours and "__torch_function__" not in vars(cls):
@@ -364,7 +380,7 @@ def _enrol(cls: Any, **kwargs: Any) -> None:
 
 
 class _Field:
-    """`shape`, `dtype` or `device` as an attribute of the class; a tensor's own comes first."""
+    """`shape`, `dtype` or `device` as an attribute of the class; an instance's attribute has precedence."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -374,7 +390,9 @@ class _Field:
 
 
 def _show_fields() -> None:
-    """Have `super().shape` in a subclass find something; without subclasses the class has nothing that every op would look at."""
+    """Let `super().shape` work in a subclass. Without subclasses Tensor has no such attributes: they slow down every
+    op's reads.
+    """
     for name in ("shape", "dtype", "device"):
         if name not in vars(Tensor):
             setattr(Tensor, name, _Field(name))

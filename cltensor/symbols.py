@@ -1,16 +1,20 @@
-"""Numbers that note what is done with them, so that it can be done again for others.
+"""Symbolic integers: they record the arithmetic and comparisons done with them, so that these can be repeated for
+other values.
 
-Note [Symbols]. What a kernel is told follows from shapes and strides by a long way, most of which asks the same questions of all
-shapes alike: is this dense, does it fit, how many work-items are worth it. So a `Symbol` goes the way once in the place of a
-size. It is a number with a value, and what is computed from it is another Symbol; but each answer that the way depended on (a
-comparison, a truth, a place in a list, a key of a table) is noted as a condition. `Work.function` is then the whole way as a few
-lines: given other sizes it says None where a condition does not hold, and else the numbers that came out, as the long way does.
+Note [Symbols]. The arguments of a kernel follow from shapes and strides through much Python code, most of which asks
+the same questions of all similar shapes: is this dense, does it fit, how many work-items are worth it. So that code
+runs once with a `Symbol` in the place of each size. A Symbol has a concrete value, and arithmetic with it makes
+another Symbol; each answer that the code's path depended on (a comparison, a truth value, an index into a list, a key
+of a table) is recorded as a condition. `Work.function` then generates the whole path as a few lines of Python: given
+other sizes, they return None where a condition does not hold, and else the numbers that the original code would
+compute.
 
-What Python asks of a number without a word to us it asks by `__index__`, `__hash__` and the like, and then the condition is that
-the number is the very same. So nothing is assumed that was not looked at; what only holds for one size is only found for that.
-A function that keeps its results by sizes is `remembered`, or it would be such a table.
+Where Python uses a number's value directly (`__index__`, `__hash__` and the like), the recorded condition is that the
+number equals the present value. So nothing is assumed that was not checked: a path taken for one size only serves
+that size only. An ordinary cache keyed by sizes would hash Symbols and so fix their values; a function that caches
+results by sizes is therefore `remembered`.
 
-Owns the numbers and the lines. Knows nothing of what they count.
+Owns the Symbols and the generated functions. Knows nothing of what the numbers count.
 """
 
 from __future__ import annotations
@@ -21,20 +25,21 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-WORKING: list[Work] = []  # while there is one, `remembered` functions are called
+# Those in progress. While there are any, `remembered` functions bypass their caches.
+WORKING: list[Work] = []
 
 
 class Symbol:
-    """A number that stands for others; `least` is known to hold for all of them, None being no bound."""
+    """A number that stands for others, too; `least` is a lower bound of them all, None if none is known."""
 
     __slots__ = ("fixed", "least", "name", "value", "work")
 
     def __init__(self, work: Work, name: str, value: int, least: int | None) -> None:
         self.work, self.name, self.value, self.least = work, name, value, least
-        self.fixed = False  # whether it is known to be this very number
+        self.fixed = False  # whether a recorded condition says that the number equals `value`
 
     @property  # type: ignore[misc]
-    def __class__(self) -> Any:  # what asks whether this is an integer means just that
+    def __class__(self) -> Any:  # it passes for an integer; `type()` tells that it is none
         return self.value.__class__
 
     def __index__(self) -> int:
@@ -75,14 +80,14 @@ class Symbol:
 
 
 class Work:
-    """What is done with some numbers; while the block runs, it is noted."""
+    """A record of what is done with some numbers while the `with` block runs."""
 
     def __init__(self) -> None:
-        self.values: list[int] = []  # of the numbers that are given
-        # Name, text and the names in it; of a condition the name is None.
+        self.values: list[int] = []  # of the given numbers, s0, s1, …
+        # (name of the result, expression, names in the expression); of a condition the name is None.
         self._lines: list[tuple[str | None, str, tuple[str, ...]]] = []
-        self._known: dict[str, Any] = {}  # what texts are
-        self._negated: dict[str, Symbol] = {}  # of what a Symbol of this name is the negative
+        self._known: dict[str, Any] = {}  # by expression: its Symbol, or a comparison's answer
+        self._negated: dict[str, Symbol] = {}  # by a negative's name: what it is the negative of
         self._open = True
 
     def __enter__(self) -> Work:
@@ -94,19 +99,19 @@ class Work:
         self._open = False
 
     def number(self, value: int, least: int = 2) -> Symbol:
-        """Make a Symbol of a number that is given."""
+        """Make a Symbol of a given number, a parameter of the generated function."""
         self.values.append(value)
         return Symbol(self, f"s{len(self.values) - 1}", value, least)
 
     def fix(self, x: Symbol) -> Any:
-        """Say what a number is, which is a condition then."""
+        """Return the value of a Symbol, and record the condition that it has this value."""
         if self._open and not x.fixed:
             self._lines.append((None, f"{x.name} == {x.value}", (x.name,)))
             x.fixed = True
         return x.value
 
     def combine(self, sign: str, compute: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
-        """Do arithmetic."""
+        """Return `a sign b`, as a Symbol where an operand is one whose value is not fixed."""
         a, b, names = self._operands(a, b)
         value = compute(_plain(a), _plain(b))
         if not (names and self._open):
@@ -134,7 +139,7 @@ class Work:
         return found
 
     def negative(self, x: Symbol) -> Any:
-        """Return -x."""
+        """Return -x; of a negative, the Symbol it was made from."""
         if x.name in self._negated:
             return self._negated[x.name]
         found = self.combine("-", operator.sub, 0, x)
@@ -143,7 +148,7 @@ class Work:
         return found
 
     def ask(self, sign: str, compare: Callable[[Any, Any], bool], a: Any, b: Any) -> bool:
-        """Compare, which is a condition."""
+        """Return the answer of a comparison, and record it as a condition unless it follows from what is known."""
         a, b, names = self._operands(a, b)
         answer = compare(_plain(a), _plain(b))
         if not (names and self._open) or a is b or _surely(sign, a, b):
@@ -158,17 +163,23 @@ class Work:
         return answer
 
     def _operands(self, a: Any, b: Any) -> tuple[Any, Any, tuple[str, ...]]:
-        """Both numbers, those that are known as plain ones, and the names of the others."""
+        """Return both numbers, plain ones for Symbols that are fixed or another Work's, and the names of Symbols
+        left.
+        """
         a = a.value if type(a) is Symbol and (a.fixed or a.work is not self) else a
         b = b.value if type(b) is Symbol and (b.fixed or b.work is not self) else b
         return a, b, tuple([x.name for x in (a, b) if type(x) is Symbol])
 
     def function(self, results: Any) -> Callable[..., Any]:
-        """Return what gives the results, tuples within tuples with Symbols of this work in them, for other numbers in the places of the given ones."""
+        """Return a function that computes `results` for other values of the given numbers, None where a condition
+        fails.
+
+        results: nested tuples, in which there may be Symbols of this Work.
+        """
         needed: set[str] = set()
         end = self._literal(results, needed)
         body: list[str] = []
-        conditions: list[str] = []  # next to each other, the last of them first
+        conditions: list[str] = []  # adjacent ones, for one `if`; the last recorded comes first
         for name, text, names in reversed(self._lines):
             if name is None:
                 needed.update(names)
@@ -193,11 +204,11 @@ class Work:
         return repr(x)
 
 
-_HUGE = 1 << 62  # nothing that there is memory for is counted by such numbers
+_HUGE = 1 << 62  # above any size, stride or offset: no memory is that large
 _PLAIN = (int, float)
 _NUMBERS = (int, float, bool, Symbol)
 
-# (what is on the right, whether the left is the result: else 0)
+# By operator: the right operand for which nothing is computed, and whether the result is then the left operand, else 0.
 _UNCHANGED = {"-": (0, True), "//": (1, True), "%": (1, False), "<<": (0, True), ">>": (0, True)}
 
 
@@ -219,7 +230,7 @@ def _bound(x: Any) -> int | None:
 
 
 def _least(sign: str, a: Any, b: Any) -> int | None:
-    """What the result of arithmetic is at least, where that is easily seen."""
+    """Return a lower bound of the result of arithmetic, None where none is easily seen."""
     low, other = _bound(a), _bound(b)
     if low is None or other is None or low < 0 or other < 0:
         return None
@@ -233,7 +244,7 @@ def _least(sign: str, a: Any, b: Any) -> int | None:
 
 
 def _surely(sign: str, a: Any, b: Any) -> bool:
-    """Whether the answer follows from what the numbers are at least, and at most."""
+    """Whether a comparison's answer follows from the bounds of its operands: `least` below, `_HUGE` above."""
     if type(b) not in _PLAIN:
         if type(a) not in _PLAIN:
             return False
@@ -271,7 +282,7 @@ def _comparison(sign: str, compare: Callable[[Any, Any], bool]) -> Callable[[Any
 
 
 def _work(x: Symbol, other: Any) -> Work:
-    """The work that goes on: a table may still hold numbers of an older one, which are plain now."""
+    """Return the Work in progress. `x` may be of an earlier one, left in some table: it counts as a plain number."""
     return other.work if type(other) is Symbol and not x.work._open else x.work
 
 
@@ -302,13 +313,13 @@ for _name, _sign in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "
 
 
 def few(numbers: tuple[int, ...], sizes: list[int]) -> list[int]:
-    """Say which numbers make a kind: those below 2. The others are added to `sizes`."""
+    """Return what distinguishes kinds: numbers below 2, and 2 for each of the others, which are appended to `sizes`."""
     sizes += [n for n in numbers if n > 1]
     return [n if n < 2 else 2 for n in numbers]
 
 
 def pattern(numbers: tuple[Any, ...], sizes: list[int]) -> tuple[Any, ...]:
-    """Do the same with tuples in tuples, in which there may be other things."""
+    """Do what `few` does with nested tuples; items other than ints stay as they are."""
     found: list[Any] = []
     for n in numbers:
         if n.__class__ is int:
@@ -319,7 +330,7 @@ def pattern(numbers: tuple[Any, ...], sizes: list[int]) -> tuple[Any, ...]:
 
 
 def opened(numbers: tuple[Any, ...], number: Callable[[int], Any]) -> Any:
-    """Put what `number` makes of the numbers that make no kind into their places, in the order of `pattern`."""
+    """Return nested tuples with `number(n)` for each int n > 1, called in the order in which `pattern` lists them."""
     found = [
         (n if n < 2 else number(n)) if n.__class__ is int
         else opened(n, number) if isinstance(n, tuple)
@@ -331,7 +342,7 @@ def opened(numbers: tuple[Any, ...], number: Callable[[int], Any]) -> Any:
 
 
 def remembered(most: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Keep results of a pure function by its arguments, where these are plain numbers."""
+    """Cache `most` results of a pure function by its arguments, but not while a Work is in progress."""
 
     def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
         kept = functools.lru_cache(most)(fn)
@@ -347,10 +358,10 @@ def remembered(most: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def plain(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the numbers that Symbols among some values are here, without a condition."""
+    """Return the values with plain numbers in the places of Symbols; records no condition."""
     return tuple([x.value if type(x) is Symbol else x for x in values])
 
 
 def is_symbol(x: Any) -> bool:
-    """Whether this is a number that stands for others now."""
+    """Whether `x` is a Symbol of a Work in progress whose value is not fixed."""
     return type(x) is Symbol and x.work._open and not x.fixed

@@ -1,6 +1,6 @@
-"""`Tensor`: a storage, a layout and maybe a grad node. Operators, conversions to Python, and the methods of all rows.
+"""`Tensor`: a storage, a layout and, if it has a history, a node of the autograd graph; conversions to Python, copies.
 
-What an op does is in `ops/`; what a gradient is in `autograd/`. This module only gives them the user's object.
+What ops compute is in `ops/`, gradients are in `autograd/`; operators.py attaches operators and the rows' methods.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ else:
 
 
 class _Strides:
-    """The strides of a tensor that was made without: row-major ones, from the first time they are asked for an attribute like others."""
+    """Row-major strides of a tensor made without strides; after the first read an attribute of the instance."""
 
     def __get__(self, t: Any, owner: Any) -> Any:
         if t is None:
@@ -50,7 +50,7 @@ class Tensor(AutogradMixin, Methods):
     """An n-dimensional array on an OpenCL device.
 
     Attributes: `shape` (Size), `dtype`, `device`. Strides and offsets count elements. Results of pointwise operations are lazy:
-    they run, fused, when somebody needs their values.
+    they run, fused, when their values are needed.
 
     >>> import cltensor as torch
     >>> torch.Tensor([[1, 2], [3, 4]]).sum(0)
@@ -116,7 +116,7 @@ class Tensor(AutogradMixin, Methods):
         self._contig = True if strides == layouts.contiguous_strides(shape) else None
 
     def _take_layout(self, other: Tensor) -> Tensor:
-        """Become what a view of this tensor is (in-place view methods); returns self."""
+        """Take layout, history and tangents from `other`, a view of self (for in-place view methods); return self."""
         self._set_layout(other.shape, other._strides, other._offset)
         if other._node is not None:
             self._node, self._nr = other._node, other._nr
@@ -175,7 +175,7 @@ class Tensor(AutogradMixin, Methods):
         if contig is None:
             contig = layouts.is_contiguous(tuple(self.shape), self._strides)
             if not contig or self._strides == layouts.contiguous_strides(self.shape):
-                self._contig = contig  # not where steps of dims of one say more
+                self._contig = contig  # True promises row-major strides in dims of size 1, too
         return contig
 
     def data_ptr(self) -> int:
@@ -309,7 +309,7 @@ class Tensor(AutogradMixin, Methods):
     # ------------------------------------------------------------------------------------- to Python
 
     def _host(self) -> np.ndarray:
-        """The elements as the host sees them, strided; bits for bfloat16, pairs of halves for complex32. Not an export."""
+        """Return a numpy array of the elements, not to be kept: bits for bfloat16, pairs of them for complex32."""
         return host_array(self)
 
     def item(self) -> Any:
@@ -437,7 +437,7 @@ class Tensor(AutogradMixin, Methods):
         return t
 
     def _attributes(self) -> dict[str, Any]:
-        """What the user has set on the tensor."""
+        """Return the attributes that the user has set on the tensor."""
         return dict(self.__dict__)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
@@ -551,7 +551,7 @@ def _warn_of_history(t: Tensor) -> None:
 
 
 def _place(dim: int, ndim: int) -> int:
-    """A dimension's place, for what a tensor of no dims has none of."""
+    """Return `dim` counted from the front; of a 0-dim tensor refuse any, where other functions take 0 and -1."""
     if not ndim and dim.__class__ is int:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     return layouts.wrap_dim(dim, ndim)
@@ -588,7 +588,8 @@ def _refuse_writing(name: str) -> Any:
     return put
 
 
-# `shape`, `dtype` and `device` are plain attributes, which could be written: every op reads them, and a descriptor would cost it.
+# Properties without a setter refuse writes in torch's words. `shape`, `dtype` and `device` could be written: they are
+# plain attributes, because every op reads them and a descriptor would slow that down.
 for _name in dir(Tensor):
     _found = getattr(Tensor, _name)
     if isinstance(_found, property) and _found.fset is None:
