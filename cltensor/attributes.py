@@ -1,7 +1,7 @@
-"""`tensor.__dict__` as programs see it: what they have set on a tensor, without the fields that the tensor consists of.
+"""`tensor.__dict__` as programs see it: the attributes they have set, without the fields that the tensor consists of.
 
-Programs carry attributes over from one tensor to another by copying, updating or assigning `__dict__`; the fields stay where they are.
-Owns the list of fields. Must not know what they mean.
+Programs copy, update or assign `__dict__` to carry attributes over from one tensor to another; the fields must not go
+along. Owns the list of fields. Must not know what they mean.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ FIELDS = frozenset(_FIELDS.split())
 
 
 class _Held:
-    """Has the dict."""
+    """Has the real `__dict__`, which `Fields` hides."""
 
 
 class _Read:
-    """Reads a field of an instance, as properties do that a class is asked for."""
+    """What `Tensor.shape` and the like return: a descriptor that reads an instance's field, as a property does."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -38,7 +38,7 @@ _READ = {name: _Read(name) for name in ("shape", "dtype", "device")}
 
 
 class FieldsMeta(type):
-    """Finds `Tensor.shape` and the like where they are asked of the class: as its attributes they would slow those of tensors down."""
+    """Provides `Tensor.shape` and the like on the class; as class attributes they would slow down instances' reads."""
 
     def __getattr__(cls, name: str) -> Any:
         if name in _READ:
@@ -47,11 +47,11 @@ class FieldsMeta(type):
 
 
 class Fields(_Held, metaclass=FieldsMeta):
-    """Base of what keeps its fields among its attributes."""
+    """Base of classes that keep their fields in the instance's real `__dict__`, beside attributes set by programs."""
 
     @property  # type: ignore[override]
     def __dict__(self) -> Attributes:
-        """What has been set on it from outside."""
+        """The attributes that programs have set on the object."""
         return Attributes(fields(self))
 
     @__dict__.setter
@@ -63,9 +63,10 @@ class Fields(_Held, metaclass=FieldsMeta):
 
 
 def hide(kind: type) -> None:
-    """Hide the fields in a class with a base before the tensor, whose plain `__dict__` would show and replace them.
+    """Hide the fields in a class with another base before Tensor, whose plain `__dict__` would show and replace them.
 
-    Python lets nobody give a class another `__dict__` later, so the name is looked for whenever an attribute is read or set.
+    Python does not let a class get another `__dict__` descriptor later, so every read and write of an attribute
+    checks the name.
     """
     shown = next(vars(k)["__dict__"] for k in kind.__mro__ if "__dict__" in vars(k))
     if shown is vars(Fields)["__dict__"] or hasattr(kind, "_hides_fields"):
@@ -87,7 +88,7 @@ def hide(kind: type) -> None:
 
 
 def fields(owner: Any) -> dict[str, Any]:
-    """Return everything that is set on an object, its fields, too."""
+    """Return an object's real `__dict__`: its fields and the attributes that programs have set."""
     made: dict[str, Any] = _DICT.__get__(owner)
     return made
 
@@ -96,7 +97,7 @@ _DICT: Any = vars(_Held)["__dict__"]
 
 
 class Attributes(MutableMapping[str, Any]):
-    """A dict without the fields in it; what is written here is set on the owner. Copies are plain dicts."""
+    """A view of a real `__dict__` that hides the fields; writes go to the owner. Copies are plain dicts."""
 
     __slots__ = ("_all",)
 
@@ -124,7 +125,7 @@ class Attributes(MutableMapping[str, Any]):
         return sum(1 for _ in self)
 
     def copy(self) -> dict[str, Any]:
-        """Return a dict of them."""
+        """Return a plain dict of the attributes."""
         return dict(self)
 
     __copy__ = copy

@@ -1,13 +1,15 @@
-"""What a captured function does to tensors beside filling memory, noted while it is recorded and done again by each play.
+"""A captured function's effects on tensor objects: found while it is recorded, repeated by each play.
 
-Note [Host state]. A play runs no Python, but tensors know more than their memory: leaves have gradients, put there, taken away or added
-to, and counters of writes say which saved tensors are stale. So a recording looks at every tensor of its device before and after
-the function. A gradient that was there and is used belongs to the call, as arguments do: each play uses the one that is there. One
-that was put there is a result, as what is returned is: its memory is used again while nobody but its leaf has it. A
-play that finds its leaves otherwise than the recording did (no gradient where one is added to, one where there was none, other memory
-given to a parameter) would not do what the function does: `fits` says so, and the function is recorded once more.
+Note [Host state]. A play runs no Python, but a function changes more than memory: it puts gradients at leaves,
+removes them or adds to them, and increments version counters, by which stale saved tensors are found. So a recording
+looks at every tensor of its device before and after the function. A gradient that existed before and is used is
+rebound like an argument: each play uses the one that its leaf has at the time. A gradient that the function put at a
+leaf is rebound like a result; later plays reuse its memory as long as only the leaf holds it. If a play found its
+leaves in another state than the recording did (no gradient where one is added to, a gradient where there was none, a
+parameter with other memory), it would not do what the function does: `fits` is False then, and the function is
+recorded once more.
 
-Owns that; capture.py owns the launches and the arguments.
+Owns these effects; capture.py owns the launches and the arguments.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from .tensor import Tensor
 
 
 def _tensors(backend: Backend) -> Iterator[Tensor]:
-    """Every tensor of a device; asked of the garbage collector, once per recording."""
+    """Yield every strided tensor of a device; the garbage collector lists them, once per recording."""
     for t in gc.get_objects():
         if issubclass(type(t), Tensor) and t._strided:
             storage = getattr(t, "_storage", None)
@@ -35,7 +37,7 @@ def _tensors(backend: Backend) -> Iterator[Tensor]:
 
 
 class Before:
-    """The tensors of a device before a function is recorded."""
+    """The state of a device's tensors before a function is recorded: versions, and the gradients of leaves."""
 
     def __init__(self, backend: Backend) -> None:
         self.replaced = Replaced.count
@@ -52,7 +54,7 @@ class Before:
 
 
 class _Used:
-    """A gradient that was there and whose memory the recording touches: that of the call takes its place."""
+    """A gradient from before the recording whose memory its launches touch; each play binds the leaf's present one."""
 
     __slots__ = ("_layout", "_leaf", "_writes", "buffer", "storage")
 
@@ -62,7 +64,10 @@ class _Used:
         self.buffer: Buffer = grad._storage.buffer()
 
     def now(self) -> Storage | None:
-        """The memory of the leaf's gradient, None if this is another one than was recorded; a leaf that is gone has the old one."""
+        """Return the storage of the leaf's present gradient, None if its layout is not the recorded one's.
+
+        If the leaf is gone: the recorded gradient's storage.
+        """
         leaf = self._leaf()
         if leaf is None:
             return self.storage
@@ -72,7 +77,7 @@ class _Used:
         return grad._storage
 
     def written(self) -> None:
-        """Count what a play writes."""
+        """Advance the gradient's version by the writes of a play."""
         leaf = self._leaf()
         if self._writes and leaf is not None:
             leaf._grad._vc.value += self._writes
@@ -83,9 +88,9 @@ def _layout(t: Tensor) -> tuple:
 
 
 class Put:
-    """Gradients that the function put at leaves, all in one storage, whose memory in the recording is `buffer`.
+    """Gradients that the function put at leaves, all in one storage, which had `buffer` when it was recorded.
 
-    `argument` says of which argument this is the memory; `known` that it was there before.
+    `argument`: the index of the argument whose memory this is, if any; `known`: whether the storage existed before.
     """
 
     __slots__ = ("_grads", "argument", "buffer", "known", "storage")
@@ -96,14 +101,17 @@ class Put:
         self._grads: list[tuple[weakref.ref[Tensor], Tensor]] = []
 
     def add(self, leaf: weakref.ref[Tensor], grad: Tensor) -> None:
-        """Have one more gradient."""
+        """Add the gradient of one more leaf in this storage."""
         self._grads.append((leaf, grad))
 
     def ready(self) -> bool:
-        """Give the leaves gradients that nobody else sees, for what somebody has kept is not written over; whether their memory is another one now."""
+        """Prepare the leaves' gradients for a play, which writes over their memory. Return whether they got new memory.
+
+        That is so if anything but the leaves holds the gradients or their storage, or can see the memory.
+        """
         storage = self.storage
         value = storage.value
-        # Held by `self`, by `storage`, as an argument and by the gradients.
+        # References: `self.storage`, the local `storage`, getrefcount's argument, and one from each gradient.
         kept = getrefcount(storage) != len(self._grads) + 3
         kept = kept or value.__class__ is not Buffer or value.exported or storage.pinned
         for ref, grad in self._grads:
@@ -131,7 +139,7 @@ class Put:
                 leaf._grad = grad
 
     def leave(self, arguments: Sequence[Tensor]) -> None:
-        """Give the leaves gradients whose memory is no result: an argument's, or of before."""
+        """Give the leaves their gradients if the memory is an argument's or existed before the recording."""
         if self.argument is not None:
             self._lie_in(arguments[self.argument]._storage)
         elif self.known:
@@ -142,12 +150,12 @@ class Put:
 
 
 class HostState:
-    """What a recording did to the tensors that were there before it, and asks of them."""
+    """What a recording did to the tensors that existed before it, and the state in which it expects them."""
 
     def __init__(
         self, before: Before, touched: set[int], known: set[int], arguments: Sequence[Storage]
     ) -> None:
-        """`touched`: by id the buffers in the recorded launches; `known`: the storages that were there."""
+        """`touched`: ids of the buffers in the recorded launches; `known`: ids of the storages that existed before."""
         changed = [(vc, vc.value - was, ref) for vc, was, ref in before.versions if vc.value != was]
         writes = {id(vc): count for vc, count, _ in changed}
         self._leaves: list[tuple[weakref.ref[Tensor], weakref.ref[Storage]]] = []
@@ -164,7 +172,7 @@ class HostState:
             new = leaf._grad
             if id(storage.value) in touched:
                 self._leaves.append((ref, weakref.ref(storage)))
-                if old is None and new is None:  # it may have had one in between
+                if old is None and new is None:  # the function may have given it one meanwhile
                     self._without.append(ref)
             if old is not None and old._strided and id(old._storage.value) in touched:
                 self.used.append(_Used(ref, old, writes.pop(id(old._vc), 0)))
@@ -185,7 +193,7 @@ class HostState:
         self._written = {id(x): ref for _, _, ref in changed if (x := ref()) is not None}
 
     def fits(self) -> bool:
-        """Whether the function would do the same launches now, as far as leaves decide it."""
+        """Whether the function would launch the same now, as far as the state of leaves and optimisers decides it."""
         if self._replaced != Replaced.count:
             return False
         for ref, storage in self._leaves:
@@ -204,19 +212,19 @@ class HostState:
         return True
 
     def writes(self, storage: Storage) -> bool:
-        """Whether a play writes to this memory."""
+        """Whether a play writes to this storage."""
         ref = self._written.get(id(storage))
         return ref is not None and ref() is storage
 
     def count(self) -> None:
-        """Count what a play writes."""
+        """Advance version counters by the writes of a play."""
         for vc, count in self._versions:
             vc.value += count
         for used in self.used:
             used.written()
 
     def leave(self, arguments: Sequence[Tensor]) -> None:
-        """Take gradients from leaves, or give them such as have no memory of their own."""
+        """Remove the gradients that the function removed, and set those whose memory is an argument's or older."""
         for ref in self._cleared:
             leaf = ref()
             if leaf is not None:

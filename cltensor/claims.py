@@ -1,8 +1,10 @@
-"""What a subclass says of its memory in place of the tensor: programs hear it, the package does not.
+"""Overrides of `shape`, `dtype`, `size()` and the like in subclasses of Tensor: programs see them, the package does
+not.
 
-A class may override `shape`, `dtype` or `size()`. torch's kernels never see that; here ops ask the tensor in Python, and a kernel
-that believed the class would read past the memory. So what a class overrides becomes a `Claim`, which tells by the module that
-asks whether the class or the tensor is to answer. Classes that override nothing of this pay nothing.
+torch's kernels never see such overrides. Here ops read these attributes in Python, and a kernel launched for an
+overridden shape would read past the end of the memory. So each override becomes a `Claim`, a descriptor that looks at
+the module of the reading code: the package gets the tensor's own value, other code the override's. Classes without
+such overrides pay nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any
 
 from .attributes import fields
 
-_OWN = ("shape", "dtype", "device")  # a tensor has them among its fields
+_OWN = ("shape", "dtype", "device")  # instance attributes of a tensor
 _ASKED = (
     "ndim size dim numel nelement stride storage_offset is_contiguous element_size itemsize nbytes"
 )
@@ -20,7 +22,7 @@ NAMES = (*_OWN, *_ASKED.split())
 
 
 class Claim:
-    """An attribute as a class overrides it. What the package reads or sets is the tensor's own."""
+    """A descriptor for an attribute that a class overrides. The package reads and sets the tensor's own instead."""
 
     def __init__(self, base: type, name: str, override: Any) -> None:
         self._base, self._name, self._override = base, name, override
@@ -45,7 +47,7 @@ class Claim:
 
 
 def _asked_by_package() -> bool:
-    """Say whether the attribute is read or set by code of this package: two frames up, or where a class hands on what is looked up."""
+    """Tell whether this package's code uses the attribute: two frames up, past overrides of `__getattribute__`."""
     frame: Any = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_name in ("__getattribute__", "__setattr__"):
         frame = frame.f_back
@@ -54,7 +56,7 @@ def _asked_by_package() -> bool:
 
 
 def note_claims(kind: type, base: type) -> None:
-    """Turn what a subclass of the tensor's class `base` overrides, it or a class it also derives from, into claims."""
+    """Turn the overrides of `kind`, a subclass of Tensor (`base`), into claims; also those it inherits."""
     for name in NAMES:
         for each in kind.__mro__[: kind.__mro__.index(base)]:
             if name in vars(each):

@@ -1,4 +1,6 @@
-"""`cltensor.compiler`: what programs tell torch.compile; here nothing is compiled but kernels."""
+"""`cltensor.compiler`: functions by which programs control torch.compile, without effect: only kernels are compiled
+here.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,13 @@ __all__ = [
 
 
 class Options(ModuleType):
-    """Options of a compiler that is not there: they keep what they are given."""
+    """Options of a compiler that does not exist here: they can be set and read, and have no effect."""
 
     @contextlib.contextmanager
     def patch(
         self, changes: str | dict[str, Any] | None = None, value: Any = None, **more: Any
     ) -> Iterator[None]:
-        """Set options for a while: a name and a value, a dict, or keywords."""
+        """Set options inside the block, given as a name and a value, a dict, or keywords."""
         wanted = {changes: value} if isinstance(changes, str) else {**(changes or {}), **more}
         before = {name: getattr(self, name) for name in wanted}
         vars(self).update(wanted)
@@ -78,4 +80,4 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def set_stance(stance: str = "default", **options: Any) -> None:
-    """Accepted."""
+    """Do nothing: the call is accepted."""

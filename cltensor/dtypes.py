@@ -310,9 +310,7 @@ def can_cast(from_: dtype, to: dtype) -> pybool:
 
 
 def asked(dt: Any, function: str, argument: str = "'dtype'") -> dtype | None:
-    """Return the dtype that a `dtype=` argument means: a dtype, a Python type such as `float`, or None; TypeError for
-    others.
-    """
+    """Return the dtype that a `dtype=` argument (a dtype, a Python type, None) means; TypeError for anything else."""
     if dt is None or dt.__class__ is dtype:
         return dt
     if dt.__class__ is type and dt in _PYTHON:

@@ -1,4 +1,4 @@
-"""Exceptions users may catch, warnings given once, and the debug line printer. Must not know devices, tensors or ops."""
+"""Exceptions that users may catch, warnings shown once, and debug output. Must not know devices, tensors or ops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .config import CONFIG
 
 
 class OutOfMemoryError(RuntimeError):
-    """Raised when a device or the host cannot give the memory asked for."""
+    """Raised when a device or the host cannot provide the memory requested."""
 
 
 class BuildError(RuntimeError):
@@ -23,7 +23,7 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that a class statement made
 def class_name(value: object) -> str:
     """Return the name of a value's class as torch's TypeErrors print it: "list", "numpy.ndarray", "collections.OrderedDict".
 
-    C code knows classes of extensions by their full names, those made in Python and builtins by their own.
+    In C, a class of an extension module has its full name, a builtin or one defined in Python its name alone.
     """
     kind = type(value)
     if kind.__flags__ & _HEAP_TYPE or kind.__module__ == "builtins":
@@ -38,14 +38,14 @@ def debug_line(level: int, text: str, *args: object) -> None:
 
 
 class Warned:
-    """What `warn_once` has shown, and whether it shows that again."""
+    """The texts that `warn_once` has shown, and whether it shows them each time (`always`)."""
 
     texts: ClassVar[set[str]] = set()
     always = False
 
 
 def caller_level() -> int:
-    """Return the `stacklevel` with which the function that asks warns at the nearest line outside the package."""
+    """Return the `stacklevel` with which the calling function's warning names the nearest line outside the package."""
     level, frame = 1, sys._getframe(1)
     package = __name__.partition(".")[0]
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
@@ -54,7 +54,7 @@ def caller_level() -> int:
 
 
 def warn_once(text: str) -> None:
-    """Show a UserWarning that a program sees once, however often its cause returns."""
+    """Show a UserWarning, once per process and text unless `Warned.always` is set."""
     if Warned.always or text not in Warned.texts:
         Warned.texts.add(text)
         warnings.warn(text, UserWarning, stacklevel=caller_level())

@@ -2,8 +2,7 @@
 
 `jvp`, `jacfwd` and the outer part of `hessian` use forward mode (autograd/dual.py), the others reverse mode.
 Transforms nest; a result is differentiable if it depends on the inputs of an enclosing transform or on another tensor
-that requires grad. `vmap` is batching/'s. Jacobians are computed by `vmap` of a VJP or JVP, all rows or columns at
-once.
+that requires grad. `vmap` is batching/'s; it also computes all rows or columns of a Jacobian at once.
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other parameters and buffers, given by name in one dict or several; changed buffers are put
-    back there.
+    """Call a module with other parameters and buffers, given by name in one dict or in several.
 
+    What the call assigns to them is found in the dict afterwards, if it is a single one.
     ValueError for a name in several dicts. tie_weights: a tensor that has several names is replaced under all of them.
     strict: RuntimeError unless all parameters and buffers are given.
     """
@@ -66,9 +65,7 @@ def functional_call(
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Remove the running statistics of all batch norms in a module, so that `vmap` can run over models; return the
-    module.
-    """
+    """Remove the running statistics of all batch norms in a module, so that it can be `vmap`ped; return the module."""
     for module in root.modules():
         if isinstance(module, _BatchNorm) and module.track_running_stats:
             module.track_running_stats = False
@@ -129,9 +126,7 @@ def _stacked(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
 
 
 def _fresh(t: Tensor) -> Tensor:
-    """Return a new tensor equal to `t`, to differentiate with respect to; its history leads to `t` if that requires
-    grad.
-    """
+    """Return a new tensor equal to `t`, to differentiate with respect to; if `t` requires grad, a view of it."""
     t = in_all_slices(t)
     return t.view_as(t) if t.requires_grad else dual.carry(t.detach().requires_grad_(), t)
 
@@ -161,9 +156,7 @@ def _reaches(t: Tensor, own: set[int]) -> bool:
 
 
 def _released(tree: Any, own: Sequence[Tensor]) -> Any:
-    """Detach results (and their tangents) whose history leads only to a transform's inputs `own`; all results under
-    `no_grad`.
-    """
+    """Detach results, and their tangents, whose history leads to the inputs `own` alone; under `no_grad`, all."""
     ids = {id(base(t)) for t in own}
 
     def release(t: Any) -> Any:
@@ -182,9 +175,7 @@ def _tensors(leaves: Sequence[Any]) -> None:
 
 
 def _results(out: Any, what: str) -> tuple[list[Tensor], Any]:
-    """Return the tensors in a function's result and its tree structure. RuntimeError for no tensor, or anything else
-    in it.
-    """
+    """Return the leaves of a function's result and its tree structure. RuntimeError if none, or one is no tensor."""
     leaves, spec = tree_flatten(out)
     if not leaves or leaves == [None]:
         raise RuntimeError(
@@ -253,9 +244,7 @@ def _split(value: Any, has_aux: bool, what: str) -> tuple[Any, Any]:
 def grad_and_value(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable:
-    """Return a function that computes the gradient of a scalar function and its value (with `has_aux`: the pair of
-    value and aux).
-    """
+    """Return a function that computes the gradient of a scalar function, and its value; with aux, (value, aux)."""
 
     @functools.wraps(func, updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -282,8 +271,8 @@ def grad_and_value(
 def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
     """Return a function that computes the gradient of a scalar function with respect to its arguments `argnums`.
 
-    Gradients have the tree structure of those arguments. With `has_aux`, `func` returns (scalar, aux), the made one
-    (gradient, aux).
+    Gradients have the tree structure of those arguments. With `has_aux`, `func` returns (scalar, aux), and the
+    function made of it (gradient, aux).
 
     >>> cltensor.func.grad(lambda x: (x ** 3).sum())(torch.tensor(2.0))
     tensor(12.)
@@ -299,8 +288,7 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> Any:
-    """Return `func(*primals)` and a function from cotangents of this result to a tuple of cotangents of the primals;
-    aux comes last.
+    """Return `func(*primals)` and a function from its cotangents to a tuple of the primals' cotangents; aux comes last.
 
     RuntimeError for cotangents whose tree structure is not the result's.
     """
@@ -402,9 +390,7 @@ def _both(out: Any, level: dual.Level, strict: bool) -> tuple[Tensor, Tensor]:
 
 
 def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
-    """Return `func(*primals)` and a function that computes its JVP for any tangents of the primals, without running
-    `func` again.
-    """
+    """Return `func(*primals)` and its JVP as a function of the tangents, which does not run `func` again."""
     inputs = _Inputs(primals, tuple(range(len(primals))))
     with enable_grad():
         out = func(*inputs.args)
@@ -440,8 +426,7 @@ def jacrev(
     func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False,
     chunk_size: int | None = None, _preallocate_and_copy: bool = False,
 ) -> Callable:  # fmt: skip
-    """Return a function that computes the Jacobian: a tensor of shape S + T for each output of shape S and argument
-    of shape T.
+    """Return a function that computes the Jacobian: for outputs of shape S and arguments of shape T, tensors S + T.
 
     chunk_size: how many rows are computed at once, None for all of them.
     """
@@ -467,9 +452,7 @@ def jacrev(
 def _jacobian_rows(
     outs: Sequence[Tensor], leaves: Sequence[Tensor], chunk_size: int | None
 ) -> list[list[Tensor]]:
-    """Return, for each output, its Jacobian with respect to each leaf: one backward pass, `vmap`ped over all output
-    elements.
-    """
+    """Return each output's Jacobian with respect to each leaf: a backward pass, `vmap`ped over all output elements."""
     sizes = [o.numel() for o in outs]
 
     def pull(*weights: Tensor) -> tuple[Tensor, ...]:
@@ -487,9 +470,7 @@ def _jacobian_rows(
 
 
 def _basis(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return the standard basis of the space of all tensors' elements: each tensor's part, stacked along a new first
-    dim.
-    """
+    """Return the unit vectors of all tensors' elements together: each tensor's part of them, along a new first dim."""
     sizes = [t.numel() for t in tensors]
     made, start = [], 0
     for t, n in zip(tensors, sizes, strict=True):
@@ -501,9 +482,7 @@ def _basis(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _columns(push: Callable, basis: Sequence[Tensor], randomness: str) -> tuple[Tensor, ...]:
-    """Return `push` of all vectors of a basis, stacked: by `vmap`, or one by one if it writes batched values into an
-    unbatched tensor.
-    """
+    """Return `push` of all vectors of a basis, stacked: by `vmap`, or one by one if that refuses an in-place write."""
     try:
         return vmap(push, randomness=randomness)(*basis)
     except RuntimeError as refused:
@@ -518,9 +497,7 @@ def jacfwd(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *,
     randomness: str = "error",
 ) -> Callable:  # fmt: skip
-    """Return a function that computes the Jacobian as `jacrev`'s does, but in forward mode, for all argument elements
-    at once.
-    """
+    """Return a function that computes the Jacobian (see `jacrev`) by forward mode, all argument elements at once."""
 
     @functools.wraps(func, updated=())
     def wrapper(*args: Any) -> Any:
@@ -570,9 +547,7 @@ def jacfwd(
 
 
 def _alike(t: Any) -> Any:
-    """Return an aux value without the batch dimension of `vmap`: it does not depend on the tangent, so all slices are
-    equal.
-    """
+    """Return an aux value without the batch dimension: aux does not depend on tangents, so all slices are equal."""
     return first_slice(t) if isinstance(t, Tensor) else t
 
 

@@ -1,6 +1,6 @@
-"""`cltensor.futures`: values that are set later, and what is called when they are.
+"""`cltensor.futures`: values that are set later, and callbacks for when they are.
 
-Plain Python: a result that is not set yet is waited for with a condition. Knows nothing of tensors or devices.
+Plain Python: waiting uses a `threading.Condition`. Knows nothing of tensors or devices.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _check_callback(method: str, future: Any, callback: Any) -> None:
 
 
 def _described(error: Exception) -> str:
-    """Return what went wrong inside of a callback, innermost place first."""
+    """Return the text of an error inside a callback, with its traceback, innermost frame first."""
     places = reversed(traceback.extract_tb(error.__traceback__)[1:])
     lines = "".join(f"  {at.filename}({at.lineno}): {at.name}\n" for at in places)
     text = f"Got the following error when running the callback: {type(error).__name__}: {error}"
@@ -45,7 +45,7 @@ class Future(Generic[T]):
         self._callbacks: list[Callable[[Any], Any]] = []
 
     def done(self) -> bool:
-        """Return whether the value or the exception is there."""
+        """Return whether the value or the exception is set."""
         return self._done
 
     def wait(self) -> T:
@@ -55,7 +55,7 @@ class Future(Generic[T]):
         return self.value()
 
     def value(self) -> T:
-        """Return the value or raise the exception; RuntimeError while there is neither."""
+        """Return the value or raise the exception; RuntimeError while neither is set."""
         if not self._done:
             raise RuntimeError("Future is not completed: wait() for it, or ask done() first")
         if self._error is not None:
@@ -65,7 +65,7 @@ class Future(Generic[T]):
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
         """Return a future of what `callback` returns for this one, once it is done.
 
-        What the callback raises, the new future raises as a RuntimeError that tells where it came from.
+        If the callback raises an exception, the new future raises a RuntimeError with its text and traceback.
         """
         _check_callback("then", self, callback)
         made: Future[S] = Future(devices=self._devices)
@@ -84,7 +84,9 @@ class Future(Generic[T]):
         return made
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
-        """Call `callback` with this future once it is done, at once where it is; its exceptions are only printed."""
+        """Call `callback` with this future when it is done, at once if it is; exceptions of the callback are only
+        printed.
+        """
         _check_callback("add_done_callback", self, callback)
 
         def run(done: Future[T]) -> None:
@@ -130,7 +132,7 @@ class Future(Generic[T]):
 
 
 def collect_all(futures: list[Future]) -> Future[list[Future]]:
-    """Return a future of the list itself, done when all of them are. RuntimeError if one is None."""
+    """Return a future whose value is the given list, done when all futures in it are. RuntimeError if one is None."""
     if any(future is None for future in futures):
         raise RuntimeError("Future can't be None")
     made: Future[list[Future]] = Future()
@@ -152,5 +154,5 @@ def collect_all(futures: list[Future]) -> Future[list[Future]]:
 
 
 def wait_all(futures: list[Future]) -> list[Any]:
-    """Wait for all and return their values; the first exception is raised."""
+    """Wait for all futures and return their values; raises the first exception in the list's order."""
     return [future.wait() for future in collect_all(futures).wait()]

@@ -1,6 +1,6 @@
-"""Exchange with other array libraries, on the same memory: DLPack both ways, and the array API's namespace.
+"""Exchange with other array libraries without copies: DLPack both ways, and the array API's namespace.
 
-Owns the capsules and who frees what. Only memory that the host sees takes part: that of the device `cpu`.
+Owns the capsules and the freeing of what they hold. Only host memory is exchanged, that is, memory of the device `cpu`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .tensor import Tensor
 __all__ = ["from_dlpack", "register_einops", "to_dlpack"]
 
 _HOST = 1  # kDLCPU
-_PINNED = 3  # kDLCUDAHost: host memory all the same
+_PINNED = 3  # kDLCUDAHost: page-locked host memory
 _OPENCL = 4
 _READ_ONLY = 1
 _CODES = {"i": 0, "u": 1, "f": 2, "bf": 4, "c": 5, "b": 6}
@@ -51,7 +51,7 @@ _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class _Managed(ctypes.Structure):
-    """DLManagedTensor, of versions before 1.0."""
+    """DLManagedTensor, of DLPack before 1.0."""
 
     _fields_ = (("array", _Array), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
 
@@ -84,7 +84,7 @@ _rename.restype, _rename.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_cha
 
 # ------------------------------------------------------------------------------------- giving
 
-_held: dict[int, Any] = {}  # address of a structure given away -> all that must outlive it
+_held: dict[int, Any] = {}  # by the address of an exported structure: all that must outlive it
 
 
 @_Deleter
@@ -97,13 +97,13 @@ _release_address = ctypes.cast(_release, ctypes.c_void_p).value
 
 @_Deleter
 def _discard(capsule: int, names: Any = _LIVE, held: dict[int, Any] = _held) -> None:
-    """The destructor of a capsule: frees what nobody took. The object is being destroyed, so it is only an address here."""
+    """Free what a capsule holds that nobody consumed; its destructor. `capsule` is the address of the dying object."""
     for name in names:
         if _is_valid(capsule, name):
             held.pop(_pointer(capsule, name), None)
 
 
-# Others call these until the very end of the process, so they are never freed.
+# Other libraries may call these until the very end of the process, so they are never freed.
 for _callback in (_release, _discard):
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_callback))
 
@@ -167,12 +167,12 @@ def dlpack(
 
 
 def dlpack_device(self: Tensor) -> tuple[int, int]:
-    """Return DLPack's name of this tensor's device."""
+    """Return the type and index of this tensor's device in DLPack's numbers."""
     return (_HOST, 0) if self.device.type == "cpu" else (_OPENCL, self.device.index or 0)
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """Return a DLPack capsule on a tensor's memory, to be taken once."""
+    """Return a DLPack capsule on a tensor's memory, which can be consumed once."""
     return dlpack(tensor)
 
 
@@ -180,7 +180,7 @@ def to_dlpack(tensor: Tensor) -> Any:
 
 
 class _Owner:
-    """Memory of another library, freed by its own deleter when no tensor needs it any more."""
+    """Memory of another library, freed by that library's deleter when no tensor uses it any more."""
 
     def __init__(self, managed: Any, address: int) -> None:
         self.address, self.deleter = address, managed.deleter
@@ -203,7 +203,7 @@ class _Owner:
 
 
 def _storage_type(kind: _Type) -> str:
-    """The numpy type that holds the elements; bfloat16 is held as int16."""
+    """Return the name of the numpy type to hold a DLPack type's elements; int16 for bfloat16."""
     letter = {0: "i", 1: "u", 2: "f", 4: "i", 5: "c", 6: "b"}.get(kind.code)
     if letter is None or kind.lanes != 1 or kind.bits not in (8, 16, 32, 64, 128):
         raise BufferError(
@@ -239,7 +239,8 @@ def _take(capsule: Any) -> Tensor:
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Make a tensor on the memory of another library's array (or of a DLPack capsule).
 
-    `copy=True` copies, `copy=False` raises ValueError where that is needed. BufferError for memory the host does not see.
+    `copy=True` copies, `copy=False` raises ValueError where a copy is needed. BufferError for memory that is not the
+    host's.
 
     >>> torch.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
@@ -252,7 +253,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             raise BufferError(f"memory of DLPack device ({int(kind)}, {index}) cannot be shared")
         try:
             capsule = ext_tensor.__dlpack__(max_version=(1, 0))
-        except TypeError:  # of before version 1.0
+        except TypeError:  # an array of DLPack before 1.0, which takes no argument
             capsule = ext_tensor.__dlpack__()
         made = _take(capsule)
     else:
@@ -276,7 +277,7 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """Return the tensor on a device, by the array API's name for `to`. ValueError for a stream: a device has one."""
+    """Return the tensor on a device (the array API's name of `to`). ValueError for a stream: a device has one only."""
     if stream is not None:
         raise ValueError("to_device: a device has one stream, so none can be named")
     return self.to(device)
@@ -287,7 +288,7 @@ def share_memory_(self: Tensor) -> Tensor:
 
     Memory that is not the host's stays where it is, as torch leaves a GPU's.
     """
-    from .multiprocessing import share  # not before it is needed
+    from .multiprocessing import share  # imported late, for a quick `import cltensor`
 
     share(self)
     return self
@@ -301,14 +302,14 @@ def is_shared(self: Tensor) -> bool:
 
 
 def register_einops() -> None:
-    """Make einops work on tensors. Called by `import cltensor` where einops is imported already; otherwise call it after importing einops."""
+    """Make einops work on tensors. `import cltensor` does this if einops is already imported; else call it later."""
     from einops._backends import AbstractBackend
 
     if any(kind.framework_name == "cltensor" for kind in AbstractBackend.__subclasses__()):
         return
 
     class CltensorBackend(AbstractBackend):
-        """What einops asks of an array library."""
+        """The functions that einops needs of an array library."""
 
         framework_name = "cltensor"
 

@@ -1,6 +1,6 @@
-"""`cltensor.jit`: TorchScript's doors. Functions stay Python: fusion is always on, and `capture` records launches.
+"""`cltensor.jit`: TorchScript's interface. Functions stay Python: fusion is always on, and `capture` records launches.
 
-What a program writes to please the compiler is accepted; what needs its files raises.
+Decorators and annotations for the compiler are accepted and have no effect; reading or writing its files raises.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _WHY = "there is no TorchScript, functions run as they are"
 
 
 class Error(Exception):
-    """What running compiled code would raise."""
+    """torch's error for failures in compiled code; never raised here."""
 
 
 class Attribute(typing.NamedTuple):
@@ -61,7 +61,7 @@ class Attribute(typing.NamedTuple):
 
 
 class ScriptModule(Module):
-    """A module that its author derives from it to have methods compiled; they run as they are. No other module is one."""
+    """Base of modules whose methods torch would compile; here they run as Python. `script` does not make them."""
 
 
 RecursiveScriptModule = ScriptModule
@@ -104,7 +104,7 @@ _overload = _overload_method = _script_if_tracing = _same
 
 
 class TracerWarning(Warning):
-    """A category that programs silence; nothing here warns of tracing."""
+    """A warning category that programs silence; nothing here issues such warnings."""
 
 
 def ignore(drop: Any = False, **options: Any) -> Any:
@@ -113,7 +113,7 @@ def ignore(drop: Any = False, **options: Any) -> Any:
 
 
 def unused(fn: Callable) -> Callable:
-    """Return a function that raises RuntimeError only where TorchScript would run it: never."""
+    """Return the function as it is: it would raise only in compiled code, which does not exist here."""
     return fn
 
 
@@ -137,7 +137,7 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Python's isinstance; of a parametrised container type its origin."""
+    """Do what Python's isinstance does; a parametrised type such as `List[int]` counts as its origin, `list`."""
     targets = target_type if _isinstance(target_type, tuple) else (target_type,)
     return _isinstance(obj, tuple(getattr(t, "__origin__", t) for t in targets))
 
@@ -154,7 +154,7 @@ def is_tracing() -> bool:
 
 @contextlib.contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Accepted."""
+    """Do nothing: the call is accepted."""
     yield
 
 
@@ -195,7 +195,7 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None) -> Any:
     _no_files("load")
 
 
-# TorchScript's lists that a number stands for, too; `annotations` has typing's names beside them.
+# BroadcastingList: TorchScript's list for which one number may be given. `annotations` also has the names of `typing`.
 _annotations = ModuleType(f"{__name__}.annotations", "Names for annotations.")
 vars(_annotations).update({name: getattr(typing, name) for name in typing.__all__})
 for _name in ("BroadcastingList1", "BroadcastingList2", "BroadcastingList3"):

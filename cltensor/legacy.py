@@ -19,7 +19,7 @@ TENSOR_NAMES = {
 
 
 class TensorType(type):
-    """The type of FloatTensor and its kin: calling makes a Tensor, isinstance asks for dtype and device."""
+    """The metaclass of FloatTensor and the like: a call makes a Tensor, isinstance tests dtype, layout and device."""
 
     _dtype: dtypes.dtype
     _device: str | None

@@ -1,7 +1,7 @@
-"""torch's `library`: operators that a program adds, with a gradient of their own, found again under `torch.ops`.
+"""torch's `library`: operators that a program defines, with gradients of their own, available under `torch.ops`.
 
-Owns what is known of each: its schema, functions for kinds of devices, its gradient. It must not know the package's own ops:
-there is no dispatcher, and they cannot be overridden here.
+Owns their schemas, their functions for each type of device, and their gradients. It must not know the package's own
+ops: there is no dispatcher, so that these cannot be overridden.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _WORDS = {
     Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", dtypes.dtype: "ScalarType", device: "Device",
     int | float | bool: "Scalar",
 }  # fmt: skip
-_FAKES: dict[str, Callable] = {}  # of operators that may not be there yet
+_FAKES: dict[str, Callable] = {}  # by operator name; the operator need not exist yet
 
 
 class Tag(enum.Enum):
-    """What may be said of an operator, for who rewrites programs."""
+    """Properties of an operator, for tools that transform programs."""
 
     core = 0
     cudagraph_unsafe = 1
@@ -71,7 +71,7 @@ class Tag(enum.Enum):
 
 
 class Namespace:
-    """What `torch.ops.<name>` is: the operators of one library."""
+    """The operators of one library, as `torch.ops.<name>`."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -84,7 +84,7 @@ class Namespace:
 
 
 class Operator:
-    """One operator; it is its only overload, too (`torch.ops.mine.sin` and `torch.ops.mine.sin.default`)."""
+    """One operator and its only overload: `torch.ops.mine.sin` and `torch.ops.mine.sin.default` are the same object."""
 
     def __init__(self, qualname: str, schema: str) -> None:
         self.qualname, self._schema = qualname, f"{qualname}{schema}"
@@ -107,11 +107,11 @@ class Operator:
         return self.__name__
 
     def mutates(self) -> bool:
-        """Tell whether an argument is written."""
+        """Tell whether the operator writes to an argument."""
         return "!" in self._schema
 
     def kernel(self, args: Any) -> Callable:
-        """Return the function for the device of the arguments. NotImplementedError where there is none."""
+        """Return the function for the device of the first tensor argument. NotImplementedError if there is none."""
         found = next((t.device.type for t in tree_leaves(args) if isinstance(t, Tensor)), "cpu")
         for key in (found, *_COMPOSITE):
             if key in self.kernels:
@@ -121,7 +121,11 @@ class Operator:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the operator; where it has a gradient of its own, or none, history is a single node."""
+        """Run the operator.
+
+        The history is a single node, which raises in the backward pass if no gradient is registered. Only a composite
+        function without a registered gradient is differentiated through its own ops.
+        """
         kernel = self.kernel((args, kwargs))
         if self.backward is None and any(self.kernels.get(k) is kernel for k in _COMPOSITE[1:]):
             return kernel(*args, **kwargs)
@@ -131,7 +135,7 @@ class Operator:
         bound = inspect.signature(kernel).bind(*args, **kwargs)
         bound.apply_defaults()
         leaves, form = tree_flatten((bound.args, bound.kwargs))
-        # A Function gives tensors only; what is none goes around it.
+        # A Function returns tensors only; other results are passed on in `made`.
         made: list[Any] = []
         outs = self._node.apply(self, kernel, form, made, *leaves)  # type: ignore[attr-defined]
         return tree_unflatten(_merged(made[0], outs), made[1])
@@ -143,13 +147,13 @@ def _merged(others: list[Any], tensors: Any) -> list[Any]:
 
 
 class _Call(Function):
-    """A call as a node of the graph: what is behind the operator's function is not recorded."""
+    """An operator's call as a node of the graph; the ops inside the operator's function are not recorded."""
 
     @staticmethod
     def forward(
         ctx: Any, operator: Operator, kernel: Any, form: Any, made: list[Any], *leaves: Any
     ) -> Any:
-        """Run the function, and have the operator keep what its gradient needs."""
+        """Run the function, and let the operator's `setup_context` save what the gradient needs."""
         args, kwargs = tree_unflatten(list(leaves), form)
         output = kernel(*args, **kwargs)
         found, spec = tree_flatten(output)
@@ -168,7 +172,7 @@ class _Call(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Ask the operator's gradient. RuntimeError where it has none."""
+        """Call the operator's gradient function. RuntimeError if it has none."""
         operator = ctx._operator
         if operator.backward is None:
             raise RuntimeError(
@@ -192,9 +196,9 @@ def infer_schema(
     mutates_args: str | Iterable[str],
     op_name: str | None = None,
 ) -> str:
-    """Return the schema that a function's annotations say. ValueError where one is missing, or of a type that operators do not take.
+    """Return a function's schema, read from its annotations. ValueError if one is missing or of an unsupported type.
 
-    mutates_args: the names of the arguments that the function writes, "unknown" for all that are tensors.
+    mutates_args: the names of the arguments that the function writes to, "unknown" for all that are tensors.
     """
     signature = inspect.signature(prototype_function)
     hints = typing.get_type_hints(prototype_function)
@@ -291,7 +295,7 @@ def _kinds(device_types: Any) -> list[str]:
 
 
 class CustomOpDef:
-    """What `custom_op` makes of a function: call it, and give it a gradient and functions for other devices."""
+    """An operator made by `custom_op`: can be called, and given a gradient and functions for other devices."""
 
     def __init__(self, namespace: str, name: str, schema: str, fn: Callable, kinds: Any) -> None:
         self._namespace, self._name, self._schema = namespace, name, schema
@@ -309,11 +313,11 @@ class CustomOpDef:
         return self._opoverload(*args, **kwargs)
 
     def register_kernel(self, device_types: Any, fn: Callable | None = None, /) -> Any:
-        """Have a function do the work on some kinds of devices; a decorator without one."""
+        """Use a function on some types of devices; a decorator if no function is given."""
         return register_kernel(self, device_types, fn)
 
     def register_fake(self, fn: Callable, /) -> Callable:
-        """Keep the function that gives the shapes of results: graph compilers ask it, and there are none here."""
+        """Keep the function that computes the shapes of results; only `opcheck` uses it, for lack of a compiler."""
         return register_fake(self, fn)
 
     register_vmap = register_fake  # `vmap` calls the operator for each slice
@@ -321,7 +325,7 @@ class CustomOpDef:
     def register_autograd(
         self, backward: Callable, /, *, setup_context: Callable | None = None
     ) -> None:
-        """Give the operator a gradient. RuntimeError for one that writes its arguments."""
+        """Give the operator a gradient. RuntimeError if it writes to its arguments."""
         register_autograd(self, backward, setup_context=setup_context)
 
 
@@ -335,9 +339,9 @@ def custom_op(
     schema: str | None = None,
     tags: Any = None,
 ) -> Any:
-    """Make an operator "namespace::name" of a function whose arguments and results are annotated; a decorator without one.
+    """Make an operator "namespace::name" of an annotated function; a decorator if no function is given.
 
-    mutates_args: names of the arguments that it writes. schema: in place of annotations.
+    mutates_args: names of the arguments that the function writes to. schema: replaces the annotations.
     """
     if fn is None:
         return lambda f: custom_op(
@@ -352,7 +356,7 @@ def custom_op(
 def register_kernel(
     op: Any, device_types: Any, func: Callable | None = None, /, *, lib: Any = None
 ) -> Any:
-    """Have a function do the work of an operator on some kinds of devices; a decorator without one."""
+    """Use a function for an operator on some types of devices; a decorator if no function is given."""
     if func is None:
         return lambda f: register_kernel(op, device_types, f)
     for kind in _kinds(device_types):
@@ -364,10 +368,10 @@ def register_fake(
     op: Any, func: Callable | None = None, /, *, lib: Any = None, _stacklevel: int = 1,
     allow_override: bool = False,
 ) -> Any:  # fmt: skip
-    """Keep the function that gives the shapes of an operator's results; a decorator without one.
+    """Keep the function that computes the shapes of an operator's results; a decorator if no function is given.
 
-    Graph compilers ask it, and there are none here. Unlike torch's, the operator need not be there: libraries whose
-    compiled part could not be loaded are imported all the same.
+    Only `opcheck` calls it: there is no graph compiler here. Unlike in torch, the operator need not exist, so that
+    libraries can be imported whose compiled part could not be loaded.
     """
     if func is None:
         return lambda f: register_fake(op, f)
@@ -379,7 +383,7 @@ impl_abstract = register_fake
 
 
 def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
-    """Accept the function that maps an operator; `vmap` calls the operator for each slice."""
+    """Accept a batching rule and ignore it: `vmap` calls the operator for each slice."""
     return (lambda f: f) if func is None else func
 
 
@@ -391,9 +395,9 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: An
 def register_autograd(
     op: Any, backward: Callable, /, *, setup_context: Callable | None = None, lib: Any = None
 ) -> None:
-    """Give an operator a gradient: `setup_context(ctx, inputs, output)` keeps what `backward(ctx, *grads)` reads.
+    """Give an operator a gradient: `setup_context(ctx, inputs, output)` saves what `backward(ctx, *grads)` reads.
 
-    RuntimeError for an operator that writes its arguments, or that is not there.
+    RuntimeError for an operator that writes to its arguments or does not exist.
     """
     found = _find(op)
     if found.mutates():
@@ -406,12 +410,12 @@ def register_autograd(
 
 
 def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
-    """Declare the operator "namespace::name" with a schema, "(Tensor x) -> Tensor"; `impl` says what it does."""
+    """Declare the operator "namespace::name" with a schema, "(Tensor x) -> Tensor"; `impl` gives it functions."""
     _add(qualname, schema)
 
 
 def impl(qualname: str, types: Any, func: Callable | None = None, *, lib: Any = None) -> Any:
-    """Have a function do an operator's work on some kinds of devices, or "default"; a decorator without one."""
+    """Use a function for an operator on some types of devices, or as "default"; a decorator if none is given."""
     if func is None:
         return lambda f: impl(qualname, types, f)
     for kind in _kinds(types):
@@ -430,12 +434,12 @@ def opcheck(
 
 
 def fallthrough_kernel() -> typing.NoReturn:
-    """NotImplementedError: there is no dispatcher that something could fall through to."""
+    """Raise NotImplementedError: there is no dispatcher whose next kernel a call could fall through to."""
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
 class Library:
-    """A namespace to define operators in ("DEF", "FRAGMENT"), or to say what they do ("IMPL")."""
+    """A namespace to define operators in ("DEF", "FRAGMENT"), or to give them functions ("IMPL")."""
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         """ValueError for another kind."""
@@ -447,7 +451,9 @@ class Library:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Declare an operator, "name(Tensor x) -> Tensor"; return its name. RuntimeError for one that is there or no schema."""
+        """Declare an operator, "name(Tensor x) -> Tensor"; return its name. RuntimeError for bad schemas, known
+        names.
+        """
         match = re.fullmatch(r"\s*([\w.]+)(\(.*\)\s*->.*)", schema, re.DOTALL)
         if match is None:
             raise RuntimeError(f"Couldn't parse schema: {schema}")
@@ -463,7 +469,7 @@ class Library:
         self, op_name: Any, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False,
         allow_override: bool = False,
     ) -> None:  # fmt: skip
-        """Have a function do an operator's work under a dispatch key; of keys, those of devices and composite ones count here."""
+        """Use a function for an operator under a dispatch key; only device and composite keys have an effect."""
         name = op_name.qualname if isinstance(op_name, Operator) else op_name
         name = name if "::" in name else f"{self.ns}::{name}"
         key = dispatch_key or self.dispatch_key or "default"

@@ -1,7 +1,7 @@
 """`cltensor.masked`: reductions and normalisations that leave out the elements where a mask is False.
 
-Each fills what is masked out with the value that its operation ignores and calls the plain one. Knows no kernel and no
-gradient; a mask broadcasts to the input, and None lets every element count.
+Each function fills masked-out elements with the identity of its operation and calls the plain function. Knows no
+kernel and no gradient; a mask broadcasts to the input, and None masks nothing out.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _input_mask(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def _output_mask(op: Callable, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Return where the result of `op(input, *args, **kwargs)` means something: where any element counted."""
+    """Return where the result of `op(input, *args, **kwargs)` is defined: where not all elements were masked out."""
     if op.__name__ in _NORMALIZATIONS:
         return _input_mask(input, *args, **kwargs)
     if op.__name__ not in _REDUCTIONS:
@@ -65,7 +65,7 @@ def _output_mask(op: Callable, input: Tensor, *args: Any, **kwargs: Any) -> Tens
 
 
 def _combine_input_and_mask(op: Callable, input: Tensor, mask: Tensor | None, *args: Any) -> Tensor:
-    """Replace what is masked out by the value that `op` ignores."""
+    """Replace masked-out elements by the identity of `op`."""
     if mask is None:
         return input
     return input.masked_fill(
@@ -74,7 +74,7 @@ def _combine_input_and_mask(op: Callable, input: Tensor, mask: Tensor | None, *a
 
 
 def _ignored(function: str, dt: DType, ord: Any = 2.0) -> Any:
-    """The value that a function over elements of a dtype ignores."""
+    """Return the identity of a reduction over elements of a dtype. NotImplementedError if there is none."""
     if function in ("sum", "norm"):
         return math.inf if function == "norm" and ord == -math.inf else 0
     if function == "prod":
@@ -108,7 +108,7 @@ def _dims(dim: Dims, ndim: int) -> tuple[int, ...]:
 
 
 def _counts(input: Tensor, dim: Dims, mask: Tensor | None) -> Tensor:
-    """How many elements count, with the reduced dims kept."""
+    """Return how many elements are not masked out, with the reduced dims kept."""
     which = input.new_ones(input.shape, dtype=dtypes.bool) if mask is None else mask
     return which.sum(_dims(dim, input.ndim), True)
 
@@ -116,7 +116,7 @@ def _counts(input: Tensor, dim: Dims, mask: Tensor | None) -> Tensor:
 def _of_sparse(
     function: Callable, input: Tensor, dim: Dims, keepdim: bool | None, dtype: DType | None, mask: Tensor | None
 ) -> Tensor:  # fmt: skip
-    """Reduce the entries of a sparse tensor that count to another one of its layout."""
+    """Reduce the entries of a sparse tensor that are not masked out; the result has the same layout."""
     name, rows = function.__name__, input.layout is sparse_csr
     kind = "sparse_csr" if rows else "sparse_coo"
     dims = _dims(dim, input.ndim)
@@ -138,7 +138,7 @@ def _of_sparse(
 def sum(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Add the elements; 0 where none counts."""
+    """Add the elements; 0 where all are masked out."""
     if input.layout in _SPARSE:
         return _of_sparse(sum, input, dim, keepdim, dtype, mask)
     value = _combine_input_and_mask(sum, input, mask)
@@ -149,7 +149,7 @@ def sum(
 def prod(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Multiply the elements; 1 where none counts."""
+    """Multiply the elements; 1 where all are masked out."""
     if input.layout in _SPARSE:
         return _of_sparse(prod, input, dim, keepdim, dtype, mask)
     value = _combine_input_and_mask(prod, input, mask)
@@ -164,7 +164,7 @@ def prod(
 def amax(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Find the largest elements; the dtype's lowest value where none counts."""
+    """Find the largest elements; the dtype's lowest value where all are masked out."""
     if input.layout in _SPARSE:
         return _of_sparse(amax, input, dim, keepdim, dtype, mask)
     value = _combine_input_and_mask(amax, input, mask)
@@ -174,7 +174,7 @@ def amax(
 def amin(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Find the smallest elements; the dtype's highest value where none counts."""
+    """Find the smallest elements; the dtype's highest value where all are masked out."""
     if input.layout in _SPARSE:
         return _of_sparse(amin, input, dim, keepdim, dtype, mask)
     value = _combine_input_and_mask(amin, input, mask)
@@ -200,7 +200,7 @@ def argmin(
 def mean(
     input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Average the elements; nan where none counts. ValueError for a dtype that is neither floating nor complex."""
+    """Average the elements; nan where all are masked out. ValueError for a dtype neither floating nor complex."""
     found = input.dtype if dtype is None else dtype
     if found.category < 2:
         raise ValueError(
@@ -221,7 +221,7 @@ def mean(
 def median(
     input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Find the lower medians along a dim; nan where none counts, which is a ValueError for integers."""
+    """Find the lower medians along a dim; nan where all elements are masked out, which is a ValueError for integers."""
     floating = input.dtype.is_floating_point
     value = _combine_input_and_mask(median, input if floating else input.float(), mask)
     value = FUNCTIONS["nanmedian"](value, _dims(dim, input.ndim)[0], keepdim).values
@@ -237,7 +237,7 @@ def median(
 def logsumexp(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Logarithm of the sum of exponentials; -inf where none counts."""
+    """Compute the logarithm of the sum of exponentials; -inf where all elements are masked out."""
     value = _combine_input_and_mask(logsumexp, input, mask)
     return value.logsumexp(_dims(dim, input.ndim), keepdim).to(dtype or input.dtype)
 
@@ -256,7 +256,7 @@ def var(
     input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool | None = False,
     dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Compute variances, with `correction` (1, or 0 if `unbiased` is False) taken off the count."""
+    """Compute variances: divide by the count less `correction` (by default 1, or 0 if `unbiased` is False)."""
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
     if correction is None:
@@ -289,7 +289,7 @@ def std(
 def cumsum(
     input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Add up along a dim; what is masked out adds 0."""
+    """Compute cumulative sums along a dim; masked-out elements count as 0."""
     value, dtype = _combine_input_and_mask(sum, input, mask), dtype or input.dtype
     return value.cumsum(_dims(dim, input.ndim)[0], dtype=dtype)
 
@@ -297,7 +297,7 @@ def cumsum(
 def cumprod(
     input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Multiply up along a dim; what is masked out multiplies by 1."""
+    """Compute cumulative products along a dim; masked-out elements count as 1."""
     value, dtype = _combine_input_and_mask(prod, input, mask), dtype or input.dtype
     return value.cumprod(_dims(dim, input.ndim)[0], dtype=dtype)
 
@@ -305,7 +305,7 @@ def cumprod(
 def softmax(
     input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Exponentials along a dim, divided by their sum; 0 for what is masked out."""
+    """Compute exponentials along a dim, divided by their sum; 0 for masked-out elements."""
     value, dtype = _combine_input_and_mask(amax, input, mask), dtype or input.dtype
     return functional.softmax(value, _dims(dim, input.ndim)[0], dtype=dtype)
 
@@ -329,7 +329,7 @@ def softmin(
 def normalize(
     input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Divide by the norm along a dim, which is taken to be at least eps."""
+    """Divide by the norm along a dim, or by eps where the norm is less."""
     size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _combine_input_and_mask(sum, input, mask) / size.clamp_min(eps)
 
@@ -337,7 +337,7 @@ def normalize(
 def logaddexp(
     input: Tensor, other: Tensor, *, dtype: DType | None = None, input_mask: Tensor | None = None, other_mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Logarithm of the sum of two exponentials, of which masked-out ones are 0."""
+    """Compute the logarithm of the sum of two exponentials; masked-out ones count as 0."""
     x = _combine_input_and_mask(logaddexp, input, input_mask)
     y = _combine_input_and_mask(logaddexp, other, other_mask)
     return FUNCTIONS["logaddexp"](x, y).to(dtype or input.dtype)
@@ -345,5 +345,5 @@ def logaddexp(
 
 __all__ = [*_REDUCTIONS, *_NORMALIZATIONS, "logaddexp"]  # noqa: PLE0604 - the tables hold names
 
-# Torch keeps these functions in a module of their own, under which programs import them, too.
+# Programs also import these functions from torch's path `masked._ops`.
 _ops = sys.modules[f"{__name__}._ops"] = sys.modules[__name__]

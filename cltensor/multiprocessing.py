@@ -1,7 +1,8 @@
-"""`cltensor.multiprocessing`: Python's. Processes are forked only where the cpu device survives that (Note [Forks] in runtime/forks.py).
+"""`cltensor.multiprocessing`: Python's, forking only where the cpu device survives that (Note [Forks] in
+runtime/forks.py).
 
-Tensors travel by value: a process that receives one has a copy, unless `share_memory_` was called on it. Shared memory is
-a file that each process maps; its name is what travels. Only memory that the host sees can be shared.
+Tensors are sent by value: the receiving process gets a copy, unless `share_memory_` was called on the tensor. Shared
+memory is a file that each process maps, and the file's name is sent. Only host-shared memory can be shared.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """It raised an exception."""
+    """A process started by `spawn` raised an exception."""
 
 
 class ProcessExitedException(ProcessException):
-    """It ended with another exit code than 0."""
+    """A process started by `spawn` ended with an exit code other than 0."""
 
     def __init__(
         self, msg: str, error_index: int, error_pid: int | None, exit_code: int | None
@@ -75,16 +76,16 @@ class ProcessContext:
         self.processes, self._errors = processes, errors
 
     def pids(self) -> list[int]:
-        """Return the processes' numbers."""
+        """Return the ids of the processes."""
         return [int(p.pid) for p in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait for the first to end; True when all have. When one failed the others are stopped and its error is raised."""
+        """Wait until one process ends; return whether all have. If one failed, stop the others and raise its error."""
         from multiprocessing.connection import wait
 
         alive = {p.sentinel: i for i, p in enumerate(self.processes) if p.exitcode is None}
         ended = [alive[s] for s in wait(list(alive), timeout)] if alive else []
-        codes = [p.exitcode for p in self.processes]  # asked once: one may end at any time
+        codes = [p.exitcode for p in self.processes]  # read once: a process may end at any time
         for i in (*ended, *range(len(codes))):
             if codes[i]:
                 self._fail(i, self.processes[i])
@@ -147,7 +148,7 @@ _mapped: weakref.WeakValueDictionary[str, Storage] = weakref.WeakValueDictionary
 
 
 def share(t: Tensor) -> None:
-    """Move a tensor's memory to where other processes can see it."""
+    """Move a tensor's memory to a file that other processes can map; nothing if it is shared or not host memory."""
     storage = t._storage
     if storage in _shared or not storage.nbytes or not storage.backend.info.host_shared:
         return
@@ -170,7 +171,7 @@ def shares(t: Tensor) -> bool:
 
 
 def _map(storage: Storage, path: str) -> None:
-    """Let a storage lie in a file; numpy's view of it, kept, has every write happen there and at once."""
+    """Back a storage by a file. A numpy view of it is kept, so that all writes happen in place and at once."""
     storage.value, storage.home = storage.backend.wrap(np.memmap(path, np.uint8, "r+")), None
     storage.pinned = True
     _shared[storage] = path, storage.host()
@@ -178,7 +179,7 @@ def _map(storage: Storage, path: str) -> None:
 
 
 def _send(t: Tensor) -> tuple:
-    """How a tensor travels to another process."""
+    """Reduce a tensor for another process: to the file's name if its memory is shared, else to its content."""
     if t.requires_grad and not t.is_leaf:
         raise RuntimeError(
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it on the queue)."
@@ -206,14 +207,14 @@ for _kind in (Tensor, Parameter):
 
 
 def get_sharing_strategy() -> str:
-    """Return "file_system": what is shared is a file in memory."""
+    """Return "file_system": shared memory is a file, in /dev/shm if that exists."""
     return "file_system"
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accepted: there is one."""
+    """Do nothing: there is only one strategy."""
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """Return the one there is."""
+    """Return the only strategy there is."""
     return {"file_system"}

@@ -1,4 +1,4 @@
-"""Python's operators on tensors, and the methods that rows and functions give them."""
+"""Python's operators for tensors; also attaches the methods of rows and functions to Tensor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _accepts = (Tensor, *NUMBERS, np.generic)
 def _operator(
     name: str, fn: Any, *, row: Any = None, reflected: bool = False, accepts: Any = _accepts
 ) -> None:
-    """Attach an operator; `row` is called at once for what needs no checking, `fn` is the public function."""
+    """Attach an operator to Tensor. fn: the public function; row: a shortcut for plain tensors, floats and ints."""
 
     def forward(self: Tensor, other: Any) -> Any:
         if row is not None:
@@ -65,7 +65,7 @@ for _name, _fn in {
 
 
 def _equality(name: str, fn: Any) -> None:
-    """Attach == or !=, which take an array, too; the other operators let numpy call `__array__`."""
+    """Attach == or !=, which also accept a numpy array; with the other operators numpy converts by `__array__`."""
 
     def compare(self: Tensor, other: Any) -> Any:
         if isinstance(other, np.ndarray):
@@ -88,7 +88,7 @@ for _name, _fn in {
 
 
 def _in_place(name: str, method: Any) -> None:
-    """Attach an augmented assignment; for foreign operands Python tries the plain operator."""
+    """Attach an augmented assignment; for operands of other classes Python falls back to the plain operator."""
 
     def operator(self: Tensor, other: Any) -> Any:
         try:
@@ -113,14 +113,14 @@ for _name, _fn in {
 
 
 def _reciprocal_times(self: Tensor, other: Any) -> Any:
-    """Compute other / self; what is no tensor has no reciprocal."""
+    """Compute other / self as `self.reciprocal() * other`."""
     inverse = self.reciprocal()
     return inverse * other if isinstance(other, (*_accepts, np.ndarray)) else NotImplemented
 
 
 for _name in ("__rtruediv__", "__rdiv__"):  # the second is a name of Python 2 that torch kept
     setattr(Tensor, _name, _reciprocal_times)
-for _name in ("__div__", "__idiv__"):  # as is this
+for _name in ("__div__", "__idiv__"):  # names of Python 2, too
     setattr(Tensor, _name, getattr(Tensor, _name.replace("div", "truediv")))
 
 for _name, _fn in rows.METHODS.items():

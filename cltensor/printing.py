@@ -1,4 +1,4 @@
-"""How a tensor is written out, character for character as torch writes it, and `set_printoptions`.
+"""The printed form of a tensor, character for character torch's, and `set_printoptions`.
 
 Owns number formats, brackets, line breaks and suffixes. Works on anything that has a tensor's
 attributes, `narrow`, `detach` and `tolist`; of a large tensor only the corners that are shown are
@@ -20,7 +20,7 @@ from .runtime import home_type
 
 
 class PrintOptions(NamedTuple):
-    """What decides the printed form; `sci_mode` None means: as the values ask for."""
+    """Options of the printed form; `sci_mode` None chooses the notation by the values."""
 
     precision: int = 4
     threshold: float = 1000
@@ -254,7 +254,7 @@ def _suffixes(t: Any, o: PrintOptions, meta: bool) -> Iterator[str]:
 def add_suffixes(
     text: str, suffixes: Iterable[str], indent: int, force_newline: bool = False
 ) -> str:
-    """Return a text with what stands behind the values and the closing parenthesis, in lines of the print options' width."""
+    """Return a text with suffixes ("dtype=torch.int8") and the closing parenthesis added, broken at `linewidth`."""
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         if force_newline or column + len(suffix) + 2 > _options.linewidth:
@@ -267,14 +267,14 @@ def add_suffixes(
 
 
 def contents(t: Any, indent: int) -> str:
-    """Return the values of a tensor in their brackets, the first at a column."""
+    """Return the values of a tensor in brackets, for a text whose first bracket stands at column `indent`."""
     return "[]" if 0 in t.shape else _contents(t, indent, _options)
 
 
 def tensor_str(t: Any, tensor_contents: str | None = None) -> str:
     """Return the printed form of a tensor.
 
-    `tensor_contents` replaces what stands in its brackets.
+    `tensor_contents` replaces the values and their brackets.
     """
     o = _options
     kind = type(t).__name__

@@ -1,7 +1,8 @@
-"""`SobolEngine`: points of a Sobol sequence. Direction numbers come from scipy's table, which need not be installed otherwise.
+"""`SobolEngine`: points of a Sobol sequence. The direction numbers come from a table in scipy, otherwise not needed
+here.
 
-The points are computed on the device from their indices alone: a point is the exclusive or of the direction numbers at the bits of
-the index's Gray code.
+Points are computed on the device from their indices: a point is the exclusive or of the direction numbers for those
+bits that are set in the index's Gray code.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ __all__ = ["SobolEngine"]
 class SobolEngine:
     """An engine that draws a (scrambled) Sobol sequence in [0, 1), a point of `dimension` numbers at a time.
 
-    scramble: multiply the digits by random lower triangular matrices and shift them (Matoušek 1998); `seed` decides how.
-    ValueError for more dimensions than 21201, ImportError where there is no scipy.
+    scramble: multiply the digits by random lower triangular matrices and shift them (Matoušek 1998), all drawn from
+    `seed`. ValueError for more than 21201 dimensions, ImportError if scipy is not installed.
     """
 
     MAXBIT = 30
@@ -48,14 +49,14 @@ class SobolEngine:
         return self._points(max(self.num_generated - 1, 0), 1)[0]
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """Return the next n points as [n, dimension], of the default dtype unless told otherwise."""
+        """Return the next n points as [n, dimension], of `dtype` or the default dtype."""
         points = self._points(self.num_generated, n).to(dtype or get_default_dtype())
         points = points * 2.0**-self.MAXBIT
         self.num_generated += n
         return points if out is None else out.resize_as_(points).copy_(points)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """Return the next 2**m points. ValueError where the number of points drawn would not be a power of 2."""
+        """Return the next 2**m points. ValueError if the total number of points drawn is then no power of 2."""
         n = 2**m
         total = self.num_generated + n
         if total & (total - 1):
@@ -73,7 +74,7 @@ class SobolEngine:
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
-        """Pass over n points."""
+        """Skip n points."""
         self.num_generated += n
         return self
 
@@ -110,7 +111,9 @@ class SobolEngine:
 
 
 def _directions(dimension: int, bits: int) -> np.ndarray:
-    """Direction numbers, [dimension, bits]: Joe and Kuo's initial ones continued by the recurrence of Bratley and Fox."""
+    """Return direction numbers [dimension, bits]: Joe and Kuo's initial ones, continued by Bratley and Fox's
+    recurrence.
+    """
     scipy = importlib.util.find_spec("scipy")
     if scipy is None or scipy.origin is None:
         raise ImportError("SobolEngine reads direction numbers from scipy: pip install scipy")

@@ -1,6 +1,6 @@
-"""`rearrange`: a tensor's dims permuted, split and joined as a pattern of names says, "b (h w) c -> b c h w".
+"""`rearrange`: permute, split and join a tensor's dims by a pattern of names, "b (h w) c -> b c h w".
 
-Owns the reading of patterns. What moves is done by `reshape` and `permute`.
+Owns the parsing of patterns; `reshape` and `permute` do the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Group = tuple[str, ...]
 
 
 class DimensionBindError(Exception):
-    """A size that does not agree with a pattern's."""
+    """A tensor's size does not agree with a pattern, or cannot be inferred by it."""
 
 
 class _Pattern(NamedTuple):
@@ -33,9 +33,9 @@ def rearrange(
 ) -> Tensor:
     """Permute, split and join dims by name.
 
-    pattern: names of dims left and right of "->"; names in brackets are joined in one dim, 1 and () are dims of size 1, and ... stands
-    for the others. axes_lengths: sizes of names that cannot be inferred. Several tensors are stacked along a new first dim.
-    ValueError for a bad pattern, DimensionBindError for sizes that disagree with it.
+    pattern: names of dims left and right of "->"; names in parentheses form one dim, 1 and () are dims of size 1, and
+    ... stands for all dims not named. axes_lengths: sizes of names that cannot be inferred. Several tensors are
+    stacked along a new first dim. ValueError for a bad pattern, DimensionBindError for sizes that disagree with it.
 
     >>> import cltensor as torch
     >>> torch.func.rearrange(torch.arange(6).reshape(2, 3), "a b -> b a").shape
@@ -79,14 +79,16 @@ def rearrange(
 
 
 def _spread(group: Group, others: tuple[str, ...]) -> list[Group]:
-    """The dims of a group on the right: dots of their own are as many as they stand for, dots in brackets are one."""
+    """Return the dims that a group on the right makes: "..." gives one for each dim that it stands for, "(...)" one
+    in all.
+    """
     if group == (_DOTS,):
         return [(n,) for n in others]
     return [tuple(m for n in group for m in (others if n in (_DOTS, f"({_DOTS}") else (n,)))]
 
 
 def _bind(group: Group, size: int, given: dict[str, int], sizes: dict[str, int]) -> None:
-    """Set the sizes of the names of which one dim is made."""
+    """Find the sizes of the names that form a dim of size `size`, and enter them into `sizes`."""
     known = prod(given[n] for n in group if n in given)
     open_ = [n for n in group if n not in given]
     if len(open_) > 1:

@@ -1,6 +1,6 @@
 """Modules that exist only because torch has them: paths under which programs import names of a package.
 
-Owns how such a path comes to be importable. Must not know any of them: each package lists its own.
+Owns the way in which such paths become importable. Must not know any of them: each package lists its own.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 
 # TorchScript's types that programs name in annotations.
 SCRIPT = "AnyType BoolType DictType FloatType Graph IntType ListType Node NoneType OptionalType ScriptObject StringType TensorType TupleType Value"
-EXPOSED: list[ModuleType] = []  # whose names have to follow when a function is wrapped
+EXPOSED: list[ModuleType] = []  # when a function is wrapped, the names here must be updated, too
 
 
 class Absent:
-    """Base of torch's types of which nothing is ever an instance here: libraries name them in annotations and ask `isinstance`."""
+    """Base of torch's types that have no instances here; libraries use them in annotations and for `isinstance`."""
 
     _why = ""
 
@@ -27,13 +27,16 @@ class Absent:
 
 
 def absent(module: str, names: str, why: str) -> tuple[type, ...]:
-    """Return a type for each of some names of a module: nothing is an instance of it, and it says why when called."""
+    """Return a type for each name in `names`, of a module: it has no instances, and a call raises and says why."""
     own = {"__module__": module, "__doc__": f"None here: {why}.", "_why": why}
     return tuple(type(name, (Absent,), dict(own)) for name in names.split())
 
 
 def settle(package: dict[str, Any], functions: dict[str, Any], others: dict[str, Any]) -> None:
-    """Have functions pickled by their names in a module, of which `package` is the globals; `others` are at home elsewhere."""
+    """Set `__module__` so that functions are pickled by a module's names; not for those in `others`, pickled elsewhere.
+
+    package: the module's globals.
+    """
     elsewhere = {id(fn) for fn in others.values()}
     for name, fn in functions.items():
         if id(fn) not in elsewhere:
@@ -43,7 +46,7 @@ def settle(package: dict[str, Any], functions: dict[str, Any], others: dict[str,
 def expose(package: dict[str, Any], paths: dict[str, str | ModuleType]) -> None:
     """Make `package.path` importable for each path: a module of the names listed, or the one given.
 
-    package: globals of the module that owns the names. What it already has under a path stays its attribute.
+    package: globals of the module that owns the names. An attribute that it already has under a path's name stays.
     """
     for path, content in paths.items():
         full = f"{package['__name__']}.{path}"

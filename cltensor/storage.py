@@ -86,7 +86,7 @@ class Storage:
     def for_write(self, value: Storage | None = None) -> Buffer:
         """Return the memory, ready to be written in part: what is pending and reads the old content has run.
 
-        `value`: the storage of the values to be written; it may stay pending if only the writer holds it.
+        `value`: a pending storage to leave alone, because its values are wanted for this write only.
         """
         buffer = self.buffer()
         lazy.run_readers(self, value)

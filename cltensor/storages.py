@@ -1,7 +1,7 @@
 """The memory behind tensors as programs see it: `UntypedStorage`, `TypedStorage` and the classes named by type (`FloatStorage`, ...).
 
-They hold the `Storage` cell that tensors share. Elements are read and written through a flat tensor over the cell, so that what is
-pending runs first, as for any tensor. Nothing here knows where a cell's memory lies.
+They hold the `Storage` cell that tensors share. Elements are read and written through a 1-d tensor over the cell, so
+that pending work on it runs first, as for any tensor. Nothing here knows where a cell's memory lies.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _warned = False
 
 
 def warn_typed(stacklevel: int = 3) -> None:
-    """Say once that typed storages are deprecated."""
+    """Warn that typed storages are deprecated, once per process."""
     global _warned
     if not _warned:
         _warned = True
@@ -50,7 +50,7 @@ def warn_typed(stacklevel: int = 3) -> None:
 
 
 class _Memory:
-    """What both kinds of storage are: a cell and the device it is on."""
+    """Base of both kinds of storage: a cell and the device it is on."""
 
     _storage: Storage
     device: Device
@@ -62,11 +62,11 @@ class _Memory:
         raise NotImplementedError
 
     def _flat(self) -> Tensor:
-        """All elements, as a tensor that shares the memory."""
+        """Return a 1-d tensor of all elements that shares the memory."""
         return make(self._storage, (len(self),), self._dtype, self.device)
 
     def _take(self: Kind, values: Tensor) -> Kind:
-        """A storage of the same class over a tensor's memory."""
+        """Return a storage of the same class over a tensor's memory."""
         made = copy.copy(self)
         made._storage, made.device = values._storage, values.device
         return made
@@ -93,7 +93,7 @@ class _Memory:
         return self._dtype.itemsize
 
     def data_ptr(self) -> int:
-        """Return the address of the first byte, which is kept from now on."""
+        """Return the address of the first byte, which does not change from now on."""
         return self._storage.data_ptr() if self._storage.nbytes else 0
 
     @property
@@ -125,11 +125,11 @@ class _Memory:
         return self._flat().tolist()
 
     def clone(self: Kind) -> Kind:
-        """Copy into memory of its own."""
+        """Return a copy with memory of its own."""
         return self._take(self._flat().clone())
 
     def to(self: Kind, *, device: Any, non_blocking: bool = False) -> Kind:
-        """Return the content on a device, itself where it is there."""
+        """Return the content on a device; the storage itself if it is there already."""
         at = canonical(device)
         return self if at == self.device else self._take(self._flat().to(at))
 
@@ -147,7 +147,7 @@ class _Memory:
         return self
 
     def resize_(self: Kind, size: int) -> Kind:
-        """Grow or shrink, keeping what fits; tensors over it see the new memory."""
+        """Change the number of elements, keeping those that fit; tensors on this storage see the new memory."""
         if self._storage.shared:
             raise RuntimeError("Trying to resize storage that is not resizable")
         self._storage.resize(size * self._dtype.itemsize)
@@ -179,7 +179,7 @@ def _new(count: int, dt: DType, at: Device) -> Storage:
 
 
 class UntypedStorage(_Memory):
-    """The bytes behind a tensor. Made of a number of bytes or a sequence of them, by `tensor.untyped_storage()` over a tensor's."""
+    """A tensor's memory as bytes. Made from a size, a sequence of bytes, or by `tensor.untyped_storage()`."""
 
     def __init__(self, data: Any = 0, *, device: Any = None) -> None:
         self.device = at = canonical("cpu" if device is None else device)
@@ -207,7 +207,7 @@ class UntypedStorage(_Memory):
 
     @classmethod
     def from_buffer(cls, buffer: Any, byte_order: str | None = None, *, dtype: DType) -> UntypedStorage:  # fmt: skip
-        """Copy the elements of a buffer, in the byte order given."""
+        """Return a copy of a buffer's elements, which are stored in the given byte order."""
         raw = np.frombuffer(buffer, np.uint8)
         if byte_order == "big" and (size := dtype.itemsize) > 1:
             raw = raw.view(f"u{size}").byteswap().view(np.uint8)
@@ -244,7 +244,7 @@ class UntypedStorage(_Memory):
         return self
 
     def byteswap(self, dtype: DType) -> None:
-        """Turn the bytes of each element of a dtype round, in place; of each part of a complex one."""
+        """Reverse the bytes of each element of a dtype, in place; of each component of a complex one."""
         size = dtype.itemsize // (2 if dtype.is_complex else 1)
         if self.nbytes() % dtype.itemsize:
             raise RuntimeError(f"the length of data is not a multiple of {dtype.itemsize}")
@@ -260,7 +260,7 @@ class UntypedStorage(_Memory):
         return self
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """Return the type's name, or the elements as another type's."""
+        """Return the name of the storage's class, or a storage of the elements converted to another type."""
         return "torch.storage.UntypedStorage" if dtype is None else _typed(self).type(dtype)
 
     def share_memory_(self) -> UntypedStorage:
@@ -281,7 +281,7 @@ class UntypedStorage(_Memory):
 
 
 class TypedStorage(_Memory):
-    """The elements behind a tensor, deprecated: `tensor.storage()`. Made of a number of elements, a sequence or an UntypedStorage."""
+    """A tensor's memory as elements of a dtype; deprecated. Made from a size, a sequence or an UntypedStorage."""
 
     def __init__(self, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: Any = None, device: Any = None, _internal: bool = False) -> None:  # fmt: skip
         if not _internal:
@@ -349,7 +349,7 @@ class TypedStorage(_Memory):
         return self
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """Return the name of the storage's class, or the elements as another's."""
+        """Return the name of the storage's class, or a storage of the elements converted to another type."""
         prefix = "torch" if self.device.type == "cpu" else f"torch.{self.device.type}"
         if dtype is None:
             return f"{prefix}.{self.pickle_storage_type()}"
@@ -358,7 +358,7 @@ class TypedStorage(_Memory):
         return _cast(self, dtype if isinstance(dtype, DType) else dtype.dtype)
 
     def pickle_storage_type(self) -> str:
-        """Return the name of the class of this element type."""
+        """Return the name of the storage class for the element type, such as "FloatStorage"."""
         for name, dt in NAMES.items():
             if dt is self.dtype:
                 return f"{name}Storage"
@@ -376,14 +376,14 @@ class TypedStorage(_Memory):
 
 
 def _typed(storage: _Memory) -> TypedStorage:
-    """A storage of bytes as torch reads it when it is converted: elements of uint8."""
+    """Return a storage as a typed one; bytes become elements of uint8, as in torch's conversions."""
     if isinstance(storage, TypedStorage):
         return storage
     return TypedStorage._over(storage._storage, storage.device, dtypes.uint8)
 
 
 def _cast(storage: _Memory, dt: DType) -> TypedStorage:
-    """A new storage of the elements converted to a dtype."""
+    """Return a new storage of the elements converted to a dtype."""
     values = _typed(storage)._flat().to(dt, copy=True)
     return TypedStorage._over(values._storage, values.device, dt)
 
@@ -413,7 +413,7 @@ def _from_bytes(content: bytes, at: str) -> Storage:
 
 
 class _StorageType(type):
-    """The type of FloatStorage and its kin: calling makes a TypedStorage, isinstance asks for the dtype."""
+    """The metaclass of FloatStorage and the like: a call makes a TypedStorage, isinstance tests dtype and device."""
 
     dtype: DType
 
@@ -431,7 +431,7 @@ class _StorageType(type):
         return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype, _internal=True)
 
     def from_buffer(cls, buffer: Any, byte_order: str = "native") -> TypedStorage:
-        """Copy the elements of a buffer, in the byte order given."""
+        """Return a copy of a buffer's elements, which are stored in the given byte order."""
         raw = UntypedStorage.from_buffer(buffer, byte_order, dtype=cls.dtype)
         return TypedStorage._over(raw._storage, raw.device, cls.dtype)
 
@@ -449,9 +449,9 @@ for _name, _dt in NAMES.items():
     _made = _StorageType(f"{_name}Storage", (), {"dtype": _dt, "__doc__": f"Constructor and type check of storages of {_dt!r}.", "__module__": "torch"})  # fmt: skip
     globals()[_made.__name__] = CLASSES[_made.__name__] = _made
 
-# where torch has them: `torch.storage.UntypedStorage`
+# Under torch's path, too: `torch.storage.UntypedStorage`.
 cells.TypedStorage, cells.UntypedStorage = TypedStorage, UntypedStorage  # type: ignore[attr-defined]
 
-StorageBase = UntypedStorage  # what memory is an instance of, by torch's name
+StorageBase = UntypedStorage  # torch's name of the base class
 
 __all__ = ["StorageBase", "TypedStorage", "UntypedStorage", *CLASSES]  # noqa: PLE0604 - the table decides

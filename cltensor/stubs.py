@@ -30,17 +30,18 @@ from .tensor import Tensor
 '''
 _BUILTINS = ("int", "float", "bool", "complex", "str", "tuple", "list", "dict", "object", "bytes", "slice")  # fmt: skip
 _KNOWN = {"Any", "Callable", "Sequence", "Tensor", "Generator", "Size", "None", "dtype", "device"}
-# Who else gives Tensor methods.
+# Other modules that attach methods to Tensor.
 _OTHERS = ("cltensor.creation.filled", "cltensor.creation.typed", "cltensor.legacy")
-# Operators, which rows and functions are attached as; a type checker takes no `__eq__` that returns a tensor.
+# Operators as which rows and functions are attached; declared as Any, for type checkers refuse an `__eq__` that
+# returns a tensor.
 _OPERATORS = (
     "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow", "matmul", "and", "or", "eq", "ne", "lt", "le", "gt", "ge",
 )  # fmt: skip
-_NUMBER = "builtins.complex"  # for type checkers int and float are complex, too
+_NUMBER = "builtins.complex"  # type checkers also accept int and float for it
 
 
 class _Names(ast.NodeTransformer):
-    """Builtins by their module, because methods hide them; what a stub does not know becomes Any."""
+    """Qualifies builtins by their module, as methods of the same names hide them; unknown names become Any."""
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id in _BUILTINS:
@@ -52,14 +53,14 @@ class _Names(ast.NodeTransformer):
 
 
 def annotation(text: Any, default: str = "Any") -> str:
-    """An annotation as it may stand in the stub."""
+    """Return an annotation rewritten for the stub; `default` if there is none."""
     if text is inspect.Parameter.empty or not isinstance(text, str):
         return default
     return ast.unparse(_Names().visit(ast.parse(text, mode="eval")))
 
 
 def declaration(name: str, fn: Callable, method: bool) -> str:
-    """One line: `def name(…) -> …: ...`."""
+    """Return the declaration of a function or method as one line, `def name(…) -> …: ...`."""
     try:
         signature = inspect.signature(fn)
     except (TypeError, ValueError):
@@ -92,7 +93,7 @@ def declaration(name: str, fn: Callable, method: bool) -> str:
 
 
 def text() -> str:
-    """The whole stub."""
+    """Return the whole stub."""
     import cltensor
 
     from .ops.row import FUNCTIONS, METHODS

@@ -122,9 +122,7 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 def disabled(func: Callable, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Run a function as it is: the `__torch_function__` of classes whose results are plain tensors, such as
-    Parameter.
-    """
+    """Run a function as it is: `__torch_function__` of classes whose results are plain tensors, such as Parameter."""
     with DisableTorchFunctionSubclass():
         return func(*args, **(kwargs or {}))
 
@@ -152,11 +150,9 @@ def dispatch(
     kwargs: Any,
     warning: type[Warning] = DeprecationWarning,
 ) -> Any:
-    """Return what the innermost mode, or the first of the `relevant` arguments, makes of the call; subclasses come
-    first.
+    """Return what the innermost mode, or else one of the relevant arguments, makes of a call; subclasses come first.
 
-    NotImplemented if all of them return that. `warning`: the category for a `__torch_function__` that is no
-    classmethod.
+    NotImplemented if all return that. `warning`: the category for a `__torch_function__` that is no classmethod.
     """
     types: list[type] = []
     found: list[Any] = []
@@ -198,11 +194,10 @@ def _asked(args: Any, kwargs: Any) -> list[Any]:
 
 
 def _answers(function: Any, args: Any, kwargs: Any, caller: str) -> bool:
-    """Tell whether an argument of a failed call, no tensor, overrides functions; if so, let all functions ask from
-    now on.
+    """Tell whether a non-tensor argument of a failed call overrides functions; if so, all functions ask from now on.
 
-    This serves programs in which such a class is all there is to ask. For a call from within the package the answer
-    is False: the public function around that call fails in turn, and asks.
+    So such a class is asked in programs that define no subclass of Tensor. False for calls from within the package:
+    the public function around such a call fails in turn, and then it is called again and asks.
     """
     if hasattr(function, "__asking__") or not _asked(args, kwargs):
         return False
@@ -277,9 +272,7 @@ def stand_in() -> None:
 
 
 class _Asking:
-    """While entered, the public functions and Tensor's methods ask; for arguments that are no tensors, as an fx
-    tracer's proxies.
-    """
+    """While entered, the public functions and Tensor's methods ask; used for an fx tracer's proxies."""
 
     def __init__(self) -> None:
         self._entered = 0
@@ -315,10 +308,9 @@ TEMPORARY.append(ASKING)
 
 
 def askers() -> Iterator[tuple[FunctionType, Any, bool]]:
-    """Yield (function, what is passed to `__torch_function__` for it, whether it is a binary operator) for what can
-    ask.
+    """Yield all functions that can ask, with what they pass to `__torch_function__` and whether they are operators.
 
-    A binary operator may return NotImplemented.
+    Operators (binary ones) may return NotImplemented.
     """
     found = ((f, f if s is None else s, o) for f, s, o in _candidates())
     return ((f, s, o) for f, s, o in found if isinstance(f, FunctionType))
@@ -390,9 +382,7 @@ class _Field:
 
 
 def _show_fields() -> None:
-    """Let `super().shape` work in a subclass. Without subclasses Tensor has no such attributes: they slow down every
-    op's reads.
-    """
+    """Let `super().shape` work in subclasses. Without any, Tensor has no such attributes, as they slow all ops down."""
     for name in ("shape", "dtype", "device"):
         if name not in vars(Tensor):
             setattr(Tensor, name, _Field(name))

@@ -1,6 +1,7 @@
-"""Switches of torch's programs that choose precision or determinism: kept and answered, without effect on kernels.
+"""Switches by which programs choose precision or determinism: they can be set and read, mostly without effect.
 
-Every kernel is deterministic, and float32 products are computed in float32; new memory is filled where torch fills it.
+Every kernel is deterministic, and float32 products are computed in float32. With deterministic algorithms,
+uninitialised memory is filled as torch does.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Fill memory that nobody wrote, unless `utils.deterministic` says otherwise; every kernel is deterministic anyway."""
+    """Fill uninitialised memory, unless `utils.deterministic` turns that off; kernels are deterministic anyway."""
     if not isinstance(mode, bool):
         raise TypeError(
             f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}"
@@ -96,7 +97,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def refill() -> None:
-    """Work out whether new memory is filled from here on."""
+    """Decide by the present switches whether uninitialised memory is filled from now on."""
     Uninitialised.filled = Uninitialised.wanted and _State.mode > 0
 
 
@@ -106,7 +107,7 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Let warnings that a program sees once come each time."""
+    """Choose whether warnings that are shown once per program are shown each time."""
     if not isinstance(b, bool):
         raise TypeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     Warned.always = b
@@ -118,10 +119,11 @@ def is_warn_always_enabled() -> bool:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Let kernels on "cpu" take denormal numbers for zeros, operands and results, or keep them, as they do at first.
+    """Choose whether kernels on "cpu" treat denormal numbers as zeros, in operands and results. By default they do not.
 
-    To Intel's processors a denormal number is a hundred times the work of another, here as in torch. Returns whether the device can be told: with
-    the PoCL that pip installs, on x86-64. Numbers of Python and of NumPy are copied as they are. RuntimeError for what is no bool.
+    On Intel's processors arithmetic on a denormal number takes a hundred times as long, here as in torch. Returns
+    whether the device has this switch: with the PoCL that pip installs, on x86-64. Numbers from Python and NumPy are
+    copied unchanged. RuntimeError for an argument that is no bool.
     """
     if not isinstance(mode, bool):
         raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
@@ -134,7 +136,7 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def set_num_interop_threads(n: int) -> None:
-    """Accepted: calls are made one after the other. RuntimeError for what is no positive int."""
+    """Keep the number, without effect: ops run one after the other. RuntimeError for anything but a positive int."""
     if not isinstance(n, int):
         raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(n).__name__}")
     if n <= 0:
@@ -148,14 +150,15 @@ def get_num_interop_threads() -> int:
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Tell whether only warnings were asked for."""
+    """Tell whether deterministic algorithms were requested with `warn_only`."""
     return _State.warn_only
 
 
 def compile(model: Any = None, **options: Any) -> Any:
-    """Return the function or module as it is, torch's options accepted: pointwise chains are fused in any case.
+    """Return the function or module as it is. Options have no effect: pointwise chains are fused in any case.
 
-    To run a function without its Python, see `capture`. Without `model`, a decorator. RuntimeError for what cannot be called.
+    To run a function without its Python, see `capture`. Without `model`, a decorator. RuntimeError if it is not
+    callable.
     """
     if model is None:
         return functools.partial(compile, **options)

@@ -1,6 +1,7 @@
-"""Arithmetic that torch writes so that sizes unknown before a run can go through it: `sym_max` and its kin, of plain numbers here.
+"""`sym_max` and the like: arithmetic that in torch also works on symbolic sizes; here it works on plain numbers.
 
-Sizes are numbers when Python sees them; what is left of these functions are their rules, by which an int and a float make a float.
+Sizes are always plain ints for a program; what remains of these functions is their promotion: an int and a float give
+a float.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def sym_int(a: Any) -> builtins.int:
 
 
 def sym_not(a: Any) -> builtins.bool:
-    """Negate."""
+    """Return the logical negation."""
     return not a
 
 

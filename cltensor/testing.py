@@ -1,4 +1,4 @@
-"""`cltensor.testing`: `assert_close`, which says how far values are apart, and `make_tensor` for random inputs of tests."""
+"""`cltensor.testing`: `assert_close`, whose errors say how values differ, and `make_tensor` for random test inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOLERANCES = {
     dtypes.float16: (1e-3, 1e-5), dtypes.bfloat16: (0.016, 1e-5), dtypes.float32: (1.3e-6, 1e-5), dtypes.float64: (1e-7, 1e-7),
     dtypes.complex32: (1e-3, 1e-5), dtypes.complex64: (1.3e-6, 1e-5), dtypes.complex128: (1e-7, 1e-7),
 }  # fmt: skip
-# `assert_allclose`'s.
+# The default tolerances of `assert_allclose`.
 _LOOSE = {
     dtypes.float16: (1e-3, 1e-3),
     dtypes.float32: (1e-4, 1e-5),
@@ -31,7 +31,7 @@ _NUMBER_DTYPES = {int: dtypes.int64, float: dtypes.float64, complex: dtypes.comp
 
 
 class _Mismatch(Exception):
-    """What differs, and where in nested containers."""
+    """A difference: the error to raise, and the keys that lead to it in nested containers (`at`)."""
 
     def __init__(self, kind: type[Exception], text: str, at: tuple[Any, ...]) -> None:
         super().__init__(text)
@@ -51,7 +51,7 @@ class _Options:
         self.rtol, self.atol, self.flags = rtol, atol, flags
 
     def tolerances(self, kinds: Sequence[dtypes.dtype], at: tuple[Any, ...]) -> tuple[float, float]:
-        """The given tolerances, or the loosest of the dtypes'."""
+        """Return (rtol, atol): as given, or the loosest defaults of the dtypes."""
         if (self.rtol is None) != (self.atol is None):
             missing = "rtol" if self.rtol is None else "atol"
             text = (
@@ -81,8 +81,8 @@ def assert_close(
     """Raise AssertionError unless `|actual - expected| <= atol + rtol * |expected|`, element by element.
 
     Takes tensors, arrays, numbers, and sequences and mappings of those. Tolerances follow the dtypes where none are given.
-    Shapes, and unless switched off devices, dtypes and layouts, must agree. `msg` replaces the text, or makes it of the
-    text there would be. TypeError for what cannot be compared.
+    Shapes must agree, and so must devices, dtypes and layouts unless their checks are switched off. `msg` replaces the
+    error's text, or is a function of it. TypeError for values that cannot be compared.
 
     >>> torch.testing.assert_close(torch.ones(2), torch.ones(2) + 1e-8)
     """
@@ -112,7 +112,7 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """Deprecated: `assert_close` of what becomes tensors first, whatever their dtypes, with looser tolerances, NaN equal to NaN."""
+    """Deprecated form of `assert_close`: makes tensors first, ignores dtypes, is looser, takes NaN as equal to NaN."""
     warnings.warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. "
         "Please use `torch.testing.assert_close()` instead. "
@@ -139,7 +139,7 @@ def assert_allclose(
 
 
 def _pairs(a: Any, b: Any, at: tuple[Any, ...], options: _Options) -> list[Callable[[], None]]:
-    """The comparisons of two values, in order; what cannot be compared is found before any is made."""
+    """Return the comparisons to make for two values, in order. Raises for values that cannot be compared at all."""
     sequences = all(isinstance(v, Sequence) and not isinstance(v, str) for v in (a, b))
     if sequences:
         if len(a) != len(b):
@@ -190,7 +190,7 @@ def _tensors(a: Any, b: Any, at: tuple[Any, ...], options: _Options) -> tuple[Te
         try:
             x, y = (v if isinstance(v, Tensor) else as_tensor(v) for v in (a, b))
             return x, y
-        except Exception:  # something that is no array
+        except Exception:  # not convertible to a tensor
             pass
     text = f"No comparison pair was able to handle inputs of type {type(a)} and {type(b)}."
     raise _Mismatch(TypeError, text, at)
@@ -241,7 +241,7 @@ def _compare_tensors(
     ):
         text = f"The values for attribute '{name}' do not match: {x} != {y}."
         _require(not wanted or x == y, text, at)
-    if a.is_meta or b.is_meta:  # there are no values
+    if a.is_meta or b.is_meta:  # without values
         return
     a, b = a.detach(), b.detach()
     if a.device != b.device:
@@ -264,7 +264,7 @@ _KINDS = {
 
 
 def _parts(a: Tensor, b: Tensor, rtol: float, atol: float, at: tuple[Any, ...]) -> Iterator[_Part]:
-    """Yield what is compared of two tensors of a layout: what it is called, the two, and their limits."""
+    """Yield the parts to compare of two tensors of one layout: (name in errors, a's, b's, (rtol, atol))."""
     if a._strided:
         yield "Tensor-likes", a, b, (rtol, atol)
         return
@@ -328,10 +328,10 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """Make a tensor of numbers uniform in [low, high): [-9, 9) by default, clamped to what the dtype holds.
+    """Make a tensor of numbers uniform in [low, high): [-9, 9) by default, clamped to the dtype's range.
 
-    `exclude_zero` puts the smallest positive number in place of zeros; `noncontiguous` leaves gaps in memory. ValueError for
-    bounds that are NaN, in the wrong order or out of the dtype's range.
+    `exclude_zero` replaces zeros by the smallest positive normal number; `noncontiguous` leaves gaps in memory.
+    ValueError for bounds that are NaN, in the wrong order or out of the dtype's range.
     """
     if len(shape) == 1 and isinstance(shape[0], Sequence):
         shape = tuple(shape[0])
@@ -378,7 +378,7 @@ def _bounds(
     dt: dtypes.dtype, low: Any, high: Any, limits: tuple[Any, Any], default: tuple[Any, Any]
 ) -> tuple[Any, Any]:
     low, high = default[0] if low is None else low, default[1] if high is None else high
-    if low != low or high != high:  # integers here may be too large for a float
+    if low != low or high != high:  # not math.isnan: ints may be too large for a float
         raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
     if low == high and dt.category >= 2:
         warnings.warn(
