@@ -1,6 +1,6 @@
-"""`torch._C`: the few names of torch's binary core that well-known libraries import or ask, with answers that are true here.
+"""`torch._C`: those names of torch's binary core that well-known libraries use, with answers that hold here.
 
-There is no such core: what is here stands elsewhere in the package, or says that nothing is traced.
+There is no such core: the names are defined elsewhere in the package, or tell that nothing is traced.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ globals().update(
 
 
 class DispatchKey(enum.Enum):
-    """Names of what torch's dispatcher sends calls to; there is no dispatcher."""
+    """Names of the backends and layers of torch's dispatcher; there is no dispatcher here."""
 
     Undefined, CPU, CUDA, XPU, Meta, AutogradCPU, AutogradCUDA, AutogradXPU = range(8)
     AutocastCPU, AutocastCUDA, AutocastXPU = range(8, 11)
@@ -49,7 +49,7 @@ class DispatchKey(enum.Enum):
 
 
 class DispatchKeySet:
-    """A set of such names."""
+    """A set of dispatch keys."""
 
     def __init__(self, *keys: DispatchKey) -> None:
         self._keys = frozenset(keys)
@@ -58,7 +58,7 @@ class DispatchKeySet:
         return DispatchKeySet(*self._keys, *other._keys)
 
     def has(self, key: DispatchKey) -> bool:
-        """Tell whether a name is in it."""
+        """Tell whether a key is in the set."""
         return key in self._keys
 
 
@@ -67,7 +67,7 @@ def _get_tracing_state() -> None:
 
 
 def _are_functorch_transforms_active() -> bool:
-    """Return False: `func` wraps no tensors."""
+    """Return False: the transforms of `func` do not wrap tensors."""
     return False
 
 
@@ -79,7 +79,7 @@ def is_batchedtensor(tensor: Tensor) -> bool:
 
 
 def get_unwrapped(tensor: Tensor) -> Tensor:
-    """Return the tensor beneath one of which a running `vmap` hides a dimension; another one as it is."""
+    """Return the tensor that holds the values of one whose batch dim a running `vmap` hides; others as they are."""
     return tensor.value if is_batchedtensor(tensor) else tensor  # type: ignore[attr-defined]
 
 
@@ -88,12 +88,12 @@ def _log_api_usage_once(event: str) -> None:
 
 
 def _is_alias_of(first: Tensor, second: Tensor) -> bool:
-    """Tell whether two tensors lie in one storage."""
+    """Tell whether two tensors share a storage."""
     return first._storage is second._storage
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[device | None, dtype | None, bool, Any]:
-    """Return the device, dtype, `non_blocking` and memory format that the arguments of a module's `to` name."""
+    """Parse the arguments of a module's `to` into device, dtype, `non_blocking` and memory format."""
     where, kind, waits_not, form = parse_to(*args, **kwargs)
     return None if where is None else device(where), kind, waits_not, form
 

@@ -1,4 +1,4 @@
-"""`torch._VF`: the functions that torch's layers call, beside those of the same names in Python. Here they are the package's own."""
+"""`torch._VF`: compiled functions that torch's layers call; here the package's functions of the same names."""
 
 from __future__ import annotations
 

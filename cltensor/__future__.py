@@ -13,20 +13,20 @@ __all__ = [
 
 
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
-    """Say whether a converted module has new parameters; those that an optimiser holds then stay as they were."""
+    """Choose whether conversion makes new parameters, which leaves old ones that an optimiser holds as they were."""
     CONVERSION["overwrite"] = value
 
 
 def get_overwrite_module_params_on_conversion() -> bool:
-    """Return whether a converted module has new parameters."""
+    """Return whether conversion gives a module new parameters."""
     return CONVERSION["overwrite"]
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Say whether parameters exchange what they hold with converted ones: they stay the same objects, as by default."""
+    """Choose whether conversion swaps the contents of parameters with converted ones; objects stay, as by default."""
     CONVERSION["swap"] = value
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """Return whether parameters exchange what they hold with converted ones."""
+    """Return whether conversion swaps the contents of parameters and converted ones."""
     return CONVERSION["swap"]

@@ -157,7 +157,7 @@ globals().update(dtypes.FOREIGN)
 globals().update(_FUNCTIONS)
 globals().update(amp.SWITCHES)
 
-# Methods and functions of networks that torch also offers at its top level.
+# Methods of Tensor, and then functions of nn.functional, that torch also offers at its top level.
 _METHODS = [
     "abs_",
     "acos_",
@@ -315,9 +315,9 @@ def is_same_size(input: Tensor, other: Tensor) -> _builtins.bool:
 
 
 def get_device_module(device: _typing.Any = None) -> _typing.Any:
-    """Return the module for a kind of device, `cpu`, `cuda`, ...; for the best there is without one.
+    """Return the module for a type of device, `cpu`, `cuda`, ...; by default for the best device available.
 
-    RuntimeError for a kind without a module, and what names none.
+    RuntimeError for a type without a module, and for anything that is not a device.
     """
     if isinstance(device, _builtins.int) or not isinstance(device, str | _device | None):
         raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
@@ -339,9 +339,9 @@ def get_num_threads() -> _builtins.int:
 
 
 def set_num_threads(n: _builtins.int) -> None:
-    """Have at most `n` threads work on the cpu device; without effect where an OpenCL driver owns them.
+    """Let at most `n` threads work on the cpu device; without effect where an OpenCL driver owns the threads.
 
-    RuntimeError for what is no positive int.
+    RuntimeError for anything but a positive int.
     """
     from .ops.replay import forget
     from .runtime import get_backend, loader, survives_fork
@@ -353,7 +353,7 @@ def set_num_threads(n: _builtins.int) -> None:
         raise RuntimeError("set_num_threads expects a positive integer")
     if n >> 63:
         raise ValueError("Overflow when unpacking long long")
-    if loader.forked() and not survives_fork():  # nothing is computed in here
+    if loader.forked() and not survives_fork():  # this process cannot compute anything
         return
     backend = get_backend(device("cpu"))
     if backend.team is not None:
@@ -371,7 +371,7 @@ _expose(
     },
 )
 
-# Loaded when first used: importing the package stays quick.
+# Modules loaded when they are first used, so that importing the package is quick.
 _LATE = (
     "_C",
     "_VF",
@@ -419,7 +419,7 @@ _LATE = (
     "utils",
     "xpu",
 )
-# Names of modules that are loaded late.
+# Names available here that modules loaded late define, with the module.
 _LENT = {
     **dict.fromkeys(_SCRIPT.split(), "_C"),
     "ScriptFunction": "jit",
@@ -432,7 +432,7 @@ _LENT = {
 }
 
 
-if not _typing.TYPE_CHECKING:  # else every name would be there
+if not _typing.TYPE_CHECKING:  # to a type checker every name would exist
 
     def __getattr__(name: str) -> object:
         import importlib
@@ -443,7 +443,7 @@ if not _typing.TYPE_CHECKING:  # else every name would be there
             return _sys.modules[__name__]
         if name in _LENT:
             return getattr(importlib.import_module(f"{__name__}.{_LENT[name]}"), name)
-        if name == "Storage":  # that of the default dtype
+        if name == "Storage":  # the storage class of the default dtype
             return next(c for c in storages.CLASSES.values() if c.dtype is get_default_dtype())
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,6 +1,7 @@
-"""`torch._dynamo`: what programs tell torch's graph compiler. Nothing is compiled here but kernels, so all of it is accepted.
+"""`torch._dynamo`: the interface of torch's graph compiler. Only kernels are compiled here, so calls are accepted
+without effect.
 
-Owns the options that programs set, and the types that they ask for. The documented part is compiler.py.
+Owns the options that programs set, and types that they name. The documented part is compiler.py.
 """
 
 from __future__ import annotations
@@ -47,15 +48,15 @@ disallow_in_graph = forbid_in_graph = allow_in_graph
 
 
 class Unsupported(RuntimeError):
-    """torch's word for what its compiler cannot take; never raised here."""
+    """torch's error for programs that its compiler does not support; never raised here."""
 
 
 class TorchRuntimeError(RuntimeError):
-    """torch's error while it compiles; never raised here."""
+    """torch's error for failures during compilation; never raised here."""
 
 
 class _Options(Options):
-    """torch's options that have to do with graphs."""
+    """torch's options for graphs, with its defaults."""
 
     accumulated_cache_size_limit = 256
     allow_unspec_int_on_nn_module = False
@@ -120,7 +121,7 @@ def run(fn: Any = None) -> Any:
 
 @contextlib.contextmanager
 def TransformGetItemToIndex() -> Iterator[None]:
-    """Do nothing: `vmap` indexes with tensors as it is."""
+    """Do nothing: `vmap` supports indexing with tensors anyway."""
     yield
 
 

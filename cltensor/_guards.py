@@ -1,4 +1,4 @@
-"""`torch._guards`: what a compiler's tracing is under way, of which there is none here."""
+"""`torch._guards`: functions that tell which compiler's tracing is in progress; here there is never any."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ __all__: list[str] = []
 
 
 def active_fake_mode() -> None:
-    """Return None: no mode without values is entered."""
+    """Return None: there are no modes that make fake tensors."""
 
 
 def detect_fake_mode(inputs: Any = None) -> None:
-    """Return None: no tensor is without values."""
+    """Return None: there are no fake tensors."""

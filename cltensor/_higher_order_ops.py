@@ -1,6 +1,7 @@
 """`torch._higher_order_ops`: branches, loops, maps and scans with a program's own functions.
 
-torch has these for its compiler, which keeps both branches of `cond`. Here they run at once: what data decides is read by the host.
+torch has these for its compiler, which keeps both branches of `cond`. Here they run at once, and the host reads the
+predicates.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ __all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
 def cond(
     pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()
 ) -> Any:
-    """Return `true_fn(*operands)` where pred, a number or a tensor of one element, is true, else `false_fn(*operands)`.
+    """Return `true_fn(*operands)` if pred, a number or a tensor of one element, is true, else `false_fn(*operands)`.
 
-    RuntimeError for other predicates, for branches that are no functions and for operands that are not trees of tensors.
+    RuntimeError for other predicates; with a tensor also for branches that are not callable, and operands other than
+    trees of tensors.
     """
     if not isinstance(pred, (bool, int, float)):
         if not isinstance(pred, Tensor):
@@ -44,10 +46,11 @@ def cond(
 def while_loop(
     cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any
 ) -> Any:
-    """Return what is carried when `cond_fn(*carried)` is false: carried = `body_fn(*carried)` as long as it is true.
+    """Repeat `carried = body_fn(*carried)` while `cond_fn(*carried)` is true; return `carried`.
 
-    carried_inputs: a tuple of trees of tensors and ints. RuntimeError for what are no functions, for a condition that is neither bool nor a
-    0-dim tensor of bool, and for a body that returns no tuple of as many items; AssertionError for other leaves.
+    carried_inputs: the first `carried`, a tuple of trees of tensors and ints. RuntimeError for arguments that are not
+    callable, for a condition other than a bool or a 0-dim bool tensor, and for a body that does not return a tuple of
+    the same length; AssertionError for other leaves.
     """
     if not callable(cond_fn) or not callable(body_fn):
         raise RuntimeError("Expect cond_fn and body_fn to be callable.")
@@ -81,9 +84,9 @@ def while_loop(
 
 
 def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
-    """Return `f(slice, *args)` of each slice of a tensor, or a tree of them, along dim 0, stacked along dim 0.
+    """Return `f(slice, *args)` for all slices along dim 0 of a tensor or a tree of tensors, stacked along dim 0.
 
-    RuntimeError for leaves that are no tensors or whose leading dimensions differ or are 0.
+    RuntimeError for leaves that are no tensors, and for leading dimensions that differ or are 0.
     """
     leaves, form = tree_flatten(xs)
     if not _all_tensors(leaves):
@@ -104,8 +107,9 @@ def scan(
 ) -> Any:  # fmt: skip
     """Return the last carry and the stacked results of `carry, result = combine_fn(carry, slice)` over the slices of xs along a dim.
 
-    init, xs: tensors or trees of them; results are stacked along `dim` where they have it. reverse: from the last slice on; results
-    stay in the order of the slices. RuntimeError for what is no function, no tensor, no bool, and for nothing to scan.
+    init, xs: tensors or trees of them; results are stacked along `dim`, or along dim 0 if they have fewer dims.
+    reverse: go from the last slice to the first; results stay in the order of the slices. RuntimeError for arguments
+    of other types, and for no slices.
     """
     leaves, form = tree_flatten(xs)
     if not leaves:
@@ -123,7 +127,7 @@ def scan(
 def _check_scan(
     combine_fn: Any, leaves: list[Any], init: list[Any], dim: int, reverse: Any
 ) -> None:
-    """Raise what torch raises for arguments of a scan."""
+    """Check the arguments of a scan; raise torch's errors."""
     if not callable(combine_fn):
         raise RuntimeError(f"Combine_fn must be a callable, but got {combine_fn}")
     if not isinstance(reverse, bool):
@@ -147,7 +151,7 @@ def _is_bool(t: Tensor) -> bool:
 
 
 def _stacked(trees: list[Any], dim: int) -> Any:
-    """Stack the leaves of trees alike, along a dim or, where the leaves have fewer, along the first."""
+    """Stack the corresponding leaves of trees of one structure, along `dim`, or dim 0 if leaves have fewer dims."""
 
     def stack(*parts: Any) -> Any:
         return FUNCTIONS["stack"](list(parts), dim if dim <= parts[0].ndim else 0)
@@ -158,10 +162,10 @@ def _stacked(trees: list[Any], dim: int) -> Any:
 def associative_scan(
     combine_fn: Callable[[Any, Any], Any], xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise",
 ) -> Any:  # fmt: skip
-    """Return what an associative operation makes of the first 1, 2, 3, ... slices along a dim, of a tensor or a tree of them.
+    """Return the inclusive scan by an associative operation along a dim, of a tensor or a tree of them.
 
-    reverse: from the last slice on. ValueError for what is no function or no tensor, and for dims that do not fit. The operation is
-    called on halves of what is left: about 2 log2(n) times.
+    reverse: scan from the last slice to the first. ValueError for arguments of other types, and for sizes that differ
+    or are 0. The operation works on many slices at once: about 2 log2(n) calls for n slices.
     """
     leaves, form = tree_flatten(xs)
     if not callable(combine_fn):
@@ -185,7 +189,7 @@ def associative_scan(
 
 
 def _scanned(combine: Callable[..., list[Tensor]], parts: list[Tensor]) -> list[Tensor]:
-    """Scan pairs of neighbours; what ends at an odd place is there then, and one more step each gives the others."""
+    """Scan along dim 0: a scan of pairs of neighbours gives the results at odd indices, one more call the others."""
     n = parts[0].shape[0]
     if n < 2:
         return parts
@@ -199,7 +203,7 @@ def _scanned(combine: Callable[..., list[Tensor]], parts: list[Tensor]) -> list[
 
 
 def _woven(even: Tensor, odd: Tensor) -> Tensor:
-    """Return the rows of two tensors in turns, the first one's first."""
+    """Return the rows of two tensors interleaved, beginning with `even`'s."""
     k = odd.shape[0]
     pairs = FUNCTIONS["stack"]([even[:k], odd], 1).flatten(0, 1)
     return pairs if even.shape[0] == k else FUNCTIONS["cat"]([pairs, even[k:]])

@@ -1,4 +1,5 @@
-"""`torch._inductor`: options of the compiler that writes torch's kernels. Nothing reads them: kernels are fused as they are run.
+"""`torch._inductor`: options of the compiler that generates torch's kernels. Nothing reads them: kernels are fused at
+run time.
 
 Owns the options that programs set before they call `torch.compile`.
 """
@@ -14,7 +15,7 @@ __all__ = ["config"]
 
 
 class _Options(Options):
-    """torch's options that have to do with kernels."""
+    """torch's options for kernels, with its defaults."""
 
     allow_buffer_reuse = True
     benchmark_kernel = False

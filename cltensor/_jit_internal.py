@@ -1,4 +1,4 @@
-"""`torch._jit_internal`: names for annotations, and decorators that TorchScript reads; programs with layers of torch's in them import these."""
+"""`torch._jit_internal`: names for annotations and TorchScript's decorators; copies of torch's layers import them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def _copy_to_script_wrapper(fn: Any) -> Any:
-    """Return a function as it is: there is no script it could be copied to."""
+    """Return a function as it is: there is no script module to copy it to."""
     return fn
 
 

@@ -1,6 +1,6 @@
-"""torch's `library.opcheck`: whether an operator of a program does what its schema, its gradient and its fake say.
+"""torch's `library.opcheck`: checks that a program's operator agrees with its schema, gradient and fake.
 
-Owns the checks and the error of a failed one. It runs operators and compares what they return; how they are kept is library.py's.
+Owns the checks and the error of a failed one. It runs operators and compares results; library.py owns the operators.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class OpCheckError(Exception):
 
 
 def _copied(value: Any) -> Any:
-    """Return fresh arguments, alike in layout and in whether they require grad."""
+    """Return copies of arguments as new leaves, with the same layouts and `requires_grad`."""
 
     def copy(t: Any) -> Any:
         return t.detach().clone().requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t
@@ -40,7 +40,7 @@ def _alike(found: Any, expected: Any, atol: Any, rtol: Any) -> None:
 
 
 def _written(schema: str) -> list[bool]:
-    """Whether each argument of a schema is written, in order."""
+    """Return for each argument of a schema, in order, whether the operator writes to it."""
     inside = schema[schema.index("(") + 1 : schema.rindex("->")]
     return ["!" in part for part in re.split(r",\s*(?![^(]*\))", inside) if part.strip() != "*"]
 
@@ -68,7 +68,7 @@ def _schema(op: library.Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) 
 
 
 def _registration(op: library.Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
-    """Nothing can be registered in a wrong place: there is one for a gradient."""
+    """Check nothing: here a gradient can be registered in one place only, which cannot be wrong."""
 
 
 def _fake(op: library.Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
@@ -97,7 +97,9 @@ def _fake(op: library.Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) ->
 
 
 def _twice(op: library.Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
-    """What a compiler would do has to give the same: results and gradients of two runs."""
+    """Check schema and fake, and in the place of a compiled run that a second run gives the same results and
+    gradients.
+    """
     _schema(op, args, kwargs, atol, rtol)
     if not op.mutates():
         _fake(op, args, kwargs, atol, rtol)
@@ -132,9 +134,10 @@ def opcheck(
     atol: Any = None,
     rtol: Any = None,
 ) -> dict[str, Any]:
-    """Check an operator on sample arguments; return what each check came to, "SUCCESS" or, unless it is raised, its error.
+    """Check an operator on sample arguments; return the outcome of each check by name, "SUCCESS" or its error.
 
-    OpCheckError for a check that fails; ValueError for checks that there are not, and for what is no operator.
+    OpCheckError for the first check that fails, unless `raise_exception` is False. ValueError for unknown checks, and
+    if `op` is not an operator.
     """
     if (atol is None) ^ (rtol is None):
         raise ValueError("opcheck(op, ...): if you specify one of atol/rtol, you must specify both")

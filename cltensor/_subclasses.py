@@ -1,4 +1,4 @@
-"""`torch._subclasses`: torch's tensors without values, of which there are none here."""
+"""`torch._subclasses`: torch's fake tensors, which have no values; there are none here."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""`torch._utils`: small pieces that libraries import: flat copies of lists of tensors, and which kind of device there is.
+"""`torch._utils`: helpers that libraries import: flattening of lists of tensors, and the type of device available.
 
-Pickles that torch wrote call their functions by this module's name, where a program has put this package in torch's place.
+Pickles written by torch refer to the functions that rebuild tensors by this module's name, so they are here for
+programs that put this package in torch's place.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ _rebuild_meta_tensor_no_storage = rebuild.meta_tensor
 
 
 def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
-    """Return the elements of some tensors behind each other."""
+    """Return the elements of all tensors as one 1-d tensor."""
     return FUNCTIONS["cat"]([t.contiguous().view(-1) for t in tensors])
 
 
 def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return views of a flat tensor with the shapes of some tensors, as many elements for each as it has."""
+    """Return consecutive parts of a flat tensor as views with the shapes of the given tensors."""
     parts = flat.split([t.numel() for t in tensors])
     return tuple([part.view(t.shape) for part, t in zip(parts, tensors, strict=True)])
 
@@ -43,22 +44,22 @@ def _element_size(kind: dtype) -> int:
 
 
 def _get_available_device_type() -> str | None:
-    """Return the name of the best kind of device beside the cpu, None where there is none."""
+    """Return the type of the best device other than the cpu, None if there is none."""
     return "cuda" if cuda.is_available() else None
 
 
 def _get_device_module(device_type: str) -> Any:
-    """Return the module for a kind of device. RuntimeError for a kind without one."""
+    """Return the module for a type of device. RuntimeError for a type without one."""
     return sys.modules[__package__].get_device_module(device_type)
 
 
 def _get_all_device_indices() -> list[int]:
-    """Return the numbers of the devices of that kind."""
+    """Return the indices of the GPUs."""
     return list(range(cuda.device_count()))
 
 
 class ExceptionWrapper(Failure):
-    """An exception of another thread or process, by default the one being handled, to be raised again."""
+    """An exception to be raised again in another thread or process; by default the one being handled."""
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
         kind, error, trace = exc_info or sys.exc_info()

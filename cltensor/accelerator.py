@@ -35,5 +35,5 @@ for _fn in FORWARDED:
 
 
 def empty_cache() -> None:
-    """Give unused memory of the pools back."""
+    """Return unused memory of the pools to the drivers."""
     opencl.empty_cache()

@@ -1,6 +1,8 @@
-"""`torch.ao`: there is no quantization; the names exist because model libraries have quantizable twins of their models.
+"""`torch.ao`: names of quantization, which does not exist here; libraries with quantizable variants of models import
+them.
 
-Models with stubs in them compute in floats, as torch's do until they are converted, and nothing converts them here.
+Models that contain the stubs below compute in floats, as torch's do before they are converted; nothing converts them
+here.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ default_observer = default_weight_observer = default_per_channel_weight_observer
 
 
 class QuantStub(Module):
-    """Where a converted model would begin to compute in integers: the input as it is."""
+    """Marks where a converted model would begin to compute in integers; returns its input."""
 
     def __init__(self, qconfig: Any = None) -> None:
         super().__init__()
@@ -38,7 +40,7 @@ class QuantStub(Module):
 
 
 class DeQuantStub(QuantStub):
-    """Where a converted model would compute in floats again: the input as it is."""
+    """Marks where a converted model would compute in floats again; returns its input."""
 
 
 expose(

@@ -1,4 +1,4 @@
-"""`cltensor.cuda`: the names torch programs ask a GPU by. A GPU here is any OpenCL device of that kind."""
+"""`cltensor.cuda`: torch's functions for GPUs. A GPU here is any OpenCL device of that type."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def current_device() -> int:
 
 
 def set_device(device: Any) -> None:
-    """Accepted: name the device where tensors are made instead."""
+    """Check the name, and do nothing else: the device must be named where tensors are made."""
     _name(device)
 
 
@@ -74,7 +74,7 @@ def get_device_name(device: Any = None) -> str:
 
 
 def get_device_properties(device: Any = None) -> DeviceInfo:
-    """Return the record of what a GPU can do."""
+    """Return the record of a GPU's properties."""
     return get_backend(_name(device)).info
 
 
@@ -94,9 +94,9 @@ FORWARDED = ("synchronize", *_BYTES, "reset_peak_memory_stats", "memory_stats")
 
 
 def forwarded(name: str, named: Callable[[Any], _device | None]) -> Any:
-    """Return a function of `cltensor.opencl` for the device that `named` makes of the argument.
+    """Return a function of `cltensor.opencl` that applies to the device `named(argument)`.
 
-    Where that is None there is no GPU: bytes are then 0, and nothing else happens.
+    If `named` returns None, there is no GPU: functions for bytes then return 0, the others do nothing.
     """
     fn = getattr(opencl, name)
     nothing = 0 if name in _BYTES else None
@@ -130,13 +130,13 @@ def is_tf32_supported() -> bool:
 
 
 def manual_seed(seed: int) -> None:
-    """Start the current GPU's random numbers from a seed; without one nothing happens."""
+    """Seed the current GPU's generator; do nothing if there is no GPU."""
     if is_available():
         default_for(canonical(_name(None))).manual_seed(int(seed))
 
 
 def manual_seed_all(seed: int) -> None:
-    """Start all GPUs' random numbers from a seed."""
+    """Seed the generators of all GPUs."""
     for i in range(device_count()):
         default_for(canonical(_name(i))).manual_seed(int(seed))
 
@@ -163,13 +163,13 @@ def set_rng_state_all(new_states: Iterable[Any]) -> None:
 
 
 def seed() -> None:
-    """Start the current GPU's random numbers from a seed of the operating system; without one nothing happens."""
+    """Seed the current GPU's generator with a number from the operating system; do nothing if there is no GPU."""
     if is_available():
         default_for(canonical(_name(None))).seed()
 
 
 def seed_all() -> None:
-    """Start all GPUs' random numbers from one seed of the operating system."""
+    """Seed the generators of all GPUs with one number from the operating system."""
     shared: int | None = None
     for i in range(device_count()):
         generator = default_for(canonical(_name(i)))
@@ -185,13 +185,13 @@ def initial_seed() -> int:
 
 
 class Stream:
-    """The order in which a device works; every device has one, so that all streams are the same."""
+    """A queue of a device's work. Each device has only one here, so that all its Stream objects mean the same."""
 
     def __init__(self, device: Any = None, priority: int = 0, **options: Any) -> None:
         self.device, self.priority = _name(device), priority
 
     def synchronize(self) -> None:
-        """Wait for everything started so far."""
+        """Wait for all work started so far."""
         opencl.synchronize(self.device)
 
     def query(self) -> bool:
@@ -200,10 +200,10 @@ class Stream:
         return True
 
     def wait_stream(self, stream: Stream) -> None:
-        """Do nothing: work is in order."""
+        """Do nothing: a device's work runs in order."""
 
     def wait_event(self, event: Event) -> None:
-        """Do nothing: work is in order."""
+        """Do nothing: a device's work runs in order."""
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event, a new one if none is given."""
@@ -219,7 +219,7 @@ class Stream:
 
 
 class Event:
-    """A point in a device's work. `record` waits for the work before it, and notes the time."""
+    """A point in a device's work. `record` waits for all earlier work and then takes the host's time."""
 
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
@@ -227,19 +227,19 @@ class Event:
         self._timing, self._time = enable_timing, math.nan
 
     def record(self, stream: Stream | None = None) -> None:
-        """Wait for what was started so far and note the time."""
+        """Wait for all work started so far and take the time."""
         opencl.synchronize(None if stream is None else stream.device)
         self._time = time.perf_counter()
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Do nothing: work is in order."""
+        """Do nothing: a device's work runs in order."""
 
     def query(self) -> bool:
-        """Return True: what came before `record` is done."""
+        """Return True: `record` has waited for the work before it."""
         return True
 
     def synchronize(self) -> None:
-        """Do nothing: what came before `record` is done."""
+        """Do nothing: `record` has waited for the work before it."""
 
     def elapsed_time(self, end_event: Event) -> float:
         """Return the milliseconds from this event to another; RuntimeError unless both record times."""
@@ -277,7 +277,7 @@ default_stream = current_stream
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Return bytes free and in all; free is what this process's pool does not hold."""
+    """Return the device's free and total bytes; all that this process's pool does not hold counts as free."""
     info = get_backend(_name(device)).info
     return info.global_mem - opencl.memory_reserved(_name(device)), info.global_mem
 

@@ -1,6 +1,6 @@
-"""`python -m cltensor`: which drivers and devices there are, whether they compute, what is missing.
+"""`python -m cltensor`: report the drivers and devices found, whether they compute correctly, and what is missing.
 
-Whatever may crash inside a driver runs in a child process. Knows the runtime only, no tensors.
+Calls that may crash inside a driver run in a child process. Knows the runtime only, no tensors.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _report_devices(found: dict[str, Any], fixes: list[str]) -> int:
 
 
 def _missing(found: dict[str, Any] | None) -> list[str]:
-    """Return a sentence for each thing whose absence costs the user something."""
+    """Return a sentence of advice for each missing driver, permission or setting."""
     fixes = []
     devices = {} if found is None else found["devices"]
     if found is not None and "cpu" not in devices:

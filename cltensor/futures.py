@@ -84,9 +84,7 @@ class Future(Generic[T]):
         return made
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
-        """Call `callback` with this future when it is done, at once if it is; exceptions of the callback are only
-        printed.
-        """
+        """Call `callback` with this future when it is done, at once if it is; its exceptions are only printed."""
         _check_callback("add_done_callback", self, callback)
 
         def run(done: Future[T]) -> None:

@@ -1,6 +1,6 @@
-"""`cltensor.hub`: checkpoints from the network, kept in a folder. Code is not fetched: `load` raises.
+"""`cltensor.hub`: checkpoints downloaded from the network and kept in a folder. Code is not downloaded: `load` raises.
 
-The folder is `set_dir`'s, or the environment's TORCH_HOME/hub, or the platform's folder for caches.
+The folder is the one given to `set_dir`, else $TORCH_HOME/hub, else `hub` in the platform's cache folder for cltensor.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ try:
 except ImportError:
 
     class tqdm:  # type: ignore[no-redef]
-        """How much has come, written to stderr; a bar where tqdm is installed."""
+        """Progress of a download as a number on stderr, in place of tqdm's bar."""
 
         def __init__(
             self, total: int | None = None, disable: bool = False, unit: str = "", **options: Any
@@ -39,14 +39,14 @@ except ImportError:
             self.total, self.disable, self.n = total, disable, 0
 
         def update(self, n: int) -> None:
-            """Say that so much more has come."""
+            """Add n received bytes and show the progress."""
             self.n += n
             if not self.disable:
                 shown = f"{100 * self.n / self.total:.1f}%" if self.total else f"{self.n} bytes"
                 sys.stderr.write(f"\r{shown}")
 
         def close(self) -> None:
-            """Say no more."""
+            """Show nothing from now on."""
             self.disable = True
 
         def __enter__(self) -> Any:
@@ -58,12 +58,12 @@ except ImportError:
 
 
 _CHUNK = 1 << 17
-HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # in a file's name, as torch's model files have it
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the hash in the names of torch's model files
 _dir: str | None = None
 
 
 def get_dir() -> str:
-    """Return the folder of what was fetched."""
+    """Return the folder of downloaded files."""
     if _dir is not None:
         return _dir
     return str(Path(_get_torch_home()) / "hub")
@@ -79,7 +79,7 @@ def _get_torch_home() -> str:
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
-    """Choose the folder."""
+    """Set the folder of downloaded files."""
     global _dir
     _dir = os.path.expanduser(d)
 
@@ -87,9 +87,9 @@ def set_dir(d: str | os.PathLike[str]) -> None:
 def download_url_to_file(
     url: str, dst: str, hash_prefix: str | None = None, progress: bool = True
 ) -> None:
-    """Fetch a file; it appears under `dst` whole or not at all.
+    """Download a file; `dst` is written whole or not at all.
 
-    RuntimeError when its SHA-256 does not begin with `hash_prefix`. `progress` shows how far it is.
+    RuntimeError when the file's SHA-256 does not begin with `hash_prefix`. `progress` shows the progress on stderr.
     """
     path = Path(dst).expanduser()
     digest = hashlib.sha256()
@@ -125,9 +125,9 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = True,
 ) -> Any:
-    """Load a checkpoint from the network, or from `model_dir` (`get_dir()/checkpoints`) when it was fetched before.
+    """Load a checkpoint from the network, or from `model_dir` (`get_dir()/checkpoints`) if it was downloaded before.
 
-    check_hash: the name ends in a part of the file's SHA-256, which must agree. Loading is always weights-only.
+    check_hash: verify the download against the part of its SHA-256 in the file's name. Loading is always weights-only.
     """
     from .serialization import load as load_file
 
@@ -154,7 +154,7 @@ def load(
     repo_or_dir: str, model: str, *args: Any, source: str = "github", trust_repo: _Trust = "check", force_reload: bool = False,
     verbose: bool = True, skip_validation: bool = False, **kwargs: Any,
 ) -> NoReturn:  # fmt: skip
-    """NotImplementedError: code written for torch is not fetched and run."""
+    """Raise NotImplementedError: code written for torch is not downloaded and run."""
     _refuse("load", repo_or_dir)
 
 

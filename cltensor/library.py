@@ -123,8 +123,9 @@ class Operator:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the operator.
 
-        The history is a single node, which raises in the backward pass if no gradient is registered. Only a composite
-        function without a registered gradient is differentiated through its own ops.
+        The history is a single node, which raises in the backward pass if no gradient is registered. A composite
+        function without a registered gradient is differentiated through its own ops instead; an operator that writes
+        to arguments has no history.
         """
         kernel = self.kernel((args, kwargs))
         if self.backward is None and any(self.kernels.get(k) is kernel for k in _COMPOSITE[1:]):
@@ -451,9 +452,7 @@ class Library:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Declare an operator, "name(Tensor x) -> Tensor"; return its name. RuntimeError for bad schemas, known
-        names.
-        """
+        """Declare an operator, "name(Tensor x) -> Tensor"; return its name. RuntimeError if it exists, or no schema."""
         match = re.fullmatch(r"\s*([\w.]+)(\(.*\)\s*->.*)", schema, re.DOTALL)
         if match is None:
             raise RuntimeError(f"Couldn't parse schema: {schema}")

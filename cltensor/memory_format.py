@@ -1,4 +1,4 @@
-"""Names of memory formats and layouts, as torch's programs spell them."""
+"""Memory formats and layouts: constants with torch's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cltensor.mps`: Apple's GPUs are OpenCL devices here: `cltensor.opencl` and `cltensor.cuda` name them."""
+"""`cltensor.mps`: has no devices. Apple's GPUs are OpenCL devices, found in `cltensor.opencl` and `cltensor.cuda`."""
 
 from __future__ import annotations
 

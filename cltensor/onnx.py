@@ -1,4 +1,4 @@
-"""`cltensor.onnx`: there is no export; the names exist because programs import them at their top, and libraries add to them."""
+"""`cltensor.onnx`: names of ONNX export, which programs import and libraries add to; there is no export here."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = [
 
 
 class TrainingMode(enum.Enum):
-    """In which mode a model would be exported."""
+    """The mode in which a model would be exported."""
 
     EVAL, PRESERVE, TRAINING = range(3)
 
 
 class OperatorExportTypes(enum.Enum):
-    """As which operators a model would be exported."""
+    """The kind of operators as which a model would be exported."""
 
     ONNX, ONNX_ATEN, ONNX_ATEN_FALLBACK, ONNX_FALLTHROUGH = range(4)
 
@@ -36,7 +36,7 @@ def is_in_onnx_export() -> bool:
 
 
 def export(*args: Any, **kwargs: Any) -> NoReturn:
-    """NotImplementedError: ONNX export is not there."""
+    """Raise NotImplementedError: there is no ONNX export."""
     raise NotImplementedError(
         "onnx.export: ONNX export is not there; torch loads a state_dict() that cltensor saved, and exports it"
     )
@@ -47,7 +47,7 @@ def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable, opset
 
 
 def parse_args(*kinds: str) -> Callable[[Any], Any]:
-    """Return a decorator that returns functions as they are: they describe an export."""
+    """Return a decorator that returns functions as they are: such functions would describe an export."""
     return lambda function: function
 
 

@@ -1,4 +1,4 @@
-"""`cltensor.opencl`: devices, memory and waiting, for any device (`None` is the default one)."""
+"""`cltensor.opencl`: devices, memory and synchronisation, for any device (None: the default one)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def devices() -> list[device]:
 
 
 def get_device_properties(device: Any = None) -> DeviceInfo:
-    """Return the record of what a device can do."""
+    """Return the record of a device's properties."""
     return _backend(device).info
 
 
@@ -47,7 +47,7 @@ def current_device() -> int:
 
 
 def synchronize(device: Any = None) -> None:
-    """Run everything pending and wait for it; on every device in use when none is named."""
+    """Run all pending work and wait for it; on every device in use if none is named."""
     for backend in in_use() if device is None else (_backend(device),):
         if backend.pending or backend.left:
             lazy.flush(backend)
@@ -56,7 +56,7 @@ def synchronize(device: Any = None) -> None:
 
 
 def flush(device: Any = None) -> None:
-    """Start everything pending without waiting for it; on every device in use when none is named."""
+    """Start all pending work without waiting for it; on every device in use if none is named."""
     for backend in in_use() if device is None else (_backend(device),):
         lazy.flush(backend)
 
@@ -80,7 +80,7 @@ max_memory_reserved = memory_reserved
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Start the peak anew."""
+    """Set the peak to the bytes that tensors hold now."""
     _backend(device).pool.reset_peak()
 
 
@@ -88,7 +88,7 @@ reset_max_memory_allocated = reset_peak_memory_stats
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """Return active, held and peak bytes."""
+    """Return the bytes that tensors hold, that the pool holds, and the peak of the former, by torch's names."""
     pool = _backend(device).pool
     return {
         "active_bytes.current": pool.active,
@@ -98,6 +98,6 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 
 def empty_cache(device: Any = None) -> None:
-    """Give unused memory of the pools back."""
+    """Return unused memory of the pools to the drivers."""
     for backend in in_use() if device is None else (_backend(device),):
         backend.empty_cache()

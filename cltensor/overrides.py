@@ -1,6 +1,7 @@
-"""`cltensor.overrides`: what libraries ask before they leave a call to a class that defines `__torch_function__`.
+"""`cltensor.overrides`: functions by which libraries let classes with a `__torch_function__` override calls.
 
-The ops of this package ask subclasses of Tensor (subclasses.py), and others from when the first such subclass is defined.
+The ops of this package call `__torch_function__` by themselves, from the first class on that needs it (Note [Asking]
+in subclasses.py).
 """
 
 from __future__ import annotations
@@ -42,33 +43,33 @@ _SPACES = ("", "functional", "nn.functional", "nn.init", "linalg", "fft", "speci
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Tell whether something is a tensor or defines `__torch_function__`."""
+    """Tell whether a value is a tensor, or its class defines `__torch_function__`."""
     return isinstance(inp, TensorBase) or hasattr(type(inp), "__torch_function__")
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Tell whether a mode is on, or one of some arguments defines `__torch_function__`."""
+    """Tell whether a mode is entered, or one of the arguments overrides functions by `__torch_function__`."""
     if not isinstance(relevant_args, Iterable):
         raise TypeError("expected a sequence")
     return bool(current_modes()) or any(map(overrides, relevant_args))
 
 
 def has_torch_function_unary(relevant_arg: Any) -> bool:
-    """Tell the same of one argument."""
+    """Do what `has_torch_function` does for one argument."""
     return has_torch_function((relevant_arg,))
 
 
 def has_torch_function_variadic(*relevant_args: Any) -> bool:
-    """Tell the same of arguments that are not in a sequence."""
+    """Do what `has_torch_function` does for arguments given one by one."""
     return has_torch_function(relevant_args)
 
 
 def handle_torch_function(
     public_api: Callable, relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Return what the first argument that overrides a function makes of the call, subclasses first.
+    """Return what the innermost mode, or else one of the arguments, makes of a call; subclasses come first.
 
-    TypeError where all of them return NotImplemented.
+    TypeError if all of them return NotImplemented.
     """
     made = dispatch(public_api, relevant_args, args, kwargs)
     if made is not NotImplemented:
@@ -101,7 +102,7 @@ def wrap_torch_function(dispatcher: Callable[..., Sequence[Any]]) -> Callable:
 
 
 def _spaces() -> list[tuple[Any, str]]:
-    """The places where functions stand, with their names; a function belongs to the first that has it."""
+    """Return the modules and the class that have functions, with their names; the first that has a function owns it."""
     found: list[tuple[Any, str]] = []
     for path in _SPACES:
         name = f"{__package__}.{path}".rstrip(".")
@@ -117,7 +118,7 @@ def _members(space: Any) -> Iterable[tuple[str, Any]]:
 
 @functools.cache
 def _overridable() -> dict[Any, dict[Callable, str]]:
-    """By the module or class they stand in: the functions that ask, with their public names."""
+    """Return the functions that ask, with their public names, by the module or class that owns them."""
     asking = {id(f) for f, _, _ in askers()}
     found: dict[Any, dict[Callable, str]] = {}
     for space, place in _spaces():
@@ -132,12 +133,12 @@ def _overridable() -> dict[Any, dict[Callable, str]]:
 
 
 def get_overridable_functions() -> dict[Any, list[Callable]]:
-    """Return the functions that ask `__torch_function__`, by the module or class they stand in."""
+    """Return the functions that can be overridden by `__torch_function__`, by the module or class that owns them."""
     return {space: list(own) for space, own in _overridable().items()}
 
 
 def get_ignored_functions() -> set[Callable]:
-    """Return public functions that never ask `__torch_function__`."""
+    """Return public functions that cannot be overridden by `__torch_function__`."""
     known, found = {f for own in _overridable().values() for f in own}, set()
     for space, _ in _spaces():
         for name, value in _members(space):
@@ -147,7 +148,7 @@ def get_ignored_functions() -> set[Callable]:
 
 
 def get_testing_overrides() -> dict[Callable, Callable]:
-    """Return, for each function that asks, a function of the same arguments that returns -1."""
+    """Return, for each overridable function, one with the same signature that returns -1."""
     return {function: _stand_in(function) for own in _overridable().values() for function in own}
 
 
@@ -164,7 +165,7 @@ def _stand_in(function: Callable) -> Callable:
 
 
 def resolve_name(f: Callable) -> str | None:
-    """Return the public name of a function, "torch.add", which is Tensor's method, too; None for one that never asks."""
+    """Return an overridable function's public name, "torch.add" (which may be a method of Tensor, too); else None."""
     for own in _overridable().values():
         if f in own:
             return "torch" + own[f].removeprefix(__package__)
@@ -172,5 +173,5 @@ def resolve_name(f: Callable) -> str | None:
 
 
 def is_tensor_method_or_property(func: Callable) -> bool:
-    """Tell whether something is one of Tensor's methods, or reads one of its properties."""
+    """Tell whether a function is one of Tensor's methods or the getter of one of its properties."""
     return any(func is value for _, value in _members(Tensor)) or func.__name__ == "__get__"

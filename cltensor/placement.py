@@ -1,4 +1,4 @@
-"""Tensors whose memory the caller lays out: by an order of dims, or in a file."""
+"""Tensors with memory as the caller chooses: with dims in a given order, or on a file."""
 
 from __future__ import annotations
 

@@ -111,9 +111,7 @@ class SobolEngine:
 
 
 def _directions(dimension: int, bits: int) -> np.ndarray:
-    """Return direction numbers [dimension, bits]: Joe and Kuo's initial ones, continued by Bratley and Fox's
-    recurrence.
-    """
+    """Return direction numbers [dimension, bits]: Joe and Kuo's, continued by the recurrence of Bratley and Fox."""
     scipy = importlib.util.find_spec("scipy")
     if scipy is None or scipy.origin is None:
         raise ImportError("SobolEngine reads direction numbers from scipy: pip install scipy")

@@ -24,8 +24,7 @@ __all__ = [
 
 
 def manual_seed(seed: Any) -> Generator:
-    """Start the random numbers of every device from a seed in [-2**63, 2**64); returns the
-    generator of cpu.
+    """Seed the generators of all devices with a number in [-2**63, 2**64); return the generator of cpu.
 
     >>> torch.manual_seed(0).initial_seed()
     0
@@ -34,7 +33,7 @@ def manual_seed(seed: Any) -> Generator:
 
 
 def seed() -> int:
-    """Start the random numbers of every device from a seed of the operating system; returns it."""
+    """Seed the generators of all devices with one number from the operating system; return it."""
     value = default_generator.seed()
     seed_all(value)
     return value
@@ -86,5 +85,5 @@ def fork_rng(
 
 
 def thread_safe_generator() -> Generator | None:
-    """Return None, for the default generator: loaders' workers are processes here, each with one of its own."""
+    """Return None, which means the default generator: data loaders' workers are processes, each with its own."""
     return None

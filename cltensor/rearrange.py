@@ -79,9 +79,7 @@ def rearrange(
 
 
 def _spread(group: Group, others: tuple[str, ...]) -> list[Group]:
-    """Return the dims that a group on the right makes: "..." gives one for each dim that it stands for, "(...)" one
-    in all.
-    """
+    """Return the dims of a group on the right: "..." makes one for each dim that it stands for, "(...)" only one."""
     if group == (_DOTS,):
         return [(n,) for n in others]
     return [tuple(m for n in group for m in (others if n in (_DOTS, f"({_DOTS}") else (n,)))]

@@ -62,7 +62,7 @@ class Size(tuple[int, ...]):
         return _restore, (tuple(self),)
 
 
-sized: Callable[[Iterable[int]], Size] = partial(tuple.__new__, Size)  # of what is known to be ints
+sized: Callable[[Iterable[int]], Size] = partial(tuple.__new__, Size)  # for ints: checks nothing
 
 
 def _converted(items: Iterable[Any]) -> Size:

@@ -12,17 +12,18 @@ __all__ = ["TorchVersion"]
 
 
 class TorchVersion(str):
-    """A version as text that compares by the rules of PEP 440 with texts, versions and tuples of numbers.
+    """A version string that compares by the rules of PEP 440 with strings, versions and tuples of numbers.
 
-    `TorchVersion("2.13.0") >= (2, 2)` and `> "2.9"` are both true. With text that is no version it compares as text.
-    Comparing with what is neither text, version nor iterable is NotImplemented: TypeError, and unequal.
+    `TorchVersion("2.13.0") >= (2, 2)` and `> "2.9"` are both true. With a string that is no version, strings are
+    compared. With other values that are not iterable, comparisons return NotImplemented: `<` raises TypeError, `==`
+    is false.
     """
 
     __slots__ = ()
     __hash__ = str.__hash__
 
     def _compare(self, other: Any, name: str) -> Any:
-        # Most programs never ask: packaging is imported by the first that does.
+        # Imported late: most programs compare no versions.
         from packaging.version import InvalidVersion, Version
 
         if not isinstance(other, str | Version):

@@ -1,8 +1,9 @@
 """`cltensor.version`: what version of torch's interface this is, which release of the package, and that it
 is built on neither CUDA nor ROCm.
 
-Programs ask `torch.__version__` which names and habits they may count on, so `__version__` begins with the torch
-that this package follows. The package's own release is its local part, and `package` here.
+Programs decide by `torch.__version__` which functions they can use and how these behave, so `__version__` begins with
+the version of torch whose interface this package follows. The package's own release is the local part, and `package`
+here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`cltensor.xpu`: Intel's GPUs are OpenCL devices here: `cltensor.opencl` and `cltensor.cuda` name them."""
+"""`cltensor.xpu`: has no devices. Intel's GPUs are OpenCL devices, found in `cltensor.opencl` and `cltensor.cuda`."""
 
 from __future__ import annotations
 
