@@ -1,4 +1,4 @@
-"""`cltensor.__config__`: what the package computes with, as text."""
+"""`cltensor.__config__`: descriptions of the package's build and threads as text."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ for _name in _METHODS:
 for _name in (
     *_FUNCTIONS,
     *_METHODS,
-):  # what its own module does not show is pickled by its name here
+):  # functions that are no attributes of their own module are pickled by their name here
     _fn = globals()[_name]
     if _fn.__qualname__ == _name and getattr(_sys.modules[_fn.__module__], _name, None) is not _fn:
         _fn.__module__ = __name__
@@ -439,7 +439,7 @@ if not _typing.TYPE_CHECKING:  # to a type checker every name would exist
 
         if name in _LATE:
             return importlib.import_module(f"{__name__}.{name}")
-        if name == "torch":  # torch has itself as an attribute, and some annotations go that way
+        if name == "torch":  # torch has itself as an attribute, which some annotations use
             return _sys.modules[__name__]
         if name in _LENT:
             return getattr(importlib.import_module(f"{__name__}.{_LENT[name]}"), name)

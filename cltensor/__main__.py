@@ -1,4 +1,4 @@
-"""`python -m cltensor`: say what OpenCL finds on this machine and whether it works."""
+"""`python -m cltensor`: report the OpenCL devices of this machine and whether they work."""
 
 import sys
 

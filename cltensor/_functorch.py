@@ -1,4 +1,4 @@
-"""`torch._functorch`: the pieces of `vmap` that libraries with containers of their own replace."""
+"""`torch._functorch`: the functions of `vmap` that libraries replace to support containers of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch._tensor_str`: pieces of printing that libraries print their own tensors with."""
+"""`torch._tensor_str`: functions of printing that libraries use to print their own tensor classes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""torch's checks of conditions that libraries built on it call: `_check` and its forms for other exceptions and for tensors.
+"""torch's functions to check conditions, which libraries call: `_check` and its forms for other exceptions and for
+tensors.
 
-Only conditions and errors; nothing is computed but the truth of a tensor.
+Only conditions and errors; all that is computed is whether a tensor's elements are true.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _check_is_size(i: int, message: Message = None, *, max: int | None = None) -
 def _check_tensor_all_with(
     error_type: type[Exception], cond: Tensor, message: Message = None
 ) -> None:
-    """Raise `error_type` unless all elements of a bool tensor hold; TypeError for what is none."""
+    """Raise `error_type` unless all elements of a bool tensor are true; TypeError for anything but a bool tensor."""
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if cond.dtype is not dtypes.bool:
@@ -91,13 +92,13 @@ def _check_tensor_all_with(
 
 
 def _check_tensor_all(cond: Tensor, message: Message = None) -> None:
-    """Raise RuntimeError unless all elements of a bool tensor hold."""
+    """Raise RuntimeError unless all elements of a bool tensor are true."""
     _check_tensor_all_with(RuntimeError, cond, message)
 
 
 def _assert_async(
     input: Tensor, assert_msg: str = "Expected Tensor with single nonzero value, but got zero"
 ) -> None:
-    """Raise RuntimeError unless the only element is not zero; waits for it."""
+    """Raise RuntimeError if the only element is zero; waits until the element is computed."""
     if not input.is_nonzero():
         raise RuntimeError(assert_msg)

@@ -142,7 +142,7 @@ class _Output:
 
     def __init__(self, t: Tensor, fixed: bool) -> None:
         self.fixed = t if fixed else None
-        self.storage: Storage | None = t._storage  # of the recording's own call
+        self.storage: Storage | None = t._storage  # in the recording's own call, then None
         self.buffer, self.nbytes = t._storage.buffer(), t._storage.nbytes
         self.shape, self.dtype = t.shape, t.dtype
         self.strides = None if t.is_contiguous() else t._strides

@@ -1,4 +1,4 @@
-"""Tensors as the host's numpy sees them: a snapshot, or the memory itself."""
+"""Tensors as numpy arrays on the host: a snapshot, or the memory itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Export:
-    """Keeps a buffer alive, and known as visible, while numpy looks at it."""
+    """Keeps a buffer alive and marked as exported as long as a numpy array uses its memory."""
 
     def __init__(self, buffer: Buffer, interface: dict[str, Any]) -> None:
         self.buffer, self.__array_interface__ = buffer, interface
@@ -27,7 +27,10 @@ class _Export:
 
 
 def host_array(t: Tensor) -> np.ndarray:
-    """The elements of a tensor on the host, with its strides; a snapshot or the memory itself, never kept."""
+    """Return a tensor's elements with its strides: a snapshot or the memory itself, so not to be kept.
+
+    bfloat16 is uint16 here, complex32 uint16 with a last dim of 2 for the components.
+    """
     size = t.dtype.itemsize
     kind = t.dtype.np
     pair = kind is None and size == 4
@@ -43,7 +46,7 @@ def host_array(t: Tensor) -> np.ndarray:
 
 
 def widen(bits: np.ndarray, dt: dtype) -> np.ndarray:
-    """Values of dtypes numpy does not have."""
+    """Return the values of `host_array` for dtypes that numpy lacks: float32 for bfloat16, complex64 for complex32."""
     if dt is dtypes.bfloat16:
         return (bits.astype(np.uint32) << 16).view(np.float32)
     halves = np.ascontiguousarray(bits).view(np.float16).astype(np.float32)
@@ -51,12 +54,12 @@ def widen(bits: np.ndarray, dt: dtype) -> np.ndarray:
 
 
 def shared_array(t: Tensor) -> np.ndarray:
-    """A numpy array on the memory of a tensor; a copy where the host has no access to it."""
+    """Return a numpy array on the memory of a tensor; a copy if the host cannot access this memory."""
     storage = t._storage
     size = t.dtype.itemsize
     if not t.numel() or not storage.backend.info.host_shared:
         return host_array(t).copy()
-    buffer = storage.for_write()  # numpy may write: what is pending reads the memory as it is now
+    buffer = storage.for_write()  # numpy may write: pending readers of the memory must run before
     storage.backend.host_view(buffer)
     storage.pinned = True
     interface = {
@@ -70,7 +73,10 @@ def shared_array(t: Tensor) -> np.ndarray:
 
 
 def mapped_file(filename: str | os.PathLike, shared: bool, nbytes: int) -> np.ndarray:
-    """Return bytes of a file as memory. shared: writes change the file, which is made or grown as needed. RuntimeError in torch's words."""
+    """Map the first bytes of a file into memory. shared: writes change the file, which is made or grown as needed.
+
+    RuntimeError, in torch's words, if the file cannot be opened or is too short.
+    """
     path = os.fspath(filename)
     try:
         if shared:

@@ -288,7 +288,7 @@ def share_memory_(self: Tensor) -> Tensor:
 
     Memory that is not the host's stays where it is, as torch leaves a GPU's.
     """
-    from .multiprocessing import share  # imported late, for a quick `import cltensor`
+    from .multiprocessing import share  # imported late: `import cltensor` stays quick
 
     share(self)
     return self
@@ -302,7 +302,10 @@ def is_shared(self: Tensor) -> bool:
 
 
 def register_einops() -> None:
-    """Make einops work on tensors. `import cltensor` does this if einops is already imported; else call it later."""
+    """Make einops work on tensors; to be called after einops is imported.
+
+    Where einops is imported before cltensor, `import cltensor` makes the call.
+    """
     from einops._backends import AbstractBackend
 
     if any(kind.framework_name == "cltensor" for kind in AbstractBackend.__subclasses__()):

@@ -111,7 +111,7 @@ class Operator:
         return "!" in self._schema
 
     def kernel(self, args: Any) -> Callable:
-        """Return the function for the device of the first tensor argument. NotImplementedError if there is none."""
+        """Return the function for the first tensor argument's device. NotImplementedError if no function serves it."""
         found = next((t.device.type for t in tree_leaves(args) if isinstance(t, Tensor)), "cpu")
         for key in (found, *_COMPOSITE):
             if key in self.kernels:

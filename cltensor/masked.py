@@ -121,7 +121,7 @@ def _of_sparse(
     kind = "sparse_csr" if rows else "sparse_coo"
     dims = _dims(dim, input.ndim)
     if mask is None and name != "sum":
-        told = "amax" if name == "amin" and not rows else name  # torch's words for amin, too
+        told = "amax" if name == "amin" and not rows else name  # torch's error says amax for amin
         raise ValueError(f"masked {told} expects explicit mask for {kind} tensor input")
     if rows and not keepdim:
         error = RuntimeError if name in ("sum", "prod") else AssertionError

@@ -129,7 +129,7 @@ def _read(pattern: str) -> _Pattern:
 
 
 def _groups(text: str) -> list[Group]:
-    """The dims of one side of a pattern. Dots are one sign, with a bracket before it inside of brackets."""
+    """Return the groups of one side of a pattern. "..." becomes the name "…", in parentheses the name "(…"."""
     if "." in text:
         if text.count("...") != 1 or text.count(".") != 3:
             many = "; only one ellipsis for tensor " if "..." in text else ""

@@ -330,7 +330,7 @@ def make_tensor(
 ) -> Tensor:
     """Make a tensor of numbers uniform in [low, high): [-9, 9) by default, clamped to the dtype's range.
 
-    `exclude_zero` replaces zeros by the smallest positive normal number; `noncontiguous` leaves gaps in memory.
+    `exclude_zero` replaces zeros by the smallest positive (normal) number; `noncontiguous` leaves gaps in memory.
     ValueError for bounds that are NaN, in the wrong order or out of the dtype's range.
     """
     if len(shape) == 1 and isinstance(shape[0], Sequence):
