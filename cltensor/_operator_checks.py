@@ -97,9 +97,7 @@ def _fake(op: library.Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) ->
 
 
 def _twice(op: library.Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
-    """Check schema and fake, and in the place of a compiled run that a second run gives the same results and
-    gradients.
-    """
+    """Check schema and fake, and, for want of a compiled run, that two runs give the same results and gradients."""
     _schema(op, args, kwargs, atol, rtol)
     if not op.mutates():
         _fake(op, args, kwargs, atol, rtol)

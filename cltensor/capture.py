@@ -80,9 +80,7 @@ def _restore(plan: Any, tensors: list[Any]) -> Any:
 
 
 def _told(plan: Any) -> Any:
-    """Return a plan's key in a table. It tells apart what `==` does not: 1, 1.0, True and a tensor's index; 0.0 and
-    -0.0.
-    """
+    """Return a plan's key in a table, in which 1, 1.0, True and a tensor's index differ, and 0.0 from -0.0."""
     if isinstance(plan, tuple):
         return plan.__class__, *[_told(p) for p in plan]
     return plan.__class__, repr(plan) if isinstance(plan, int | float | complex) else plan
@@ -134,9 +132,7 @@ class _Watch:
 
 
 class _Output:
-    """A result: a tensor made after each play over the memory bound in place of `buffer`, or always the same
-    (`fixed`).
-    """
+    """A result: a tensor made after each play over the memory bound in place of `buffer`, or always the same one."""
 
     __slots__ = ("buffer", "dtype", "fixed", "nbytes", "offset", "shape", "storage", "strides")
 
@@ -234,8 +230,9 @@ class _Recorded:
             out.storage = None
 
     def _settle(self, before: list) -> list[tuple[Storage, Buffer]]:
-        """Copy values that got new buffers back to the old ones, where the next play reads them; return those, by
-        storage.
+        """Copy values in new buffers back to the storages' old ones, where the next play reads them.
+
+        Return all storages with their old buffers.
         """
         backend, state = self.backend, []
         for storage, old in before:
@@ -251,9 +248,7 @@ class _Recorded:
         return not self.lost and self.host.fits()
 
     def play(self, inputs: list[Tensor]) -> Any:
-        """Run the recorded launches on these arguments; _STALE, with nothing launched, if the recording no longer
-        fits.
-        """
+        """Run the recorded launches on these arguments; _STALE, with nothing launched, if they no longer fit."""
         backend, host = self.backend, self.host
         for i, t in enumerate(inputs):
             if host.writes(t._storage):

@@ -163,16 +163,13 @@ class Work:
         return answer
 
     def _operands(self, a: Any, b: Any) -> tuple[Any, Any, tuple[str, ...]]:
-        """Return both numbers, plain ones for Symbols that are fixed or another Work's, and the names of Symbols
-        left.
-        """
+        """Return both numbers and the names of Symbols left: those fixed or of another Work become plain numbers."""
         a = a.value if type(a) is Symbol and (a.fixed or a.work is not self) else a
         b = b.value if type(b) is Symbol and (b.fixed or b.work is not self) else b
         return a, b, tuple([x.name for x in (a, b) if type(x) is Symbol])
 
     def function(self, results: Any) -> Callable[..., Any]:
-        """Return a function that computes `results` for other values of the given numbers, None where a condition
-        fails.
+        """Return a function that computes `results` for other values of the given numbers; None if a condition fails.
 
         results: nested tuples, in which there may be Symbols of this Work.
         """
