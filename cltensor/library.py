@@ -321,7 +321,9 @@ class CustomOpDef:
         """Keep the function that computes the shapes of results; only `opcheck` uses it, for lack of a compiler."""
         return register_fake(self, fn)
 
-    register_vmap = register_fake  # `vmap` calls the operator for each slice
+    def register_vmap(self, func: Callable | None = None, /) -> Any:
+        """Accept a batching rule and ignore it: `vmap` calls the operator for each slice."""
+        return register_vmap(self, func)
 
     def register_autograd(
         self, backward: Callable, /, *, setup_context: Callable | None = None

@@ -1,14 +1,13 @@
 """A small computation for every template family, for the tests with Oclgrind, of GPU schedules and of records of GPUs.
 
 Sizes are tiny, odd and just past a vector or a tile. A family may change module constants (names in capitals) so that small work takes the path of
-large work; to run several families in a process, wrap each in `as_it_was`. `TEMPLATES` lists the templates that each family reaches.
+large work; to run several families in a process, wrap each in `support.constants_restored`. `TEMPLATES` lists the templates that each family reaches.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -106,25 +105,6 @@ TEMPLATES = {
     "eigh and svd divided": "factor/deflate factor/merge factor/secular factor/secular_weights factor/secular_vectors factor/wide",
     "multi-tensor step": "multi_tensor",
 }
-
-
-@contextmanager
-def as_it_was() -> Iterator[None]:
-    """Restore all module constants that families change."""
-    from cltensor.codegen.order import mask
-
-    is_small = mask.is_small
-    kept = [
-        (module, {name: value for name, value in vars(module).items() if name.isupper()})
-        for where, module in [*sys.modules.items()]
-        if where.startswith("cltensor.")
-    ]
-    try:
-        yield
-    finally:
-        mask.is_small = is_small
-        for module, values in kept:
-            vars(module).update(values)
 
 
 def families(torch: Any) -> dict[str, Callable[[], Any]]:

@@ -173,3 +173,22 @@ def convolved(
         for a, b in zip(np.split(seen, groups, 1), np.split(w, groups, 0))
     ]
     return np.concatenate(parts, 1)
+
+
+@contextlib.contextmanager
+def constants_restored() -> Iterator[None]:
+    """Restore, on leaving, what tests/families.py changes: constants of cltensor's modules, and `mask.is_small`."""
+    from cltensor.codegen.order import mask
+
+    is_small = mask.is_small
+    kept = [
+        (module, {name: value for name, value in vars(module).items() if name.isupper()})
+        for where, module in [*sys.modules.items()]
+        if where.startswith("cltensor.")
+    ]
+    try:
+        yield
+    finally:
+        mask.is_small = is_small
+        for module, values in kept:
+            vars(module).update(values)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from paper import RECORDS, Paper, argument_bytes, compute, paper
+from support import constants_restored
 
 from cltensor.runtime import DeviceInfo
 
@@ -34,7 +35,7 @@ def rendered(request: pytest.FixtureRequest) -> Any:
 
     with (
         pytest.MonkeyPatch.context() as patch,
-        families.as_it_was(),
+        constants_restored(),
         paper(RECORDS[request.param]) as backend,
     ):
         dense.WAITS = 0
@@ -162,7 +163,7 @@ def test_what_families_change_is_put_back() -> None:
     from cltensor.codegen.order import mask
     from cltensor.codegen.products import product
 
-    with families.as_it_was(), paper(RECORDS["H200"]):
+    with constants_restored(), paper(RECORDS["H200"]):
         made = families.families(cltensor)
         assert not compute({name: made[name] for name in ("gemm wide", "mask counted ahead")})
         assert product.WIDE_GROUPS == 0

@@ -15,7 +15,7 @@ from unittest.mock import MagicMock
 import families
 import numpy as np
 import pytest
-from support import poison
+from support import constants_restored, poison
 
 import cltensor as ct
 from cltensor.codegen.products import product
@@ -31,7 +31,7 @@ NAMES = list(families.families(MagicMock()))  # collecting tests must not make t
 @pytest.fixture
 def as_it_was() -> Iterator[None]:
     """Restore the constants that families change, and forget launches recorded with those values."""
-    with families.as_it_was():
+    with constants_restored():
         yield
     replay.forget()
 
