@@ -1,7 +1,7 @@
-"""`Batched`: what a function sees inside of `vmap`, a tensor with a hidden dimension.
+"""`Batched`: the tensor class that functions get inside `vmap`, with one dimension hidden.
 
-Owns what such a tensor says of itself, and how dimensions are hidden and shown again. Knows no op: calls on it come to calls.py
-before they reach an op, and an op that gets one all the same meets `NoRule` where it reads the memory.
+Owns the metadata and the methods of such tensors, and how dimensions are hidden and exposed. Knows no op: calls.py intercepts calls on
+batched tensors before they reach an op, and an op that gets one nevertheless raises `NoRule` when it accesses the memory.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _MEMORY = "Cannot access data pointer of Tensor that doesn't have storage"
 
 
 class NoRule(Exception):
-    """Something asked for the memory of a tensor that stands for many: what asked has to be run for each slice."""
+    """Raised on access to the memory of a batched tensor: the function that did so has to be run for each slice."""
 
 
 class _NoStorage:
-    """In the place of a storage: nothing can be read from it."""
+    """Stands in for a batched tensor's storage: access to any attribute raises `NoRule`."""
 
     waits = True
 
@@ -45,12 +45,12 @@ class _NoStorage:
 
 
 def _refusal(text: str) -> Exception:
-    """torch's error for a user's call; the library's own calls have their op run for each slice."""
+    """Return torch's error for a user's call, `NoRule` for a call from a library function, which is then run for each slice."""
     return NoRule(text) if STACK.inside else RuntimeError(text)
 
 
 def _passed(name: str) -> Any:
-    """An attribute that the value owns."""
+    """Return a property that reads and writes an attribute of the underlying tensor."""
 
     def read(self: Batched) -> Any:
         return getattr(self.value, name)
@@ -111,39 +111,39 @@ class Batched(Tensor):
     # ------------------------------------------------------------------------------------- what it says of itself
 
     def _become(self, other: Any) -> Any:
-        """Take the value of another tensor of the same level; return self."""
+        """Take over the underlying tensor and the shape of another tensor of the same level; return self."""
         self.value, self.bdim, self.shape = other.value, other.bdim, other.shape
         return self
 
     def stride(self, dim: int | None = None) -> Any:
-        """Return the steps of the dimensions that are seen."""
+        """Return the strides of the visible dimensions, or of one of them."""
         steps = self.value.stride()
         steps = steps[: self.bdim] + steps[self.bdim + 1 :]
         return steps if dim is None else steps[wrap_dim(dim, len(steps))]
 
     def storage_offset(self) -> int:
-        """Return the first element's place in the storage."""
+        """Return the underlying tensor's offset in its storage, in elements."""
         return self.value.storage_offset()
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Tell whether the dimensions that are seen lie in row-major order, without gaps."""
+        """Return whether the visible dimensions are contiguous in row-major order."""
         pairs = zip(self.shape, self.stride(), contiguous_strides(self.shape), strict=True)
         return not self.numel() or all(n == 1 or have == want for n, have, want in pairs)
 
     def untyped_storage(self) -> Any:
-        """NotImplementedError: there is no memory of its own."""
+        """Raise NotImplementedError: a batched tensor has no storage of its own."""
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
     storage = untyped_storage
 
     def alias(self) -> Any:
-        """Return the same elements without history."""
+        """Return a batched tensor of the same elements, detached from the graph."""
         return hide(self.value.detach(), self.bdim, self.level)
 
     detach = alias
 
     def detach_(self) -> Any:
-        """Cut the tensor off its graph; return it."""
+        """Detach the underlying tensor from its graph in place; return self."""
         self.value.detach_()
         return self
 
@@ -151,11 +151,11 @@ class Batched(Tensor):
         self.value._set_requires(value, dtype_text)
 
     def retain_grad(self) -> None:
-        """Have the gradient kept."""
+        """Make `backward` keep the underlying tensor's gradient in `grad`."""
         self.value.retain_grad()
 
     def backward(self, *args: Any, **kwargs: Any) -> None:
-        """RuntimeError: derivatives inside of `vmap` are `func.grad`'s and `func.vjp`'s."""
+        """Raise RuntimeError: inside `vmap`, derivatives are taken with `func.grad` and `func.vjp`."""
         raise RuntimeError(_BACKWARD)
 
     @property
@@ -168,7 +168,7 @@ class Batched(Tensor):
         raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
 
     def item(self) -> Any:
-        """RuntimeError: there is a number for each slice."""
+        """Raise RuntimeError: each slice has a number of its own."""
         raise _refusal(_ITEM)
 
     __float__ = __int__ = __complex__ = __index__ = item
@@ -214,7 +214,7 @@ class Batched(Tensor):
 
 
 def hide(value: Any, bdim: int, level: int) -> Any:
-    """Hide a dimension of a tensor."""
+    """Return a `Batched` that hides dimension `bdim` (not negative) of a tensor at a level."""
     t = object.__new__(Batched)
     shape = value.shape
     t.value, t.bdim, t.level = value, bdim, level
@@ -224,7 +224,7 @@ def hide(value: Any, bdim: int, level: int) -> Any:
 
 
 def is_batched(t: Any, level: int) -> bool:
-    """Whether a tensor has the hidden dimension of a level, outermost of those it has."""
+    """Return whether a value's own level, the innermost that hides a dimension of it, is this one."""
     return t.__class__ is Batched and t.level == level
 
 
@@ -234,7 +234,7 @@ def first(value: Any, dim: int) -> Any:
 
 
 def strip(t: Any, level: int, size: int) -> Any:
-    """Show the hidden dimension of a level as the first one, a repeated one where there is none; inner levels' stay hidden."""
+    """Expose a level's hidden dimension as the first, expanding a tensor that has none; dimensions of inner levels stay hidden."""
     if t.__class__ is Batched and t.level >= level:
         if t.level == level:
             return first(t.value, t.bdim)
@@ -244,21 +244,21 @@ def strip(t: Any, level: int, size: int) -> Any:
 
 
 def restore(t: Any, level: int) -> Any:
-    """Hide the first dimension again, beneath the dimensions that inner levels hide."""
+    """Undo `strip`: hide the first visible dimension at a level, below the dimensions that inner levels hide."""
     if t.__class__ is Batched and t.level > level:
         return hide(restore_at(t.value, level, int(t.bdim == 0)), max(t.bdim - 1, 0), t.level)
     return hide(t, 0, level)
 
 
 def restore_at(value: Any, level: int, dim: int) -> Any:
-    """Hide the dimension that is the first of those seen beneath another level's hidden one."""
+    """Hide dimension `dim` of a tensor from which an inner level's dimension has been exposed; for `restore`."""
     if value.__class__ is Batched and value.level > level:
         return restore(value if not dim else value.movedim(dim, 0), level)
     return hide(value, dim, level)
 
 
 def has(t: Any, level: int) -> bool:
-    """Whether a level hides a dimension of a tensor, beneath others perhaps."""
+    """Return whether a level hides a dimension of a tensor, possibly below other levels."""
     while t.__class__ is Batched:
         if t.level == level:
             return True
@@ -267,7 +267,7 @@ def has(t: Any, level: int) -> bool:
 
 
 def in_all_slices(t: Any) -> Any:
-    """Give a tensor the hidden dimensions of all levels that are open, so that what is done to one slice's is its own."""
+    """Expand a tensor to be batched at all open levels, so that a change to one slice does not affect others."""
     for level in STACK.levels:
         if not has(t, level.number):
             t = restore(strip(t, level.number, level.size), level.number)
@@ -275,14 +275,14 @@ def in_all_slices(t: Any) -> Any:
 
 
 def first_slice(t: Any) -> Any:
-    """Return the first slice of what the innermost running level hides, another tensor as it is."""
+    """Return the first slice of a tensor batched at the innermost open level; any other tensor as it is."""
     if STACK.levels and is_batched(t, STACK.levels[-1].number):
         return t.value.select(t.bdim, 0)
     return t
 
 
 def base(t: Any) -> Any:
-    """Return the tensor with all its dimensions shown."""
+    """Return the underlying tensor that no level hides a dimension of."""
     while t.__class__ is Batched:
         t = t.value
     return t

@@ -1,18 +1,19 @@
-"""Calls on batched tensors: how they are met before they reach an op, and what is done about them.
+"""Calls on batched tensors: how they are intercepted before they reach an op, and how they are dispatched.
 
-Owns the interception, the table of rules and what is done where there is no rule. Knows no rule: those are in rules/.
+Owns the interception, the table of rules and the fallback for functions without a rule. The rules are in rules/.
 
 Note [Batching]
     `vmap` calls its function once, with tensors of which one dimension is hidden (`Batched`). While one runs, the functions of
-    the library stand aside: each has its code exchanged for a line that looks whether an argument is batched, and the code is
-    given back when the last `vmap` ends. So whatever way a function is reached - a method, an operator, a name that somebody
-    imported long ago, a gradient formula - it is met, and where no `vmap` runs nothing is there that could cost anything.
-    A call with batched arguments goes to the function's rule, for the innermost level among them: a rule moves the hidden
-    dimension where the function takes it and calls the function once on what is beneath, which may be batched at an outer level.
-    A function without a rule is tried as it is: most are written in terms of others. What reads memory instead raises `NoRule`,
-    and is then, and from then on, called for each slice, and the results stacked (said at CLTENSOR_DEBUG=3).
-    Gradients need no more: the tensors beneath are recorded as ever, and samples do not depend on each other. A gradient that
-    is batched itself (`vmap` over a vjp) goes through the nodes' formulas as any function's argument.
+    the library stand aside: the `__code__` of each is replaced by one that checks whether an argument is batched, and the
+    original code is put back when the last `vmap` ends. So a call is intercepted however the function is reached - as a method,
+    an operator, a name imported earlier, from a gradient formula - and while no `vmap` runs there is no check and no cost.
+    A call with batched arguments goes to the function's rule, for the innermost level among the arguments: the rule moves the
+    hidden dimension to where the function accepts it and calls the function once on the underlying tensors (`Batched.value`),
+    which may be batched at an outer level. A function without a rule is first run unchanged: most are written in terms of other
+    functions. One that reads memory instead raises `NoRule`; that call and all later ones of the function are then made once for
+    each slice, and the results are stacked (logged at CLTENSOR_DEBUG=3).
+    Gradients need nothing further: autograd records the underlying tensors as usual, and samples do not depend on each other. A
+    gradient that is itself batched (`vmap` over a VJP) passes through the nodes' formulas as any function's argument does.
 """
 
 from __future__ import annotations
@@ -44,19 +45,19 @@ _ESCAPED = (
 )
 
 RULES: dict[str, Callable] = {}
-ALWAYS: set[str] = set()  # names whose rules are asked without batched arguments, too
-LOOPED: dict[str, int] = {}  # what was called for each slice, and how often
+ALWAYS: set[str] = set()  # names whose rules are called even if no argument is batched
+LOOPED: dict[str, int] = {}  # function name -> how many calls were made slice by slice
 
 
 def rule(names: str, *, always: bool = False) -> Callable:
-    """Make a function the rule of some names: it is called with a `Call`, and the arguments."""
+    """Decorate a function as the rule for the functions of these names (separated by spaces): it gets a `Call`, then the arguments."""
     return _entering(names, always, lambda fn: fn)
 
 
 def named_rule(
     names: str, serves: Callable[[Call, dict[str, Any]], bool] | None = None
 ) -> Callable:
-    """As `rule`, with the arguments by name, defaults filled in. What it does not serve goes on as without a rule."""
+    """As `rule`, but the rule gets a dict of arguments by name, with defaults. Calls for which `serves` is false take the fallback."""
 
     def by_name(fn: Callable) -> Callable:
         def bind(call: Call, *args: Any, **kwargs: Any) -> Any:
@@ -82,7 +83,7 @@ def _entering(names: str, always: bool, form: Callable) -> Callable:
 
 
 class Entry:
-    """A function of the library: its own code under another name, and its rule."""
+    """A function of the library with its rule, its own code, the code that replaces it during a `vmap`, and a twin with the own code."""
 
     __slots__ = (
         "always",
@@ -109,7 +110,7 @@ class Entry:
         self.code = interception.asking(fn, self.call)
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """What a call of the function does while a `vmap` runs."""
+        """Execute a call of the function while a `vmap` runs: by its rule, by the fallback, or unchanged if no argument is batched."""
         if self.always and STACK.levels:
             return self.rule(Call(self, len(STACK.levels), args, kwargs), *args, **kwargs)
         level = top(args)
@@ -123,7 +124,7 @@ class Entry:
 
 
 class Call:
-    """One call of a function with arguments batched at a level, for its rule."""
+    """One call of a function with arguments batched at a level, as the function's rule sees it."""
 
     __slots__ = ("args", "entry", "kwargs", "level", "randomness", "size")
 
@@ -140,7 +141,7 @@ class Call:
 
     @property
     def f(self) -> Callable:
-        """The function, for what lies beneath this level."""
+        """The function, to be called on the underlying tensors of this level."""
         return self.entry.fn
 
     def here(self, t: Any) -> bool:
@@ -148,32 +149,32 @@ class Call:
         return t.__class__ is Batched and t.level == self.level
 
     def front(self, t: Any) -> Any:
-        """Show the hidden dimension as the first; what has none stays as it is."""
+        """Return the underlying tensor with the hidden dimension first; a value not batched at this level is returned as it is."""
         return first(t.value, t.bdim) if self.here(t) else t
 
     def full(self, t: Any) -> Any:
-        """Show the hidden dimension as the first, a repeated one where there is none."""
+        """Return the underlying tensor with the hidden dimension first; a tensor not batched at this level is expanded to have one."""
         if self.here(t):
             return first(t.value, t.bdim)
         return t.unsqueeze(0).expand(self.size, *t.shape)
 
     def hide(self, out: Any, dim: int = 0) -> Any:
-        """Hide a dimension of each result."""
+        """Return the result, or each tensor in a tree of results, with dimension `dim` hidden at this level."""
         if isinstance(out, Tensor):
             return hide(out, dim, self.level)
         return tree_map(lambda t: hide(t, dim, self.level) if isinstance(t, Tensor) else t, out)
 
     def again(self, given: dict[str, Any]) -> Any:
-        """Call the function with arguments by name."""
+        """Call the function with a dict of arguments by name, as `named_rule` passes them."""
         args, kwargs = spread(self.entry, given)
         return self.f(*args, **kwargs)
 
     def fallback(self) -> Any:
-        """Do as without a rule."""
+        """Execute the call as if the function had no rule (`attempt`)."""
         return attempt(self.entry, self.level, self.args, self.kwargs)
 
     def loop(self) -> Any:
-        """Call the function for each slice."""
+        """Call the function once for each slice, and stack the results."""
         return sliced(self.name, self.f, self.level, self.args, self.kwargs)
 
 
@@ -181,7 +182,7 @@ class Call:
 
 
 def attempt(entry: Entry, level: int, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Run a function on batched tensors as it is, or for each slice where it reads their memory."""
+    """Run a function unchanged on batched tensors; if it reads their memory, run it for each slice, from then on at once."""
     if not entry.loops:
         STACK.inside += 1
         try:
@@ -212,7 +213,7 @@ def sliced(name: str, fn: Callable, level: int, args: tuple, kwargs: dict[str, A
 def _part(t: Any, i: int, level: int, size: int) -> Any:
     if not is_batched(t, level):
         return t
-    if not size:  # only the results' shapes are wanted
+    if not size:  # there is no slice to take: ones give the results' shapes and dtypes
         shape = t.shape
         return t.value.new_ones(shape)
     return t.value.select(t.bdim, i)
@@ -237,7 +238,7 @@ _running = 0
 
 
 class Aside:
-    """While entered, the functions of the library look for batched arguments."""
+    """Context in which the library's functions check for batched arguments; nested and concurrent uses are counted."""
 
     def __enter__(self) -> None:
         global _running
@@ -273,7 +274,7 @@ def _come_back() -> None:
 
 
 class _Meanwhile:
-    """Functions get other code for good (Note [Interception]): they are met with that from then on."""
+    """Restores the functions' own code while interception replaces it for good (Note [Interception]); entries are then collected anew."""
 
     def give_back(self) -> None:
         _LOCK.acquire()
@@ -295,7 +296,7 @@ def _collected() -> Iterator[Entry]:
 
     seen: set[int] = set()
     for name, shown in places.functions():
-        for fn in (shown, BENEATH.get(shown)):  # autocast may stand before it
+        for fn in (shown, BENEATH.get(shown)):  # autocast may have wrapped the public function
             if id(fn) not in seen and isinstance(fn, types.FunctionType):
                 seen.add(id(fn))
                 yield Entry(name, fn)

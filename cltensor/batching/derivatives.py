@@ -1,6 +1,6 @@
-"""Derivatives inside of `vmap` and around it: reverse and forward mode meet what hides beneath batched tensors.
+"""Derivatives inside and around `vmap`: reverse and forward mode act on the underlying tensors of batched ones.
 
-Owns the rules of autograd's own functions. The graph is always that of the tensors beneath.
+Owns the rules of autograd's own functions. The graph is always that of the underlying tensors (`Batched.value`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from .levels import STACK, level_of
 
 @rule("autograd.record.record autograd.record.rebase")
 def recorded(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """Something that computes with what is beneath would record itself: it has to be run for each slice."""
+    """Refuse to record a node on batched tensors: the function that asked has to be run for each slice."""
     raise NoRule(args[0])
 
 
 @rule("autograd.record.tie")
 def tied(call: Call, node: Any, gradient: Any) -> Any:
-    """A gradient that counts as depending on a node's inputs: beneath, there is no node of its own."""
+    """Return the gradient untied: no node is recorded for batched tensors."""
     return gradient
 
 
@@ -36,7 +36,7 @@ def grad(
     call: Call, outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: Any = None,
     create_graph: bool = False, *args: Any, **kwargs: Any,
 ) -> Any:  # fmt: skip
-    """Gradients of what is beneath: samples do not depend on each other, so that of their sum is each one's own."""
+    """Return gradients of the underlying tensors. Samples are independent, so the gradient of their sum is each sample's own gradient."""
     outs, ins = _tuple(outputs), _tuple(inputs)
     number = top((*outs, *ins))
     if not number:
@@ -77,7 +77,7 @@ def _at(t: Any, number: int) -> bool:
 
 
 def _hidden(g: Any, dim: int, number: int) -> Any:
-    """Hide a dimension of a gradient, beneath those of inner levels."""
+    """Hide a dimension of a gradient at a level; if inner levels already hide dims of the gradient, below those."""
     if g.__class__ is Batched and g.level > number:
         return restore(g.movedim(dim, 0) if dim else g, number)
     return hide(g, dim, number)
@@ -88,23 +88,23 @@ def _hidden(g: Any, dim: int, number: int) -> Any:
 
 @rule("autograd.dual.tangent")
 def tangent(call: Call, t: Any, level: Any) -> Any:
-    """The tangent of what is beneath."""
+    """Return the tangent of the underlying tensor, with the same dimension hidden."""
     found = call.f(t.value, level)
     return None if found is None else _hidden(found, t.bdim, t.level)
 
 
 @rule("autograd.forward_ad.pair")
 def pair(call: Call, tensor: Any, along: Any, level: Any) -> Any:
-    """Give what is beneath its tangent."""
+    """Attach a tangent to the underlying tensor, both with the batch dimension first."""
     primal = strip(tensor, call.level, call.size)
-    if not call.here(tensor):  # a tangent cannot lie as what is repeated does
+    if not call.here(tensor):  # expanded: a tangent cannot have strides of 0
         primal = primal.contiguous()
     return hide(call.f(primal, strip(along, call.level, call.size), level), 0, call.level)
 
 
 @rule("autograd.forward_ad.parts")
 def parts(call: Call, tensor: Any, level: Any) -> Any:
-    """Value and tangent of what is beneath."""
+    """Return primal and tangent of the underlying tensor, each with the same dimension hidden."""
     primal, along = call.f(tensor.value, level)
     found = None if along is None else _hidden(along, tensor.bdim, tensor.level)
     from ..autograd.forward_ad import UnpackedDualTensor
@@ -114,7 +114,7 @@ def parts(call: Call, tensor: Any, level: Any) -> Any:
 
 @rule("autograd.dual.carry autograd.dual.keep autograd.dual.take")
 def carried(call: Call, made: Any, source: Any, *args: Any) -> Any:
-    """Give what is beneath the tangents of what is beneath another."""
+    """Transfer tangents between the underlying tensors of two batched ones."""
     beneath = [t.value if t.__class__ is Batched else t for t in (made, source)]
     call.f(*beneath, *args)
     return made
@@ -122,7 +122,7 @@ def carried(call: Call, made: Any, source: Any, *args: Any) -> Any:
 
 @rule("autograd.dual.drop")
 def dropped(call: Call, t: Any) -> None:
-    """Take the tangents from what is beneath."""
+    """Remove the tangents of the underlying tensor."""
     call.f(t.value)
 
 
@@ -132,7 +132,7 @@ _before: Any = None
 
 
 def _run_node(task: Any, node: Any, grads: list[Any]) -> Any:
-    """Run a node's formula on batched gradients, or for each slice where it reads their memory."""
+    """Run a node's formula on batched gradients; if the formula reads their memory, run it for each slice."""
     level = top(grads)
     if not level:
         return _before(task, node, grads)
@@ -149,13 +149,13 @@ def _run_node(task: Any, node: Any, grads: list[Any]) -> Any:
 
 
 def install() -> None:
-    """Have nodes run here while functions stand aside."""
+    """Make the engine run nodes through `_run_node` of this module while functions are intercepted."""
     global _before
     _before = loop._run_node
     loop._run_node = _run_node
 
 
 def remove() -> None:
-    """Give nodes back."""
+    """Restore the engine's own `_run_node`."""
     if loop._run_node is _run_node:
         loop._run_node = _before

@@ -1,4 +1,4 @@
-"""Custom Functions inside of `vmap`: by their own `vmap` staticmethod, or mapped as a whole, forward and backward."""
+"""Rules for custom autograd Functions: call their `vmap` staticmethod, or map forward, backward and jvp (`generate_vmap_rule`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MORE = "For more details, please see https://pytorch.org/docs/main/notes/extend
 
 
 class VmapInfo(NamedTuple):
-    """What a Function's `vmap` is told."""
+    """The `info` argument of a Function's `vmap` staticmethod."""
 
     batch_size: int
     randomness: str
@@ -68,12 +68,12 @@ def apply(call: Call, cls: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("Operator.__call__")
 def operator(call: Call, op: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a program's own operator for each slice: what it does may be none of the library's."""
+    """Call a user-defined operator for each slice: its body may use code other than the library's, which is not intercepted."""
     return call.loop()
 
 
 class _Context:
-    """What the Function's own methods see as `ctx`: it saves what is beneath, and gives it back hidden."""
+    """The `ctx` passed to a mapped Function's methods: saves the underlying tensors, and returns saved tensors with their dims hidden."""
 
     def __init__(self, real: Any, number: int) -> None:
         self.__dict__["_real"], self.__dict__["_number"] = real, number
@@ -116,7 +116,7 @@ def _hidden(ts: Any, dims: Any, number: int) -> list[Any]:
 
 
 def _shown(t: Any, number: int, dim: int | None, size: int) -> Any:
-    """A gradient or tangent as what it belongs to: summed up, repeated or moved."""
+    """Return a gradient or tangent with the batch dim at `dim`: moved or expanded to it; summed over the batch if `dim` is None."""
     if not hasattr(t, "_vc"):
         return t
     own = t.__class__ is Batched and t.level == number
@@ -128,7 +128,7 @@ def _shown(t: Any, number: int, dim: int | None, size: int) -> Any:
 
 
 def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Run a Function that maps the forward, and in its backward the backward, of another."""
+    """Apply a new Function whose forward, backward and jvp are those of `cls`, each run under a level of their own."""
     flat, spec = tree_flatten((args, kwargs))
     in_dims = [t.bdim if call.here(t) else None for t in flat]
     size, randomness = call.size, call.randomness
@@ -136,7 +136,7 @@ def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     out_dims: list[int | None] = []
 
     def through(formula: Any, ctx: Any, given: Any, dims: Any, found_dims: Any) -> tuple:
-        """Run the Function's backward or jvp on slices: gradients or tangents of what has `dims`, for what has `found_dims`."""
+        """Run `cls`'s backward or jvp under a level: `dims` are the batch dims of the tensors given, `found_dims` those of the results."""
         with Aside(), opened(size, randomness) as level:
             found = formula(_Context(ctx, level.number), *_hidden(given, dims, level.number))
             found = found if isinstance(found, tuple) else (found,)

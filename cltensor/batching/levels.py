@@ -1,6 +1,6 @@
-"""Which `vmap`s are running in this thread, the outermost first, and how each wants random numbers.
+"""The stack of `vmap` levels running in this thread, outermost first, with the `randomness` of each.
 
-Knows nothing of tensors. A level's number, from 1, says which hidden dimension of a `Batched` is its own.
+Knows nothing of tensors. Levels are numbered from 1; the `level` of a `Batched` is the number of the `vmap` that hides its dimension.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Level:
 
 
 class _Stack(threading.local):
-    """The levels of a thread. `inside`: how many functions of the library are being tried on batched tensors as they are."""
+    """A thread's open levels. `inside`: the nesting depth of library functions now run unchanged on batched tensors (`calls.attempt`)."""
 
     levels: tuple[Level, ...] = ()
     inside: int = 0
@@ -31,7 +31,7 @@ STACK = _Stack()
 
 @contextlib.contextmanager
 def opened(size: int, randomness: str) -> Iterator[Level]:
-    """Open a level within those that are open."""
+    """Open a level inside the open ones for the block."""
     before, inside = STACK.levels, STACK.inside
     level = Level(len(before) + 1, size, randomness)
     STACK.levels, STACK.inside = (*before, level), 0
@@ -43,7 +43,7 @@ def opened(size: int, randomness: str) -> Iterator[Level]:
 
 @contextlib.contextmanager
 def without(number: int) -> Iterator[None]:
-    """Close, for the block, the level of this number and those within it: what runs belongs to the outer ones."""
+    """Close the level of this number and all inner ones for the block, so that its calls belong to the outer levels."""
     before = STACK.levels
     STACK.levels = before[: number - 1]
     try:
@@ -53,6 +53,6 @@ def without(number: int) -> Iterator[None]:
 
 
 def level_of(number: int) -> Level | None:
-    """Return the open level of a number, None where it is closed."""
+    """Return the open level with this number, or None if that level is closed."""
     levels = STACK.levels
     return levels[number - 1] if number <= len(levels) else None

@@ -1,4 +1,4 @@
-"""`vmap` itself: its arguments, torch's errors about them, and what becomes of the results."""
+"""`vmap` itself: validation of its arguments with torch's errors, and unwrapping of the results."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def vmap(
 ) -> Callable:  # fmt: skip
     """Return a function that maps `func` over a dimension of its arguments, as if called for each slice, and stacks the results.
 
-    in_dims: the dimension of each argument, None for one that is not mapped; an int for all. out_dims: where the results'
-    dimension goes. `func` is called once, with tensors that hide the dimension (once for each chunk_size slices, if that is
+    in_dims: the dimension of each argument, None for one that is not mapped; an int for all. out_dims: the position of the
+    mapped dimension in the results. `func` is called once, with tensors that hide the dimension (once for each chunk_size slices, if that is
     given). randomness: whether functions of random numbers are an error, or give slices "different" numbers or the "same".
 
     >>> cltensor.func.vmap(torch.dot)(torch.ones(2, 3), torch.ones(2, 3))
@@ -99,7 +99,7 @@ def _create_batched_inputs(
 def _unwrap_batched(
     batched_outputs: Any, out_dims: Any, vmap_level: int, batch_size: int, func: Callable
 ) -> Any:
-    """Return the results with their hidden dimensions where they are wanted."""
+    """Return the results with their hidden dimensions exposed at the positions that `out_dims` names."""
     name, out = _get_name(func), batched_outputs
     flat, form = tree_flatten(out)
 
@@ -131,7 +131,7 @@ def _unwrap_batched(
 def _maybe_remove_batch_dim(
     name: str, batched_output: Any, vmap_level: int, batch_size: int, out_dim: int | None
 ) -> Any:
-    """Return a result with its hidden dimension where it is wanted; as it is where none is wanted and it has none."""
+    """Return a result with its hidden dimension exposed at `out_dim`; if `out_dim` is None, a result not batched as it is."""
     if out_dim is None:
         if is_batched(batched_output, vmap_level):
             raise ValueError(
@@ -150,7 +150,7 @@ _add_batch_dim = hide
 
 
 def _remove_batch_dim(t: Any, level: int, batch_size: int, out_dim: int) -> Any:
-    """Show a result's hidden dimension where it is wanted, a repeated one where there is none."""
+    """Expose a result's hidden dimension at `out_dim`; a result that is not batched is expanded to have one there."""
     ndim = len(t.shape) + 1
     if not -ndim <= out_dim < ndim:
         raise IndexError(
@@ -167,7 +167,7 @@ def _remove_batch_dim(t: Any, level: int, batch_size: int, out_dim: int) -> Any:
 def _process_batched_inputs(
     in_dims: Any, args: tuple, func: Callable
 ) -> tuple[int, list[Any], list[Any], TreeSpec]:
-    """Return the size of the mapped dimension, that of each of the arguments' leaves, the leaves, and their form."""
+    """Return the mapped dimension's size, the mapped dim of each leaf of the arguments (or None), the leaves, and their tree spec."""
     name = _get_name(func)
     if not isinstance(in_dims, int | tuple):
         raise ValueError(

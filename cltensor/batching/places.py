@@ -1,4 +1,4 @@
-"""Which functions stand aside while a `vmap` runs: the public ones, and those within the library that formulas are written with."""
+"""The functions intercepted while a `vmap` runs: the public ones, and internal ones that gradient formulas and other functions call."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..ops import row
 from ..tensor import Tensor
 from .signatures import innermost
 
-# Modules of functions, and what their functions are called here.
+# Modules of functions -> the prefix that makes a function's name here, by which rules are found.
 _MODULES = {"nn.functional": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
 
-# Functions within the library that take tensors and read their memory: module -> names.
+# Internal functions that take tensors and read their memory: module -> names.
 _INNER = {
     "ops.writes": "assign deliver",
     "ops.index": "getitem setitem",
@@ -28,14 +28,14 @@ _INNER = {
     "autograd.forward_ad": "pair parts",
 }
 
-# What tells of a tensor or of the library, or moves it elsewhere, reads no elements.
+# Not intercepted: functions that return metadata or another class, and those that call Python code on elements.
 _PLAIN = {"as_subclass", "can_cast", "promote_types", "result_type", "apply_", "map_", "map2_"}
 
 
 def functions() -> Iterator[tuple[str, Any]]:
-    """Yield (name, function) for each of them; a function that has several names comes with the first that says most."""
+    """Yield (name, function) for each function to intercept. A function may come under several names; the first one counts."""
     of_rows = _row_functions()
-    top = {id(fn) for fn in row.FUNCTIONS.values()}  # which `linalg` and its like may show, too
+    top = {id(fn) for fn in row.FUNCTIONS.values()}  # `linalg` and others re-export some of these
     yield "Row.__call__", row.Row.__call__
     yield "Row.inplace", row.Row.inplace
     yield "Operator.__call__", library.Operator.__call__
@@ -62,7 +62,7 @@ def functions() -> Iterator[tuple[str, Any]]:
 
 
 def _row_functions() -> set[int]:
-    """The functions of rows: all they do with tensors is to call their row."""
+    """Return the ids of the public functions made from rows. They need no interception: they only call `Row`, which is intercepted."""
     return {
         id(fn)
         for table in (row.FUNCTIONS, row.METHODS)

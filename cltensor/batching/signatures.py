@@ -1,6 +1,6 @@
-"""Arguments by the names of a function's parameters, whatever decorations the function wears.
+"""Binding of arguments to a function's parameter names, and back, through its decorators.
 
-A decorated function takes what the one within takes, and numpy's names (ops/numpy_names.py).
+A decorated function accepts the arguments of the function it wraps, and numpy's names for them (ops/numpy_names.py).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _FIRST = {"input", "self", *NUMPYS["input"]}
 
 
 def signature(entry: Any) -> Any:
-    """The signature of the innermost function."""
+    """Return the signature of an entry's innermost function, computed once."""
     if entry.signature is None:
         entry.signature = inspect.signature(entry.innermost)
     return entry.signature
 
 
 def innermost(fn: Any) -> types.FunctionType:
-    """What the decorations of a function hold, with the code it has now: it may be one that stands aside, too."""
+    """Return a copy of the function under all decorators, with its present code: that function may be intercepted later, too."""
     while hasattr(fn, "__wrapped__"):
         fn = fn.__wrapped__
     bare = types.FunctionType(
@@ -34,7 +34,7 @@ def innermost(fn: Any) -> types.FunctionType:
 
 
 def bound(entry: Any, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by name, defaults filled in."""
+    """Return the arguments as a dict by parameter name, with defaults filled in and numpy's names translated."""
     sig = signature(entry)
     if kwargs:
         names = sig.parameters
@@ -59,7 +59,7 @@ def _renamed(name: str, names: Any, head: str) -> str:
 
 
 def spread(entry: Any, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """What to call the function with for arguments by name."""
+    """Return the positional and keyword arguments that call the function with a dict of arguments by name; inverse of `bound`."""
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     gap = False

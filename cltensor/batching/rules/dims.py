@@ -1,4 +1,4 @@
-"""Functions with a `dim`: the hidden dimension goes first, and the dims that are asked for are one further on.
+"""Rules for functions with a `dim`: the hidden dimension is moved to the front, and the dims asked for are shifted by one.
 
 A 0-dim tensor counts as one of one dimension where a dim is named, and gets it back afterwards.
 """
@@ -16,14 +16,14 @@ from .pointwise import aligned
 
 
 def shifted(dim: Any, ndim: int) -> Any:
-    """The place of a dim, or of several, beneath a hidden first one."""
+    """Return a dim, or each of several, shifted by one for the batch dimension in front."""
     if isinstance(dim, tuple | list):
         return tuple([shifted(d, ndim) for d in dim])
     return wrap_dim(int(dim), max(ndim, 1)) + 1
 
 
 def _scalars(out: Any) -> Any:
-    """Take the dimension that a 0-dim tensor was given from the results."""
+    """Remove from the results the dimension that was added to a 0-dim tensor."""
     return tree_map(lambda t: t.squeeze(1) if isinstance(t, Tensor) and t.ndim > 1 else t, out)
 
 
@@ -43,7 +43,7 @@ def head_of(given: dict[str, Any]) -> str:
 
 
 def _of_first(call: Call, given: dict[str, Any]) -> bool:
-    """Whether it is the first argument that is batched, and no tensor is written to."""
+    """Return whether the first argument is batched and no `out=` is given."""
     return given.get("out") is None and call.here(given[head_of(given)])
 
 
@@ -52,7 +52,7 @@ def _of_first(call: Call, given: dict[str, Any]) -> bool:
     _of_first,
 )
 def reduced(call: Call, given: dict[str, Any]) -> Any:
-    """Reduce over dims, all that are seen where none is named."""
+    """Reduce over dims; over all visible ones if none is named."""
     head = head_of(given)
     x, dim = given[head], given["dim"]
     if names_none(dim):
@@ -124,7 +124,7 @@ def extremes(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("var std var_mean std_mean")
 def spread(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Moments over dims, all that are seen where none is named."""
+    """Compute moments over dims; over all visible ones if none is named."""
     given = {k: v for k, v in kwargs.items() if k != "out"}
     names = ("unbiased",) if args and isinstance(args[0], bool) else ("dim", "unbiased", "keepdim")
     given |= dict(zip(names, args, strict=False))
@@ -178,7 +178,7 @@ def one(call: Call, given: dict[str, Any]) -> Any:
     _of_first,
 )
 def transformed(call: Call, given: dict[str, Any]) -> Any:
-    """Transform over dims, all that are seen where none is named."""
+    """Transform over dims; over all visible ones if none is named."""
     head = head_of(given)
     if given["dim"] is None:
         ndim = len(given[head].shape)

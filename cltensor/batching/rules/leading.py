@@ -1,4 +1,4 @@
-"""Functions of matrices, and others that take any dims before their own: the hidden dimension is one of those."""
+"""Rules for functions of matrices and others with leading batch dims: the hidden dimension becomes the first of those."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def matrices(call: Call, *args: Any, **kwargs: Any) -> Any:
     "linalg_solve linalg_solve_ex linalg_solve_triangular triangular_solve cholesky_solve lu_solve linalg_lu_solve linalg_ldl_solve linalg_lstsq"
 )
 def systems(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """Solve for matrices; a vector is a matrix of one column meanwhile."""
+    """Solve systems with a batch of matrices; a vector right-hand side is solved for as a matrix of one column."""
     if kwargs.get("out") is not None:
         return call.fallback()
     given = list(args)
@@ -53,7 +53,7 @@ def systems(call: Call, *args: Any, **kwargs: Any) -> Any:
     pivoted = call.name in ("lu_solve", "linalg_lu_solve", "linalg_ldl_solve")
     if vector:
         given = [a.unsqueeze(-1) if a is tensors[1] else a for a in given]
-    # Pivots have a dim less than the matrices they belong to.
+    # Pivots have one dim fewer than the matrices they belong to.
     ranks = [
         len(a.shape) + (pivoted and a.dtype.category == 1) if isinstance(a, Tensor) else 0
         for a in given
@@ -72,7 +72,7 @@ def systems(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 
 def _widened(value: Any, missing: int) -> Any:
-    """Put dims of size 1 behind the first."""
+    """Insert dims of size 1 after the first."""
     return value.reshape(value.shape[0], *(1,) * missing, *value.shape[1:]) if missing else value
 
 
@@ -86,7 +86,7 @@ def diag_embed(call: Call, given: dict[str, Any]) -> Any:
 
 @rule("diag")
 def diag(call: Call, input: Any, diagonal: int = 0, **kwargs: Any) -> Any:
-    """A diagonal, or a matrix of one."""
+    """Return the diagonal of a matrix, or the matrix with a given diagonal."""
     return input.diag_embed(diagonal) if len(input.shape) == 1 else input.diagonal(diagonal).clone()
 
 

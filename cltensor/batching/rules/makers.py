@@ -1,4 +1,4 @@
-"""Methods that make new tensors: of a batched one they make one for each slice, so that it can be written into."""
+"""Rules for methods that create tensors: from a batched tensor they create batched ones, into which batched values can be written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def strided(call: Call, input: Any, size: Any, stride: Any, **kwargs: Any) -> An
 
 @rule("new_tensor tensor as_tensor asarray")
 def refused(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """Make a tensor of data: of a batched tensor's, a copy."""
+    """Make a tensor from data; from a batched tensor, a detached copy."""
     data = args[1] if call.name == "new_tensor" else args[0]
     if call.here(data):
         named = {k: v for k, v in kwargs.items() if k in ("dtype", "device")}
@@ -49,7 +49,7 @@ def refused(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 @rule("arange linspace logspace full scalar_tensor")
 def numbers(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """Make a tensor of numbers; those that differ by slice have it made for each."""
+    """Make a tensor from numbers that are batched: a fill value is copied in, others have the tensor made for each slice."""
     if call.name in ("full", "scalar_tensor"):
         given = dict(kwargs)
         args = list(args)  # type: ignore[assignment]

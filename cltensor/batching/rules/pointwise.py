@@ -1,7 +1,7 @@
-"""Functions of elements: operands broadcast together, so that the hidden dimension goes in front of all that is seen.
+"""Rules for pointwise functions: operands broadcast, so the hidden dimension goes in front of all visible ones.
 
-Owns the alignment of operands, which other rules use. A 0-dim operand of a slice is none beneath, and would then take part in
-the promotion of dtypes as torch's 0-dim tensors do not: it is cast before.
+Owns the alignment of operands, which other rules use. An operand that is 0-dim for each slice has one dim in the underlying
+tensor, and would take part in dtype promotion, which torch's 0-dim tensors do not: such an operand is cast first.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ UNBATCHED_SELF = (
 
 
 def refuse_unbatched(call: Call, t: Any) -> None:
-    """Raise torch's error for writing what is batched into what is not."""
+    """Raise torch's error for writing batched values into `t` unless `t` is batched."""
     if not call.here(t):
         raise RuntimeError(UNBATCHED_SELF)
 
 
 def rank(tensors: Sequence[Any]) -> int:
-    """The most dimensions that are seen."""
+    """Return the largest number of visible dimensions among the tensors."""
     return max([len(t.shape) for t in tensors if isinstance(t, Tensor)], default=0)
 
 
 def padded(t: Any, ndim: int) -> Any:
-    """Show the hidden dimension as the first, before as many of size 1 as `ndim` dimensions take."""
+    """Return the underlying tensor with the hidden dimension first, then dims of size 1 that pad the visible ones to `ndim`."""
     value = first(t.value, t.bdim)
     missing = ndim - len(t.shape)
     if missing > 0:
@@ -47,7 +47,7 @@ def padded(t: Any, ndim: int) -> Any:
 
 
 def aligned(call: Call, values: Sequence[Any], unpromoted: Sequence[bool] = ()) -> list[Any]:
-    """Show the hidden dimension of all operands where it broadcasts; what is no tensor of this level stays."""
+    """Return the operands' underlying tensors, padded so that they broadcast; values not batched at this level stay unchanged."""
     tensors = [v for v in values if isinstance(v, Tensor)]
     ndim = rank(tensors)
     made = [padded(v, ndim) if call.here(v) else v for v in values]
@@ -62,7 +62,7 @@ def aligned(call: Call, values: Sequence[Any], unpromoted: Sequence[bool] = ()) 
         for i, v in enumerate(values):
             skip = i < len(unpromoted) and unpromoted[i]
             if not call.here(v) or v.dtype is dtypes.bool:
-                continue  # conditions stay what they are, and other bool promotes to all there is
+                continue  # a condition must stay bool, and any other bool operand never decides the promotion
             if not v.shape and v.dtype is not want and not skip:
                 made[i] = made[i].to(want)
     return made
@@ -83,7 +83,9 @@ def row_in_place(call: Call, op: Row, t: Any, *others: Any) -> Any:
         [letter in op.unpromoted for letter in OPERANDS[: len(others) + 1]] if op.unpromoted else ()
     )
     value, *rest = aligned(call, (t, *others), skip)
-    if rank((t, *others)) > len(t.shape):  # beneath it would be self's slices that broadcast
+    if (
+        rank((t, *others)) > len(t.shape)
+    ):  # the underlying tensors would broadcast along the batch dimension of self instead of failing
         shape = core.layouts.broadcast_shapes(
             *[o.shape for o in (t, *others) if isinstance(o, Tensor)]
         )
@@ -94,7 +96,7 @@ def row_in_place(call: Call, op: Row, t: Any, *others: Any) -> Any:
     return t
 
 
-# Functions of elements that are no rows; numbers and flags pass through.
+# Pointwise functions that are not rows; numbers and flags are passed on unchanged.
 @rule(
     "where clamp clip clamp_min clamp_max gelu softplus hardshrink softshrink logsigmoid nan_to_num isclose logit special_logit "
     "polygamma special_polygamma round special_round lerp addcmul addcdiv fill complex polar angle conj resolve_conj resolve_neg isreal frexp float_power "
@@ -113,7 +115,7 @@ def elements(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 @rule("allclose equal")
 def compared(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """RuntimeError: there is an answer for each slice."""
+    """Refuse, as torch does: there is one answer per slice, not one Python bool."""
     if STACK.inside:
         raise NoRule(call.name)
     if call.name == "equal":

@@ -1,4 +1,4 @@
-"""Functions that leave every element where it is: the hidden dimension stays where it lies."""
+"""Rules for copies, conversions and `*_like` functions, which keep the layout: the hidden dimension keeps its position."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..calls import Call, rule
     "zeros_like ones_like empty_like to_dense"
 )
 def keep(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a function of one tensor on what lies beneath."""
+    """Call a function of one tensor on the underlying tensor."""
     form = kwargs.get("memory_format")
     if form is not None and form is not contiguous_format and form is not preserve_format:
         raise RuntimeError(
@@ -30,7 +30,7 @@ def keep(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _has_gaps(call: Call, input: Any) -> bool:
-    """Whether a slice alone would be copied without the gaps in which other slices lie."""
+    """Return whether a slice is not dense because other slices lie between its elements: torch copies such a slice contiguously."""
     if not input.bdim or call.name in ("alias_copy", "to_dense"):
         return False
     return not is_non_overlapping_and_dense(tuple(input.shape), input.stride())
