@@ -1,7 +1,7 @@
 """`Batched`: the tensor class that functions get inside `vmap`, with one dimension hidden.
 
-Owns the metadata and the methods of such tensors, and how dimensions are hidden and exposed. Knows no op: calls.py intercepts calls on
-batched tensors before they reach an op, and an op that gets one nevertheless raises `NoRule` when it accesses the memory.
+Owns the metadata and the methods of such tensors, and how dimensions are hidden and exposed. Knows no op: calls.py intercepts calls
+on batched tensors before they reach an op, and an op that gets one nevertheless raises `NoRule` when it accesses the memory.
 """
 
 from __future__ import annotations

@@ -50,14 +50,14 @@ LOOPED: dict[str, int] = {}  # function name -> how many calls were made slice b
 
 
 def rule(names: str, *, always: bool = False) -> Callable:
-    """Decorate a function as the rule for the functions of these names (separated by spaces): it gets a `Call`, then the arguments."""
+    """Decorate a function as the rule for these names (separated by spaces): it gets a `Call`, then the arguments."""
     return _entering(names, always, lambda fn: fn)
 
 
 def named_rule(
     names: str, serves: Callable[[Call, dict[str, Any]], bool] | None = None
 ) -> Callable:
-    """As `rule`, but the rule gets a dict of arguments by name, with defaults. Calls for which `serves` is false take the fallback."""
+    """As `rule`, but the rule gets a dict of arguments by name. Where `serves` is false, the call takes the fallback."""
 
     def by_name(fn: Callable) -> Callable:
         def bind(call: Call, *args: Any, **kwargs: Any) -> Any:
@@ -83,7 +83,7 @@ def _entering(names: str, always: bool, form: Callable) -> Callable:
 
 
 class Entry:
-    """A function of the library with its rule, its own code, the code that replaces it during a `vmap`, and a twin with the own code."""
+    """A function of the library: its rule, its own code, the code that replaces that during a `vmap`, and an unchanged twin."""
 
     __slots__ = (
         "always",
@@ -110,7 +110,7 @@ class Entry:
         self.code = interception.asking(fn, self.call)
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Execute a call of the function while a `vmap` runs: by its rule, by the fallback, or unchanged if no argument is batched."""
+        """Execute a call while a `vmap` runs: by the rule, by the fallback, or unchanged if no argument is batched."""
         if self.always and STACK.levels:
             return self.rule(Call(self, len(STACK.levels), args, kwargs), *args, **kwargs)
         level = top(args)
@@ -149,11 +149,11 @@ class Call:
         return t.__class__ is Batched and t.level == self.level
 
     def front(self, t: Any) -> Any:
-        """Return the underlying tensor with the hidden dimension first; a value not batched at this level is returned as it is."""
+        """Return the underlying tensor with the hidden dimension first; other values as they are."""
         return first(t.value, t.bdim) if self.here(t) else t
 
     def full(self, t: Any) -> Any:
-        """Return the underlying tensor with the hidden dimension first; a tensor not batched at this level is expanded to have one."""
+        """Return the underlying tensor with the hidden dimension first; a tensor without one is expanded."""
         if self.here(t):
             return first(t.value, t.bdim)
         return t.unsqueeze(0).expand(self.size, *t.shape)
@@ -274,7 +274,7 @@ def _come_back() -> None:
 
 
 class _Meanwhile:
-    """Restores the functions' own code while interception replaces it for good (Note [Interception]); entries are then collected anew."""
+    """Restores the functions' own code while interception replaces that for good (Note [Interception])."""
 
     def give_back(self) -> None:
         _LOCK.acquire()

@@ -73,7 +73,7 @@ def operator(call: Call, op: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 class _Context:
-    """The `ctx` passed to a mapped Function's methods: saves the underlying tensors, and returns saved tensors with their dims hidden."""
+    """The `ctx` passed to a mapped Function's methods: saves underlying tensors, returns them with their dims hidden."""
 
     def __init__(self, real: Any, number: int) -> None:
         self.__dict__["_real"], self.__dict__["_number"] = real, number
@@ -136,7 +136,7 @@ def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     out_dims: list[int | None] = []
 
     def through(formula: Any, ctx: Any, given: Any, dims: Any, found_dims: Any) -> tuple:
-        """Run `cls`'s backward or jvp under a level: `dims` are the batch dims of the tensors given, `found_dims` those of the results."""
+        """Run `cls`'s backward or jvp under a level; `dims`, `found_dims`: the batch dims of arguments and results."""
         with Aside(), opened(size, randomness) as level:
             found = formula(_Context(ctx, level.number), *_hidden(given, dims, level.number))
             found = found if isinstance(found, tuple) else (found,)

@@ -1,6 +1,6 @@
 """The stack of `vmap` levels running in this thread, outermost first, with the `randomness` of each.
 
-Knows nothing of tensors. Levels are numbered from 1; the `level` of a `Batched` is the number of the `vmap` that hides its dimension.
+Knows nothing of tensors. Levels are numbered from 1; a `Batched` has the number of the `vmap` that hides its dimension.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Level:
 
 
 class _Stack(threading.local):
-    """A thread's open levels. `inside`: the nesting depth of library functions now run unchanged on batched tensors (`calls.attempt`)."""
+    """A thread's open levels. `inside`: nesting depth of library functions run unchanged on batched tensors (`calls.attempt`)."""
 
     levels: tuple[Level, ...] = ()
     inside: int = 0

@@ -1,6 +1,6 @@
-"""Writing pickles that torch reads: this library's tensors, types and functions under torch's names, storages set aside.
+"""Writing pickles that torch reads: this library's objects under torch's names, storages as references to separate data.
 
-Python's own pickler written in Python is extended, because names must be written that need not be importable here.
+Extends the pickler that Python has in Python, not the one in C, because it must write names that are not importable here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .rebuild import NAME_OF
 
 
 class Name:
-    """A global's name, as it will stand in the file."""
+    """A global's module and name, as written to the file."""
 
     __slots__ = ("module", "name")
 
@@ -44,7 +44,7 @@ def _name(module: str, name: str) -> Name:
 
 
 class StorageReference:
-    """Stands in the pickle where a storage is meant."""
+    """A reference to a storage, which the pickle holds in the storage's place."""
 
     __slots__ = ("dtype", "place", "storage")
 
@@ -56,22 +56,22 @@ _Base: Any = pickle._Pickler
 
 
 class TorchPickler(_Base):
-    """Pickle an object; `storages` lists what data entries the file needs, in the order of their keys."""
+    """Pickles an object; `storages` lists the storages whose data the file must hold, in the order of their keys."""
 
     dispatch: ClassVar[dict[type, Any]] = _Base.dispatch.copy()
 
     def __init__(self, file: BinaryIO, protocol: int = 2, views: bool = False) -> None:
         super().__init__(file, protocol)
         self.storages: list[Storage] = []
-        self.counts: list[int] = []  # of their elements
-        self._views = views  # the older format says of each storage that it is no view of another
+        self.counts: list[int] = []  # elements of each of `storages`
+        self._views = views  # whether to write for each storage that it is not a view of another: the older format has such a field
         self._keys: dict[int, str] = {}
         self._dtypes: dict[int, dtype] = {}
 
     # ---- storages
     def persistent_id(self, obj: Any) -> Any:
-        """Return the tuple that stands for a storage."""
-        seen = None  # the dtype that all who name the storage must agree in
+        """Return the tuple that represents a storage in the pickle, None for other objects."""
+        seen = None  # the dtype of a storage object, which all references to the storage must share
         if isinstance(obj, UntypedStorage):
             seen, obj = uint8, StorageReference(obj._storage, None, obj.device)
         elif isinstance(obj, TypedStorage):
@@ -101,7 +101,7 @@ class TorchPickler(_Base):
 
     # ---- objects
     def reducer_override(self, obj: Any) -> Any:
-        """Say how this library's objects are written."""
+        """Return the reduction of this library's objects."""
         if isinstance(obj, Tensor):
             return _reduce_tensor(obj)
         kind = obj.__class__
@@ -143,7 +143,7 @@ class TorchPickler(_Base):
         if module.partition(".")[0] in ("cltensor", "torch"):
             found = _torch_name(obj, module, name or getattr(obj, "__qualname__", obj.__name__))
             if found is not None:
-                self.save(found)  # which knows it if it was written before
+                self.save(found)  # the pickler's memo recognises a name already written
                 return
         super().save_global(obj, name)
 
@@ -159,7 +159,7 @@ class TorchPickler(_Base):
 
 
 def _torch_name(obj: Any, module: str, name: str) -> Name | None:
-    """Find where torch has an object of this library: layers in modules of the same names, the rest in its shortest public place."""
+    """Find where torch has an object of this library: layers in modules of the same names, the rest under its shortest public name."""
     if obj.__class__ is type and issubclass(obj, Tensor):
         if obj is Tensor:
             return _name("torch", "Tensor")
@@ -208,7 +208,7 @@ def _reduce_tensor(t: Tensor) -> tuple[Any, ...]:
 
 
 def _function_and_arguments(t: Tensor, requires_grad: bool) -> tuple[Any, tuple]:
-    """What makes a tensor of a storage, or of none, and what it is told."""
+    """Return the function that rebuilds a tensor, with or without a storage, and its arguments."""
     dt, layout = t.dtype, (tuple(t.shape), tuple(t._strides))
     if t.is_meta:
         return _name("torch._utils", "_rebuild_meta_tensor_no_storage"), (
@@ -225,7 +225,7 @@ def _function_and_arguments(t: Tensor, requires_grad: bool) -> tuple[Any, tuple]
 
 
 class _Plain:
-    """A tensor without its subclass, reduced on its own."""
+    """A tensor reduced as a plain one, without its subclass."""
 
     __slots__ = ("args", "function")
 

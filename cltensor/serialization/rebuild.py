@@ -1,6 +1,6 @@
-"""What the names in a checkpoint stand for: the functions and types that may be called to build tensors, and their checks.
+"""The functions and types that the names in a checkpoint resolve to, which build tensors from checked arguments.
 
-Nothing here trusts its arguments: sizes and strides must fit the storage that the file really has.
+No function here trusts its arguments: sizes and strides must fit the storage that the file really has.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NAME_OF = {dt: f"{name}Storage" for name, dt in NAMES.items()}
 
 
 class StorageType:
-    """A storage type's name in a file: the element type, None where the storage counts bytes."""
+    """A storage class named in a file, as its element type; None for an untyped storage."""
 
     def __init__(self, dt: dtypes.dtype | None) -> None:
         self.dtype = dt
@@ -45,7 +45,7 @@ class StorageType:
 def loaded(
     storage: Storage, dt: dtypes.dtype | None, place: device
 ) -> UntypedStorage | TypedStorage:
-    """A storage of the file, as it stands where no tensor was saved with it."""
+    """Return a storage of the file as a storage object, for a file that saved the storage itself, not a tensor."""
     return (
         UntypedStorage._over(storage, place)
         if dt is None
@@ -54,7 +54,7 @@ def loaded(
 
 
 def dtype_of(storage: UntypedStorage | TypedStorage) -> dtypes.dtype | None:
-    """The element type a storage of the file was saved with; None where it counts bytes."""
+    """Return the element type a storage of the file was saved with; None for an untyped storage."""
     return storage.dtype if isinstance(storage, TypedStorage) else None
 
 
@@ -66,7 +66,7 @@ STORAGE_TYPES = {f"torch.{name}Storage": StorageType(dt) for name, dt in NAMES.i
 
 
 def swap_bytes(data: np.ndarray, dt: dtypes.dtype | None) -> np.ndarray:
-    """Turn a storage of the other byte order round."""
+    """Return a storage's bytes in the opposite byte order; `dt` (None: bytes) decides the size of a word."""
     size = 1 if dt is None else dt.itemsize // (2 if dt.is_complex else 1)
     return data if size == 1 else data.view(f"u{size}").byteswap().view(np.uint8)
 
@@ -77,7 +77,7 @@ def make_storage(data: np.ndarray, place: device) -> Storage:
 
 
 def locate(location: str) -> device:
-    """Return the device a location tag names. RuntimeError in torch's words where it is not there."""
+    """Return the device that a location tag names. Raises torch's RuntimeError if there is no such device."""
     try:
         return canonical(location)
     except Exception as error:
@@ -91,7 +91,8 @@ def locate(location: str) -> device:
         ) from error
 
 
-# Given by packages.py once a program has places of its own: of a storage and its device, its name in a file, and back.
+# Set by packages.py once a program registers location tags of its own: TAG names the location of a storage
+# on a device for the file, RESTORE moves a loaded storage to the location named.
 TAG: Callable[[Storage, device], str] | None = None
 RESTORE: Callable[[Storage, device, str], Storage] | None = None
 
@@ -103,7 +104,7 @@ def _own_place(storage: Storage | None, location: str) -> device | Storage | Non
 
 
 def placement(map_location: Any) -> Callable[[Storage | None, str], device | Storage | None]:
-    """Return what decides where a storage goes: called with None it may name a device at once, else it sees the loaded storage."""
+    """Return a function of (storage, location) that places a storage. For storage None it may return a device before loading."""
     if map_location is None:
         return _own_place
     if isinstance(map_location, dict):
@@ -164,7 +165,7 @@ def tensor_v2(
 
 
 def meta_tensor(dt: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
-    """Make a tensor without memory."""
+    """Make a tensor on the meta device."""
     made = FUNCTIONS["empty_strided"](size, stride, dtype=dt, device="meta")
     return made.requires_grad_(requires_grad)
 
@@ -235,7 +236,7 @@ def from_type_v2(function: Any, kind: Any, args: Any, state: Any) -> Tensor:
 
 
 def set_state(t: Tensor, state: Any) -> Tensor:
-    """Give a tensor attributes of its user's; never one that the library itself uses."""
+    """Restore a tensor's user-defined attributes; never one that the library itself uses."""
     values = state[0] if isinstance(state, tuple) and state else state
     for name, value in (values or {}).items() if isinstance(values, dict) else ():
         if (
@@ -249,7 +250,7 @@ def set_state(t: Tensor, state: Any) -> Tensor:
 
 
 def make_device(*args: Any) -> device:
-    """Make a device of its name and index."""
+    """Make a device from its name and index."""
     return device(*args)
 
 
@@ -259,7 +260,7 @@ def make_size(values: Any = ()) -> Size:
 
 
 def encode(text: Any, encoding: Any = "latin1") -> bytes:
-    """Turn the text that stands for bytes in old pickles back; only as that."""
+    """Return the bytes that a text encodes in old pickles; only plain encodings are allowed."""
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1", "utf-8", "ascii"):
         raise RuntimeError("the checkpoint has bytes in an unknown form")
     return text.encode(encoding)
@@ -271,7 +272,7 @@ def builtin_set(values: Any = ()) -> set[Any]:
 
 
 def small_bytearray(*args: Any) -> bytearray:
-    """Make a bytearray of content, not of a length somebody else chose."""
+    """Make a bytearray from content; a length is refused, as the file could ask for any amount of memory."""
     if args and isinstance(args[0], int):
         raise RuntimeError("the checkpoint asks for memory without content")
     return bytearray(*args)
@@ -281,7 +282,7 @@ _LAYOUTS = (strided, sparse_coo, sparse_csr, sparse_csc)
 
 
 def sparse(layout: Any, parts: Any) -> Tensor:
-    """Make a sparse tensor of its indices, values and sizes, which are checked."""
+    """Make a sparse tensor from its indices, values and sizes, after checking them."""
     if layout not in _LAYOUTS[1:] or not isinstance(parts, tuple) or len(parts) not in (3, 4):
         raise RuntimeError("the checkpoint has a sparse tensor of an unknown kind")
     last = parts[2:] if layout is sparse_coo else parts[3:]
@@ -300,7 +301,7 @@ def sparse(layout: Any, parts: Any) -> Tensor:
 
 
 class Layout:
-    """Stands for the layouts of tensors, by name."""
+    """Returns a layout for its name; stands for torch's function that does so."""
 
     def __call__(self, name: Any) -> Any:
         found = next((kind for kind in _LAYOUTS if str(kind) == name), None)
@@ -313,7 +314,7 @@ def _parameter_class() -> Any:
     return sys.modules["cltensor"].nn.Parameter
 
 
-# Called when a file names them, in torch's names; values are what the file may get hold of.
+# torch's names that a file may use -> the objects they resolve to; some are called, others are values.
 ALLOWED: dict[str, Any] = {
     "collections.OrderedDict": OrderedDict,
     "collections.Counter": Counter,
@@ -348,7 +349,7 @@ CALLABLE = frozenset(
 
 
 def allowed(name: str) -> Any:
-    """Return what a name stands for, None if it is not among the allowed ones."""
+    """Return the object that a name resolves to, None if the name is not allowed."""
     if name == "torch.nn.parameter.Parameter":
         return _parameter_class()
     return ALLOWED.get(name)

@@ -1,7 +1,7 @@
-"""`torch.utils.checkpoint`: trade time for memory. What a function would save for backward is computed again when it is needed.
+"""`torch.utils.checkpoint`: trade time for memory. Tensors a function would save for backward are recomputed when needed.
 
-Built on saved-tensor hooks: in the forward pass each saved tensor becomes a number; the first that is asked for runs the
-function again, under the random numbers it had, and collects what it saves.
+Built on saved-tensor hooks: in the forward pass each saved tensor is replaced by its number; the first one that backward unpacks
+makes the function run again, with the random numbers of its first run, and the tensors saved by this second run are collected.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class CheckpointError(RuntimeError):
 
 
 class _Enough(Exception):
-    """Everything that was wanted is computed again."""
+    """Raised to end the second run early: all tensors that backward needs have been recomputed."""
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the inputs, tensors as leaves that require grad where they did."""
+    """Return the inputs with each tensor detached, as a leaf with the same `requires_grad`."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(
             "Only tuple of tensors is supported. Got Unsupported input type: ",
@@ -76,7 +76,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Within the block, decide whether recomputation ends as soon as all that is needed is there."""
+    """Set, for the block, whether recomputation ends as soon as all tensors that backward needs are there."""
     global _EARLY_STOP
     previous, _EARLY_STOP = _EARLY_STOP, enable
     try:
@@ -93,12 +93,12 @@ _IMPLICIT = (
 
 
 def noop_context_fn() -> tuple[Any, Any]:
-    """Return contexts that do nothing: the default of `context_fn`."""
+    """Return two contexts that do nothing: the default `context_fn`."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """Return the indices of the GPUs that the arguments, or what they hold, lie on, and the states of their generators."""
+    """Return the indices of the GPUs that hold tensors in the arguments, and the states of their generators."""
     places = [a.device for a in tree_leaves(args) if isinstance(a, Tensor)]
     ids = [p.index or 0 for p in places if p.type not in ("cpu", "meta")]
     return ids, [cuda.get_rng_state(i) for i in ids]
@@ -107,7 +107,7 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 def set_device_states(
     devices: Iterable[int], states: Iterable[Tensor], *, device_type: str | None = None
 ) -> None:
-    """Put the states of GPUs' generators back."""
+    """Restore the states of GPUs' generators, as `get_device_states` returned them."""
     if device_type == "meta":
         return
     for index, state in zip(devices, states, strict=False):
@@ -123,7 +123,7 @@ class _RandomState:
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
-        """Within the block, numbers are those that were drawn after this object was made."""
+        """Repeat in the block the random numbers drawn since this object was made; afterwards restore the present states."""
         now = [(g, g.clone_state()) for g, _ in self.states]
         self._set(self.states)
         try:
@@ -138,7 +138,7 @@ class _RandomState:
 
 
 class _Casting:
-    """Autocast as it is when this object is made."""
+    """A snapshot of the autocast settings of all device types."""
 
     def __init__(self) -> None:
         self.modes = {kind: self._now(kind) for kind in casts.DEVICE_TYPES}
@@ -150,7 +150,7 @@ class _Casting:
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
-        """Within the block, it is as it was."""
+        """Apply the settings of the snapshot in the block."""
         with contextlib.ExitStack() as stack:
             for kind, (switch, dt, cache) in self.modes.items():
                 if self._now(kind) != (switch, dt, cache):
@@ -159,15 +159,15 @@ class _Casting:
 
 
 class _Frame:
-    """One call under checkpoint: how to run it again, and what the last run saved."""
+    """One call under `checkpoint`: how to run the function again, and the tensors that the last run saved."""
 
     def __init__(
         self, run: Callable[[], Any], early_stop: bool, check: Callable[[Tensor], Any]
     ) -> None:
         self.run, self.early_stop, self.check = run, early_stop, check
-        self.facts: list[Any] = []  # of each tensor saved in the first run
+        self.facts: list[Any] = []  # metadata of each tensor saved in the first run
         self.values: dict[int, Tensor] = {}
-        self.done = False  # the first run: it may need what it saved, for gradients inside of it
+        self.done = False  # whether the first run has ended; gradients taken inside that run may unpack before
 
     def pack(self, t: Tensor) -> int:
         self.facts.append(self.check(t))
@@ -218,7 +218,7 @@ def _metadata(t: Tensor) -> dict[str, Any]:
 
 
 class _Held(Function):
-    """Keeps the arguments of the second run as a node keeps saved tensors: what was written to meanwhile is refused."""
+    """Keeps the second run's arguments as saved tensors of a node, so that in-place writes to them are detected."""
 
     @staticmethod
     def forward(ctx: Any, tied: Tensor, *args: Any) -> Tensor:
@@ -232,7 +232,7 @@ class _Held(Function):
 
 
 class CheckpointFunction(Function):
-    """The older way: a node whose backward runs the function and a whole backward pass."""
+    """The reentrant variant: a node whose backward runs the function and a backward pass of its own."""
 
     @staticmethod
     def forward(ctx: Any, function: Any, preserve: bool, *args: Any) -> Any:
@@ -288,10 +288,10 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Call a function without keeping what it saves for backward; backward runs it again, on the same random numbers.
+    """Call a function without keeping what it saves for backward; backward runs it again, with the same random numbers.
 
-    `preserve_rng_state=False` leaves the random numbers as they come. `context_fn` gives the contexts of the first and of the
-    second run. `determinism_check="none"` does not compare what both runs saved. With `use_reentrant=True`, the default with a
+    With `preserve_rng_state=False` the second run draws new random numbers. `context_fn` returns the contexts of the first and of
+    the second run. `determinism_check="none"` does not compare what both runs saved. With `use_reentrant=True`, the default with a
     warning, the second run is a backward pass of its own, and the function takes no keyword arguments.
     """
     if use_reentrant is None:

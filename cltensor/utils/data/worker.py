@@ -1,7 +1,7 @@
-"""The worker processes of a DataLoader: what runs in them, and the pool that starts, feeds, hears and ends them.
+"""The worker processes of a DataLoader: their main loop, and the pool that starts and ends them and exchanges messages with them.
 
-Each worker has one pipe of its own and no lock shared with another, so that one that is killed takes nothing with it. A
-worker reads its pipe in a thread: it learns at once that the loader is gone, and the loader never blocks on a full pipe.
+Each worker has a pipe of its own and shares no lock with another, so that killing one does not block the others. A worker
+reads its pipe in a thread: so it notices at once that the loader is gone, and the loader never blocks on a full pipe.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from .collate import host_form
 from .fetch import Exhausted, fetcher
 from .transport import receive, send
 
-GRACE = 5.0  # seconds that a process gets to end by itself
+GRACE = 5.0  # seconds that a process has to end by itself before it is terminated
 
 
 @dataclass
 class WorkerInfo:
-    """What `get_worker_info` tells in a worker: its `id`, `num_workers`, its `seed`, and its copy of the `dataset`."""
+    """The result of `get_worker_info` in a worker: its `id`, `num_workers`, its `seed`, and its copy of the `dataset`."""
 
     id: int
     num_workers: int
@@ -52,14 +52,14 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 def _generate_state(base_seed: int, worker_id: int) -> list[int]:
-    """Return a worker's seed for numpy: four numbers that do not follow each other as those of neighbours' seeds do."""
+    """Return a worker's seed for numpy: four 32-bit words, unrelated to those of workers with adjacent ids."""
     entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
     return [int(word) for word in np.random.SeedSequence(entropy).generate_state(4)]
 
 
 @dataclass
 class Job:
-    """What a worker is started with."""
+    """Everything a worker process needs to start, pickled or forked with it."""
 
     dataset: Any
     iterable: bool
@@ -72,13 +72,13 @@ class Job:
     base_seed: int
 
     def fetcher(self) -> Callable[[Any], Any]:
-        """Return what makes a batch, anew for each pass."""
+        """Return a new function from indices to a batch; one is made for each pass over the data."""
         form = host_form(self.collate_fn)
         return fetcher(self.dataset, self.iterable, self.batched, form, self.drop_last)
 
 
 class Failure:
-    """An exception of a worker, as text that is raised again where it is wanted."""
+    """A worker's exception, as its class and traceback text, to be raised again in the main process."""
 
     def __init__(self, error: BaseException, where: str) -> None:
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
@@ -90,7 +90,7 @@ class Failure:
             self.kind = RuntimeError
 
     def reraise(self) -> None:
-        """Raise an exception of the same class; RuntimeError where that needs other arguments than a message."""
+        """Raise an exception of the same class; RuntimeError if that class cannot be made from a message alone."""
         message: str = _Verbatim(self.message) if self.kind is KeyError else self.message
         try:
             error = self.kind(message)
@@ -100,7 +100,7 @@ class Failure:
 
 
 class _Verbatim(str):
-    """Text that a KeyError shows as it is, with its line breaks."""
+    """A message that KeyError, which shows its argument's repr, prints with its line breaks."""
 
     __slots__ = ()
 
@@ -112,9 +112,9 @@ class _Verbatim(str):
 
 
 def run(job: Job, connection: multiprocessing.connection.Connection) -> None:
-    """Serve a loader until it says stop or is gone."""
+    """Main function of a worker: serve the loader until it sends None or its end of the pipe closes."""
     global _info
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process decides what ctrl-C means
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process handles ctrl-C
     tasks: queue.SimpleQueue = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(connection, tasks), daemon=True).start()
     _leave_processors()
@@ -139,7 +139,7 @@ def run(job: Job, connection: multiprocessing.connection.Connection) -> None:
 
 
 def _leave_processors() -> None:
-    """Compute with one thread what a forked worker computes: the others are for the other workers."""
+    """Make this worker's kernels run on one thread: the other processors are for the other workers."""
     for backend in in_use():
         if backend.team is not None:
             backend.team.threads = 1
@@ -173,7 +173,7 @@ def _serve(
 
 
 def _listen(connection: Any, tasks: Any) -> None:
-    """Queue what the loader sends; when it stops or is gone, leave the process some time to end, then end it."""
+    """Queue the loader's tasks; once it stops or is gone, exit the process unless that ends within GRACE seconds."""
     parent = multiprocessing.parent_process()
     watched = [connection] if parent is None else [connection, parent.sentinel]
     try:
@@ -193,7 +193,7 @@ def _listen(connection: Any, tasks: Any) -> None:
 
 
 def _end(pairs: list[tuple[Any, Any]]) -> None:
-    """Stop workers: ask, then wait, then insist."""
+    """Stop workers: send None, wait up to GRACE seconds, then terminate, then kill."""
     for _, connection in pairs:
         try:
             send(connection, None)
@@ -236,7 +236,7 @@ class Pool:
             raise
 
     def give(self, worker: int, task: tuple[Any, ...]) -> None:
-        """Send a task; a worker that died says so when its result is waited for."""
+        """Send a task to a worker. A dead worker is not reported here but by `hear`."""
         try:
             send(self.pairs[worker][1], task)
         except (BrokenPipeError, ConnectionResetError):
@@ -257,7 +257,7 @@ class Pool:
     def _died(self) -> RuntimeError:
         limit = time.monotonic() + 1
         while all(p.is_alive() for p, _ in self.pairs) and time.monotonic() < limit:
-            time.sleep(0.01)  # the pipe closes a moment before the process is known to have ended
+            time.sleep(0.01)  # the pipe closes a moment before `is_alive` turns false
         pids = ", ".join(str(p.pid) for p, _ in self.pairs if not p.is_alive())
         return RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly")
 
