@@ -29,7 +29,8 @@ def vmap(
 
     in_dims: the dimension of each argument, None for one that is not mapped; an int for all. out_dims: the position of the
     mapped dimension in the results. `func` is called once, with tensors that hide the dimension (once for each chunk_size
-    slices, if that is given). randomness: whether functions of random numbers are an error, or give slices "different" numbers or the "same".
+    slices, if that is given). randomness: whether random functions are an "error", or give slices "different" or
+    the "same" numbers.
 
     >>> cltensor.func.vmap(torch.dot)(torch.ones(2, 3), torch.ones(2, 3))
     tensor([3., 3.])

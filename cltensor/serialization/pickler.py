@@ -64,7 +64,7 @@ class TorchPickler(_Base):
         super().__init__(file, protocol)
         self.storages: list[Storage] = []
         self.counts: list[int] = []  # elements of each of `storages`
-        self._views = views  # whether to write for each storage that it is not a view of another: the older format has such a field
+        self._views = views  # whether a storage's tuple ends in a field for views: in the older format it does
         self._keys: dict[int, str] = {}
         self._dtypes: dict[int, dtype] = {}
 

@@ -1,4 +1,4 @@
-"""Functions of batches of images: slices are more entries of the batch; where filters differ by slice, more groups."""
+"""Rules for functions of image batches: slices become further entries of the batch, or, with batched filters, further groups."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..calls import Call, named_rule, rule
 
 
 def fold(call: Call, x: Any, ndim: int) -> tuple[Any, tuple[int, ...]]:
-    """Merge what is before the last dims, `ndim` of them, with the hidden dimension; returns what was merged, too."""
+    """Merge the hidden dimension and all dims before the last `ndim` into one; return the tensor and the sizes of the merged dims."""
     value = call.full(x)
     lead = value.ndim - ndim
     return value.reshape(-1, *value.shape[lead:]), tuple(value.shape[:lead])
 
 
 def unfold(call: Call, out: Any, lead: tuple[int, ...]) -> Any:
-    """Take what was merged apart again."""
+    """Undo `fold` for each tensor of a result: split its first dim into `lead`, and hide the batch dimension."""
     return tree_map(
         lambda t: (
             hide(t.reshape(*lead, *t.shape[1:]), 0, call.level) if isinstance(t, Tensor) else t
@@ -48,7 +48,7 @@ def pooled(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("max_unpool1d max_unpool2d max_unpool3d")
 def unpooled(call: Call, input: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
-    """Put maxima back to their places."""
+    """Write pooled maxima back to the positions they came from."""
     spatial = next(n for key, n in _SPATIAL.items() if key in call.name)
     if len(input.shape) not in (spatial + 1, spatial + 2):
         return call.fallback()

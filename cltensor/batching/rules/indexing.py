@@ -1,4 +1,4 @@
-"""Elements picked by index tensors, and written by them: an index that differs by slice gets the slice's number beside it."""
+"""Rules for indexing and scattering: a batched index tensor is combined with an index of slice numbers for the batch dimension."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SELECTED = (
 
 
 def _numbers(call: Call, like: Any, ndim: int) -> Any:
-    """The slices' numbers, along the first of so many dims."""
+    """Return the slice numbers 0, 1, … as an index tensor of `ndim` dims, along the first of them."""
     made = FUNCTIONS["arange"](call.size, device=like.device)
     return made.reshape(call.size, *(1,) * (ndim - 1))
 
@@ -39,7 +39,7 @@ def _items(index: Any) -> tuple:
 
 
 def _taken_apart(x: Any, index: Any) -> tuple[Any, list[Any]]:
-    """Apply what makes views; returns the view, and an index tensor or None for each of its dims."""
+    """Apply the parts of a subscript that make views; return the view, and for each of its dims an index tensor or None."""
     items = list(_items(index))
     items = [
         FUNCTIONS["tensor"](i, device=x.device) if is_sequence(i) and as_integer(i) is None else i
@@ -77,7 +77,7 @@ def _taken_apart(x: Any, index: Any) -> tuple[Any, list[Any]]:
 
 @rule("getitem")
 def getitem(call: Call, x: Any, index: Any) -> Any:
-    """Take a subscript of a tensor."""
+    """Return `x[index]`."""
     items = _items(index)
     tensors = any(
         isinstance(i, Tensor) or (is_sequence(i) and as_integer(i) is None) for i in items
@@ -91,13 +91,13 @@ def getitem(call: Call, x: Any, index: Any) -> Any:
 
 
 def _block(found: list[Any]) -> tuple[int, bool]:
-    """The first dim with an index, and whether those with one lie side by side."""
+    """Return the first dim with an index tensor, and whether all such dims are adjacent."""
     places = [d for d, i in enumerate(found) if i is not None]
     return places[0], places == list(range(places[0], places[-1] + 1))
 
 
 def _broadcast(call: Call, found: list[Any]) -> tuple[list[Any], int]:
-    """Index tensors with the hidden dimension shown in front, and how many dims they have together."""
+    """Return the index tensors with the hidden dimension in front (slices for None), and the visible rank of their common shape."""
     ndim = max(len(i.shape) for i in found if i is not None)
     made = []
     for i in found:
@@ -131,7 +131,7 @@ def _picked(call: Call, x: Any, found: list[Any]) -> Any:
 
 @rule("setitem")
 def setitem(call: Call, x: Any, index: Any, value: Any) -> None:
-    """Write into a subscript of a tensor."""
+    """Execute `x[index] = value`."""
     refuse_unbatched(call, x)
     seen, found = _taken_apart(x, index)
     if not found:
@@ -163,7 +163,7 @@ def _put(call: Call, seen: Any, found: list[Any], value: Any, accumulate: bool) 
     whole = call.full(value.expand(shape))
     if at:
         whole = whole.movedim(tuple(range(at + 1, at + ndim + 1)), tuple(range(1, ndim + 1)))
-    # The dims with an index go to the front, beside that of the slices.
+    # Dims with an index tensor go to the front, next to the batch dimension, so that all indexed dims are adjacent.
     places = [d + 1 for d, i in enumerate(found) if i is not None]
     others = [d for d in range(1, into.ndim) if d not in places]
     indices = [i for i in made if not isinstance(i, slice)]
@@ -174,7 +174,7 @@ def _put(call: Call, seen: Any, found: list[Any], value: Any, accumulate: bool) 
 
 @rule("index_put index_put_")
 def index_put(call: Call, input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    """Write values where index tensors say."""
+    """Write, or with `accumulate` add, values at the positions given by index tensors or masks."""
     found: list[Any] = []
     for i in indices:
         if isinstance(i, Tensor) and i.dtype in MASKS:
@@ -197,7 +197,7 @@ def index_put(call: Call, input: Any, indices: Any, values: Any, accumulate: boo
 
 @named_rule("gather")
 def gather(call: Call, given: dict[str, Any]) -> Any:
-    """Pick an element for each of an index."""
+    """Gather elements along a dim."""
     x, index = given["input"], given["index"]
     a, i = call.full(x), call.full(index)
     dim = shifted(given["dim"], len(x.shape))
@@ -212,7 +212,7 @@ def gather(call: Call, given: dict[str, Any]) -> Any:
 
 @named_rule("take_along_dim")
 def take_along_dim(call: Call, given: dict[str, Any]) -> Any:
-    """Pick elements, with broadcasting."""
+    """Gather elements along a dim, with broadcasting; from the flattened input if `dim` is None."""
     x, index, dim = given["input"], given["indices"], given["dim"]
     if dim is None:
         return x.reshape(-1).gather(0, index.reshape(-1))
@@ -224,7 +224,7 @@ def take_along_dim(call: Call, given: dict[str, Any]) -> Any:
 
 @rule("scatter scatter_add scatter_reduce")
 def scatter(call: Call, input: Any, dim: int, index: Any, *args: Any, **kwargs: Any) -> Any:
-    """Write an element for each of an index."""
+    """Scatter elements or a number along a dim."""
     dim = kwargs.pop("axis", dim)
     names = ("src", "reduce")
     given = dict(zip(names, args, strict=False)) | kwargs
@@ -248,7 +248,7 @@ def scatter(call: Call, input: Any, dim: int, index: Any, *args: Any, **kwargs: 
 
 @named_rule("index_select")
 def index_select(call: Call, given: dict[str, Any]) -> Any:
-    """Pick along a dim."""
+    """Select the parts along a dim that a 1-d index names."""
     x, index = given["input"], given["index"]
     ndim = len(x.shape)
     if not call.here(index):
@@ -266,7 +266,7 @@ def index_select(call: Call, given: dict[str, Any]) -> Any:
 
 @rule("index_add index_copy index_fill index_reduce")
 def index_write(call: Call, input: Any, dim: int, index: Any, *args: Any, **kwargs: Any) -> Any:
-    """Write along a dim: slices lie behind each other there."""
+    """Write parts along a dim. With a batched index, slices are concatenated along that dim and the index is offset by slice."""
     ndim = len(input.shape)
     if not ndim:
         more = [
@@ -313,14 +313,14 @@ def index_write(call: Call, input: Any, dim: int, index: Any, *args: Any, **kwar
 
 @rule("take")
 def take(call: Call, input: Any, index: Any, **kwargs: Any) -> Any:
-    """Pick from all elements."""
+    """Take elements by their index in the flattened input."""
     flat = input.reshape(-1)
     return flat[index.reshape(-1)].reshape(index.shape)
 
 
 @rule("put")
 def put(call: Call, input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """Write among all elements."""
+    """Write elements by their index in the flattened input."""
     flat = input.reshape(-1)
     if not call.here(flat):
         flat = call.hide(call.full(flat))
@@ -330,7 +330,7 @@ def put(call: Call, input: Any, index: Any, source: Any, accumulate: bool = Fals
 
 @named_rule("embedding")
 def embedding(call: Call, given: dict[str, Any]) -> Any:
-    """Look rows up in a table; a table for each slice is one table of all."""
+    """Look up rows of a table. Batched tables are concatenated to one, and the index is offset by slice."""
     index = given.get("indices", given.get("input"))
     weight = given["weight"]
     key = "indices" if "indices" in given else "input"
@@ -357,7 +357,7 @@ def embedding(call: Call, given: dict[str, Any]) -> Any:
 
 @rule("one_hot")
 def one_hot(call: Call, tensor: Any, num_classes: int = -1) -> Any:
-    """Ones where an index says."""
+    """Encode an index as one-hot vectors; `num_classes` must be given, since a value cannot decide the shape."""
     if num_classes <= 0:
         raise RuntimeError(
             "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument."
@@ -367,7 +367,7 @@ def one_hot(call: Call, tensor: Any, num_classes: int = -1) -> Any:
 
 @rule("masked_select")
 def masked_select(call: Call, input: Any, mask: Any, **kwargs: Any) -> Any:
-    """Pick where a mask holds, if it is one for all slices."""
+    """Select the elements where a mask holds; a batched mask raises RuntimeError."""
     if mask.__class__ is Batched:
         raise RuntimeError(_SELECTED)
     shape = broadcast_shapes(tuple(input.shape), tuple(mask.shape))
@@ -382,7 +382,7 @@ def masked_scatter(call: Call, input: Any, mask: Any, source: Any) -> Any:
 
 @rule("nonzero unique unique_consecutive")
 def dynamic(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """RuntimeError: results of slices differ in size."""
+    """Raise RuntimeError: the size of the result would differ between slices."""
     if STACK.inside:
         raise NoRule(call.name)
     raise RuntimeError(DYNAMIC.format("_unique2" if call.name == "unique" else call.name))
@@ -390,7 +390,7 @@ def dynamic(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 @named_rule("select_scatter")
 def select_scatter(call: Call, given: dict[str, Any]) -> Any:
-    """Put a tensor in the place of a part."""
+    """Return the input with a tensor in the place of one index of a dim."""
     x = given["input"]
     return call.hide(
         call.f(
@@ -404,7 +404,7 @@ def select_scatter(call: Call, given: dict[str, Any]) -> Any:
 
 @named_rule("slice_scatter")
 def slice_scatter(call: Call, given: dict[str, Any]) -> Any:
-    """Put a tensor in the place of a slice."""
+    """Return the input with a tensor in the place of a slice of a dim."""
     x = given["input"]
     given["dim"] = shifted(given["dim"], len(x.shape))
     given["input"], given["src"] = call.full(x), call.full(given["src"])
@@ -413,7 +413,7 @@ def slice_scatter(call: Call, given: dict[str, Any]) -> Any:
 
 @named_rule("diagonal_scatter")
 def diagonal_scatter(call: Call, given: dict[str, Any]) -> Any:
-    """Put a tensor in the place of a diagonal."""
+    """Return the input with a tensor in the place of a diagonal."""
     x = given["input"]
     for name in ("dim1", "dim2"):
         given[name] = shifted(given[name], len(x.shape))

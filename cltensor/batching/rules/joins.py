@@ -1,4 +1,4 @@
-"""Joins: tensors that are not batched are repeated, and all are joined one dim further on."""
+"""Rules for joins and splits: tensors that are not batched are expanded, and the dim is shifted by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def join(call: Call, given: dict[str, Any]) -> Any:
     if given["out"] is not None:
         return call.fallback()
     stacks = call.name == "stack"
-    # torch lets empty ones of one dim pass
+    # torch ignores empty tensors of one dim, whatever the shape of the others
     passed = [not stacks and len(t.shape) == 1 and t.shape[0] == 0 for t in tensors]
     kept = [t for t, past in zip(tensors, passed, strict=True) if not past] or tensors
     dim = wrap_dim(int(given["dim"]), max(len(t.shape) for t in kept) + stacks)

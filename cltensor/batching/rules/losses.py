@@ -1,4 +1,4 @@
-"""Losses: computed for each element, then summed up for each slice."""
+"""Rules for losses: computed without reduction, which is then done for each slice."""
 
 from __future__ import annotations
 

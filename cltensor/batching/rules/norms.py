@@ -1,4 +1,4 @@
-"""Normalisations: over the last dims as they are, over channels with slices as more channels or more of the batch."""
+"""Rules for normalisations: over last dims unchanged; over channels, slices become further channels or batch entries."""
 
 from __future__ import annotations
 

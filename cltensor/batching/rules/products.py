@@ -1,4 +1,4 @@
-"""Products: what is hidden is one more dimension of the batch of matrices; with one operand batched, more rows of one matrix."""
+"""Rules for products: the hidden dimension is another batch dim of the matrices; if only one operand is batched, further rows of a matrix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..calls import Call, rule
 
 
 def _outer(value: Any, seen: int, ndim: int) -> Any:
-    """Put dims of size 1 behind the first, so that `ndim` are seen."""
+    """Insert dims of size 1 after the batch dimension, so that `seen` visible dims become `ndim`."""
     missing = ndim - seen
     if missing > 0:
         shape = value.shape
@@ -30,7 +30,7 @@ def matmul(call: Call, input: Any, other: Any, *, out: Any = None) -> Any:
         return call.fallback()
     _agree(input, other)
     product = FUNCTIONS["matmul"]
-    if not call.here(other) and n <= 2:  # rows of one product
+    if not call.here(other) and n <= 2:  # the slices are further rows of one product
         x = call.front(input)
         return call.hide(product(x, other))
     if not call.here(input) and m <= 2 and n == 1:
@@ -55,7 +55,7 @@ def matmul(call: Call, input: Any, other: Any, *, out: Any = None) -> Any:
 
 
 def _agree(x: Any, y: Any) -> None:
-    """Raise the library's own errors, for shapes as they are seen."""
+    """Raise `matmul`'s own error for operands that do not fit, with their visible shapes in its text."""
     m, n = x.shape[-1], y.shape[-2 if len(y.shape) > 1 else -1]
     if m != n or x.dtype is not y.dtype:
         FUNCTIONS["matmul"](
@@ -64,7 +64,7 @@ def _agree(x: Any, y: Any) -> None:
 
 
 def _checked(call: Call, x: Any, y: Any, m: int, n: int) -> Any:
-    """A product of operands of so many dims; the function's own errors for others."""
+    """Return the product of operands of `m` and `n` visible dims; for other ranks, raise the function's own error."""
     if len(x.shape) != m or len(y.shape) != n:
         return call.f(
             *[FUNCTIONS["empty"](t.shape, dtype=t.dtype, device=t.device) for t in (x, y)]
@@ -112,7 +112,7 @@ def vdot(call: Call, input: Any, other: Any, **kwargs: Any) -> Any:
 
 @rule("outer ger")
 def outer(call: Call, input: Any, vec2: Any, **kwargs: Any) -> Any:
-    """Multiply all pairs of elements."""
+    """Return the outer product of two vectors."""
     return input.unsqueeze(-1) * vec2
 
 

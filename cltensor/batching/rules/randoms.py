@@ -1,4 +1,4 @@
-"""Random numbers: refused, other ones for each slice, or the same, as `vmap` was asked."""
+"""Rules for random functions, by the `randomness` of the `vmap`: an error, different numbers for each slice, or the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IN_PLACE = (
 
 
 def _allowed(call: Call, kwargs: dict[str, Any]) -> bool:
-    """Raise what torch does where random numbers are refused; whether slices differ."""
+    """Return whether slices get different numbers; raise torch's error if randomness is refused."""
     if kwargs.get("out") is not None:
         raise RuntimeError(_OUT)
     if call.randomness == "error":

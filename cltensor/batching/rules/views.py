@@ -1,4 +1,4 @@
-"""Views: the hidden dimension stays in front, or where it is, and what is written into the view is written into the tensor."""
+"""Rules for views: the hidden dimension is kept in front or in place, without a copy, so that writes into a view reach the tensor."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def diagonal(call: Call, given: dict[str, Any]) -> Any:
 
 @named_rule("unfold")
 def unfold(call: Call, given: dict[str, Any]) -> Any:
-    """Look at windows along a dim; `nn.functional.unfold` shares the name."""
+    """View windows along a dim. `nn.functional.unfold` has the same name, and comes here, too."""
     if "kernel_size" in given:
         from .images import folded
 
@@ -182,7 +182,7 @@ def unfold(call: Call, given: dict[str, Any]) -> Any:
 def as_strided(
     call: Call, input: Any, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Any:
-    """Look at memory, as if each slice had its own. RuntimeError for places beside the first slice."""
+    """View the memory with sizes and strides, per slice. Raises RuntimeError if positions lie outside the first slice."""
     if len(size) != len(stride):
         raise RuntimeError(
             f"Tensor.as_strided(size, stride, ...): size and stride must have the same length! Got size {list(size)} and stride {list(stride)}"
@@ -261,7 +261,7 @@ def broadcast_tensors(call: Call, *tensors: Any) -> Any:
 
 @rule("sum_to_size")
 def sum_to_size(call: Call, self: Any, *size: Any, **kwargs: Any) -> Any:
-    """Sum over what was broadcast."""
+    """Sum over broadcast dims."""
     wanted = _sizes(call.name, size, kwargs)
     ndim, lead = len(self.shape), len(self.shape) - len(wanted)
     dims = [d for d in range(ndim) if d < lead or (wanted[d - lead] == 1 and self.shape[d] != 1)]
@@ -274,7 +274,7 @@ def sum_to_size(call: Call, self: Any, *size: Any, **kwargs: Any) -> Any:
     "t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy view_copy view_as_real_copy"
 )
 def copied(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Copy what a view shows."""
+    """Return a copy of the view that the function of the same name without `_copy` makes."""
     plain = call.name.removesuffix("_copy")
     view = getattr(input, plain, None) or functools.partial(FUNCTIONS[plain], input)
     return tree_map(lambda t: t.clone(), view(*args, **kwargs))

@@ -1,4 +1,4 @@
-"""Writing in place: into what is batched; what is not cannot take what differs by slice."""
+"""Rules for in-place writes: batched values can be written only into batched tensors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def copy(call: Call, self: Any, src: Any, non_blocking: bool = False) -> Any:
 @rule("clamp_ clip_ lerp_ addcmul_ addcdiv_ nan_to_num_ add_ sub_ subtract_ div_ divide_ true_divide_ floor_divide_ remainder_ fmod_ pow_ "
       "clamp_min_ clamp_max_ square_ abs_ absolute_ round_ logit_ float_power_ bitwise_left_shift_ bitwise_right_shift_")  # fmt: skip
 def elements(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Write a function of elements."""
+    """Apply a pointwise function in place."""
     refuse_unbatched(call, self)
     keys = list(kwargs)
     values = [self, *args, *kwargs.values()]
@@ -44,7 +44,7 @@ def elements(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("deliver")
 def deliver(call: Call, value: Any, out: Any, function: str, *args: Any, **kwargs: Any) -> Any:
-    """RuntimeError for `out=`, as in torch."""
+    """Raise RuntimeError for `out=`, as torch does."""
     if out is None:
         return value
     raise RuntimeError(
@@ -54,7 +54,7 @@ def deliver(call: Call, value: Any, out: Any, function: str, *args: Any, **kwarg
 
 @rule("fill_")
 def fill(call: Call, self: Any, value: Any) -> Any:
-    """Write one number, of each slice."""
+    """Fill with a number, which may be batched."""
     if len(value.shape if hasattr(value, "_vc") else ()):
         raise RuntimeError(
             f"fill_ only supports 0-dimension value tensor but got tensor with {len(value.shape)} dimensions."
@@ -67,14 +67,14 @@ def fill(call: Call, self: Any, value: Any) -> Any:
 
 @rule("masked_fill_")
 def masked_fill_(call: Call, self: Any, mask: Any, value: Any) -> Any:
-    """Write one number, of each slice, where a mask holds."""
+    """Fill in place with a number, which may be batched, where a mask holds."""
     refuse_unbatched(call, self)
     return self.copy_(self.masked_fill(mask, value))
 
 
 @rule("masked_fill")
 def masked_fill(call: Call, input: Any, mask: Any, value: Any) -> Any:
-    """Put one number, of each slice, where a mask holds."""
+    """Return the input filled with a number, which may be batched, where a mask holds."""
     if not call.here(value):
         input, mask = aligned(call, (input, mask))
         return call.hide(call.f(input, mask, value))
@@ -94,7 +94,7 @@ def zero(call: Call, self: Any) -> Any:
 
 @rule("assign")
 def assign(call: Call, t: Any, fn: Any, *, resize: bool = False) -> Any:
-    """Let a tensor take a function's value of it."""
+    """Replace a tensor's value by the result of the out-of-place function."""
     if not call.here(t):
         return call.entry.original(t, fn, resize=resize)
     return t.copy_(fn(t))
