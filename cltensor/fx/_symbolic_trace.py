@@ -1,7 +1,7 @@
-"""Symbolic tracing: a module or function runs once on proxies, and what it does becomes a graph.
+"""Symbolic tracing: a module or function runs once on proxies, and the operations on them become a graph.
 
-While it runs, functions of the library ask their arguments (`ASKING` in subclasses.py), modules say which are called, and functions given
-to `wrap` are left alone. Nothing of that remains afterwards.
+During the run, `__torch_function__` dispatch is on (`ASKING` in subclasses.py), calls of modules go to the tracer, and functions
+given to `wrap` are recorded as one call. All patches are undone afterwards.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ from .graph_module import GraphModule
 from .node import base_types
 from .proxy import ParameterProxy, Proxy, Scope, TracerBase
 
-_FUNCTIONS: dict[tuple[int, str], dict[str, Any]] = {}  # (globals' id, name) -> globals, of `wrap`
+# Functions given to `wrap`: (id of the globals, name) -> the globals.
+_FUNCTIONS: dict[tuple[int, str], dict[str, Any]] = {}
 _RUNNING = [0]
 _PACKAGE = __package__.partition(".")[0]
 _PYTHON_LIBRARY = (math,)
 _MISSING: Any = object()
 
-# Tracers of other libraries have a `trace` of their own, made of these and of `_Patcher`, under torch's names.
+# Tracers in other libraries define their own `trace` with these and `_Patcher`, which therefore have torch's names.
 _orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
 
 
 class _Hole:
-    """In the place of a concrete argument: this part of it is traced."""
+    """Placeholder in a concrete argument: the part that is traced, not fixed."""
 
     def __repr__(self) -> str:
         return "PH"
@@ -61,9 +62,9 @@ def _assert_is_none(value: Any, msg: str) -> None:
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
-    """Have a function of the calling module recorded as one call, not looked into: its name at module level, or as a decorator.
+    """Register a function of the calling module to be recorded as one call, not traced into. Takes its name, or decorates it.
 
-    RuntimeError for what is neither name nor function; NotImplementedError inside of a function.
+    RuntimeError for neither a name nor a function; NotImplementedError if not called at module level.
     """
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError(
@@ -78,7 +79,7 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
 
 
 def _recorded(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that becomes a node where an argument is a proxy."""
+    """Return a wrapper that records a node if an argument is a proxy, and else calls the function."""
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -101,10 +102,10 @@ def _first_proxy(a: Any) -> Proxy | None:
 
 @compatibility(is_backward_compatible=True)
 class Tracer(TracerBase):
-    """Traces modules and functions; classes derived from it decide which modules are left whole, and see each node made.
+    """Traces modules and functions; subclasses decide which modules are leaves, and see each node made.
 
-    autowrap_modules: modules of Python functions that are recorded where they meet a proxy. autowrap_functions: such functions.
-    param_shapes_constant: shapes of parameters are numbers, so that branches on them are followed.
+    autowrap_modules: Python modules whose functions are recorded when called with a proxy. autowrap_functions: further functions.
+    param_shapes_constant: parameters' shapes are real numbers while tracing, so that branches on them work.
     """
 
     def __init__(
@@ -322,7 +323,7 @@ class Tracer(TracerBase):
         return self.graph
 
     def _patch(self, patcher: _Patcher, fn: Any) -> None:
-        """Have modules call this tracer, and wrapped functions recorded."""
+        """Route calls and attribute reads of modules to this tracer, and make wrapped functions record themselves."""
         cache: dict[str, Any] = {}
 
         @functools.wraps(_orig_module_call)
@@ -344,23 +345,21 @@ class Tracer(TracerBase):
 
 
 class _Patcher:
-    """Names that stand for something else until the block ends; functions of the library ask their arguments as long."""
+    """Context that undoes patched names at its end, and keeps `__torch_function__` dispatch on for its duration."""
 
     def __init__(self) -> None:
-        self._undo: list[
-            tuple[Any, str, Any]
-        ] = []  # (module's names or a class, name, what it was)
+        self._undo: list[tuple[Any, str, Any]] = []  # (globals or class, name, old value)
         self._visited: set[int] = set()
 
     def patch(
         self, frame_dict: dict[str, Any], name: str, new_fn: Any, deduplicate: bool = True
     ) -> None:
-        """Give a name of a module to another function."""
+        """Replace a function in a module's globals."""
         self._undo.append((frame_dict, name, frame_dict.get(name, _MISSING)))
         frame_dict[name] = _marked(new_fn, deduplicate)
 
     def patch_method(self, cls: type, name: str, new_fn: Any, deduplicate: bool = True) -> None:
-        """Give a method's name to another function; with `deduplicate` not where that has been done."""
+        """Replace a method of a class; with `deduplicate`, not if that has been patched already."""
         before = getattr(cls, name)
         if deduplicate and getattr(before, "__fx_already_patched", False):
             return
@@ -368,7 +367,7 @@ class _Patcher:
         setattr(cls, name, _marked(new_fn, deduplicate))
 
     def visit_once(self, thing: Any) -> bool:
-        """Tell whether it is the first time that an object is given."""
+        """Return whether this is the first visit of an object."""
         new = id(thing) not in self._visited
         self._visited.add(id(thing))
         return new
@@ -399,7 +398,7 @@ def _marked(fn: Any, mark: bool) -> Any:
 
 
 def _patch_wrapped_functions(patcher: _Patcher) -> None:
-    """Have the functions given to `wrap` recorded."""
+    """Patch the functions given to `wrap` to record themselves."""
     for (_, name), frame in list(_FUNCTIONS.items()):
         original: Any = frame.get(name, getattr(builtins, name, None))
         if original is not None and not getattr(original, "__fx_already_patched", False):
@@ -407,7 +406,7 @@ def _patch_wrapped_functions(patcher: _Patcher) -> None:
 
 
 def _autowrap_check(patcher: _Patcher, frame_dict: dict[str, Any], function_ids: set[int]) -> None:
-    """Have functions with these ids recorded under the names that a module has for them."""
+    """Patch the functions with these ids in a module's globals to record themselves, once for each module."""
     if patcher.visit_once(frame_dict):
         for name, value in list(frame_dict.items()):
             if not name.startswith("_") and callable(value) and id(value) in function_ids:
@@ -415,7 +414,7 @@ def _autowrap_check(patcher: _Patcher, frame_dict: dict[str, Any], function_ids:
 
 
 def _annotation(fn: Any, name: str) -> Any:
-    """Return the type that a function says; the package's own say it as text, and Any where torch's say nothing."""
+    """Return a function's annotation for a name. This package's are evaluated from text, and its Any counts as none."""
     kind = getattr(fn, "__annotations__", {}).get(name)
     if isinstance(kind, str) and (fn.__module__ or "").startswith(f"{_PACKAGE}."):
         kind = eval(kind, fn.__globals__)
@@ -424,7 +423,7 @@ def _annotation(fn: Any, name: str) -> Any:
 
 
 def _by_position(fn: FunctionType) -> FunctionType:
-    """Return a function that takes all by position, *args and **kwargs as one value each: there they are proxies."""
+    """Return a copy of a function that takes all arguments by position, *args and **kwargs as one value (a proxy) each."""
     code, packs = fn.__code__, inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
     count = code.co_argcount + code.co_kwonlyargcount + (code.co_flags & packs).bit_count()
     plain = code.replace(co_flags=code.co_flags & ~packs, co_argcount=count, co_kwonlyargcount=0, co_posonlyargcount=0)  # fmt: skip
@@ -432,7 +431,7 @@ def _by_position(fn: FunctionType) -> FunctionType:
 
 
 class ProxyableClassMeta(type):
-    """Of classes whose making from proxies is recorded as one call."""
+    """Metaclass that records constructing an instance from proxies as one call."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         found = _first_proxy((args, kwargs))
@@ -442,7 +441,7 @@ class ProxyableClassMeta(type):
 
 
 class ScopeContextManager:
-    """Has nodes made in a module's scope until the block ends."""
+    """Context that sets a tracer's scope to a module's, and restores it at the end."""
 
     def __init__(self, scope: Scope, current_scope: Scope) -> None:
         self._scope, self._before = scope, Scope(scope.module_path, scope.module_type)
@@ -460,9 +459,9 @@ class ScopeContextManager:
 def symbolic_trace(
     root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
 ) -> GraphModule:
-    """Return a module that does what another, or a function, does, from the graph of what it did on proxies.
+    """Trace a module or function, and return a GraphModule that computes the same.
 
-    concrete_args: values of arguments that are filled in, so that branches on them are followed.
+    concrete_args: values that arguments are fixed to, so that branches on them are followed.
     """
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)

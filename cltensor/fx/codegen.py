@@ -39,7 +39,7 @@ _IN_PLACE = {
 
 @dataclass
 class PythonCode:
-    """What a graph is as Python: the text, the globals it needs, and the line of each node (given by its number) where asked for."""
+    """A graph as Python: its code, the globals that needs, and, if requested, the line of each node (by number)."""
 
     src: str
     globals: dict[str, Any]
@@ -48,14 +48,14 @@ class PythonCode:
 
 
 def dotted(base: str, target: str) -> str:
-    """Return the text of an attribute of an attribute, by `getattr` where a name is no identifier."""
+    """Return code for a dotted attribute path, with `getattr` for names that are not identifiers."""
     for name in target.split("."):
         base = f"{base}.{name}" if name.isidentifier() else f'getattr({base}, "{name}")'
     return base
 
 
 def last_uses(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
-    """Return, for each node, those whose values nobody takes after it."""
+    """Return for each node the nodes whose last use it is."""
     taken: set[Node] = set()
     found: dict[Node, list[Node]] = defaultdict(list)
     for node in reversed(list(nodes)):
@@ -67,7 +67,7 @@ def last_uses(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
 
 
 class _Globals:
-    """The globals of a text, as it is written."""
+    """Collects the globals of generated code while that is written."""
 
     def __init__(self, namespace: Namespace) -> None:
         import sys
@@ -80,7 +80,7 @@ class _Globals:
         self.wrapped: dict[str, None] = {}
 
     def add(self, hint: str, value: Any) -> str:
-        """Return the name of a value, which is made a global if it is no attribute of torch and no builtin."""
+        """Return the code that names a value, adding a global unless it is an attribute of torch or a builtin."""
         if is_of_torch(value) and value is not device:
             return qualified_name(value)
         name = hint.replace(".", "_").replace("operator_", "_operator_")
@@ -91,7 +91,7 @@ class _Globals:
         return name
 
     def kind(self, kind: Any) -> str:
-        """Return the text of an annotation."""
+        """Return an annotation as code."""
         if kind is None or kind is type(None):
             return "NoneType"
         if kind is ...:
@@ -114,7 +114,7 @@ class _Globals:
         return f"{head}[{inside}]"
 
     def value(self, a: Any) -> str:
-        """Return the text of an argument."""
+        """Return an argument as code."""
         if isinstance(a, Node):
             return repr(a)
         if isinstance(a, tuple):
@@ -141,20 +141,20 @@ _PLAIN = (str, int, float, bool, complex, bytes, type(None), type(...), range, d
 
 
 class CodeGen:
-    """How a graph is written as a function; a class derived from it may give the function another head or results of another form."""
+    """Generates a function from a graph; subclasses may change the function's signature or the form of its results."""
 
     def __init__(self) -> None:
         self._body_transformer: Callable[[list[str]], list[str]] | None = None
         self._func_name = "forward"
 
     def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
-        """Return the head of the function."""
+        """Return the head of the function: its `def` line."""
         if not free_vars or free_vars[0] != "self":
             free_vars.insert(0, "self")
         return f"def {self._func_name}({', '.join(free_vars)}){maybe_return_annotation}:"
 
     def generate_output(self, output_args: Any, **options: Any) -> str:
-        """Return the line that gives the results."""
+        """Return the code of the return statement."""
         return f"return {output_args!r}"
 
     def process_inputs(self, *args: Any) -> Any:
@@ -166,7 +166,7 @@ class CodeGen:
         return outputs
 
     def additional_globals(self) -> list[tuple[str, Any]]:
-        """Return names and values of more globals."""
+        """Return names and values of additional globals."""
         return []
 
     def _gen_python_code(self, nodes: Iterable[Node], root_module: str, namespace: Namespace, verbose: bool = False) -> PythonCode:  # fmt: skip
@@ -237,7 +237,7 @@ class CodeGen:
 
 
 class _Text(str):
-    """A text that is its own repr: what `generate_output` is given."""
+    """A text whose repr is itself; passed to `generate_output`."""
 
     __slots__ = ()
 
@@ -246,7 +246,7 @@ class _Text(str):
 
 
 def compiled(code: PythonCode, place: str) -> Callable[..., Any]:
-    """Return the function of a text. place: what tracebacks call its file."""
+    """Compile code and return the function it defines. place: the file name for tracebacks."""
     import linecache
 
     known = dict(code.globals)

@@ -14,7 +14,7 @@ _Namespace = Namespace
 
 
 class _node_list:
-    """The nodes of a graph in their order, or in the other."""
+    """The nodes of a graph as a sequence, in their order or reversed."""
 
     def __init__(self, graph: Graph, direction: str = "_next") -> None:
         self.graph, self.direction = graph, direction
@@ -34,7 +34,7 @@ class _node_list:
 
 
 class _InsertPoint:
-    """Where new nodes are put, until the block ends."""
+    """Sets a graph's insertion point at once; as a context, restores the previous one at its end."""
 
     def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
         self.graph, self.before = graph, graph._insert
@@ -47,7 +47,7 @@ class _InsertPoint:
 
 
 class Graph:
-    """Nodes that take each other's values, from placeholders to an output; `GraphModule` makes a module of it."""
+    """An ordered list of nodes from placeholders to an output, each using values of earlier ones; `GraphModule` runs it."""
 
     def __init__(
         self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: dict[str, Any] | None = None
@@ -72,7 +72,7 @@ class Graph:
         return _node_list(self)
 
     def output_node(self) -> Node:
-        """Return the node that gives the results."""
+        """Return the output node."""
         return next(n for n in reversed(self.nodes) if n.op == "output")
 
     def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
@@ -90,7 +90,7 @@ class Graph:
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """Make a node at the place where new ones are put, and return it. AssertionError for arguments of another type."""
+        """Make a node at the insertion point and return it. AssertionError for arguments of another type."""
         args, kwargs = () if args is None else args, {} if kwargs is None else kwargs
         if not isinstance(args, tuple):
             raise AssertionError(f"args must be a tuple, got {type(args)}")
@@ -136,18 +136,18 @@ class Graph:
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
     def output(self, result: Any, type_expr: Any = None) -> Node:
-        """Make the node that gives the results."""
+        """Make the output node."""
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda x: x) -> Node:
-        """Make a node like one of another graph; the function gives what stands here for those that it takes."""
+        """Copy a node of another graph into this one; `arg_transform` maps nodes among the arguments to nodes of this graph."""
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         made = self.create_node(node.op, node.target, args, dict(kwargs), node.name, node.type)
         made.meta = dict(node.meta)
         return made
 
     def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:  # fmt: skip
-        """Make nodes like all of another graph's and return its results as they stand here; val_map: what does for which node."""
+        """Copy all nodes of another graph, and return its output in terms of the copies; val_map: node -> copy, read and extended."""
         for node in g.nodes:
             if node in val_map:
                 continue
@@ -160,7 +160,7 @@ class Graph:
     # ------------------------------------------------------------------------------ places, removal
 
     def inserting_before(self, n: Node | None = None) -> _InsertPoint:
-        """Put new nodes before one, or before all, until the block ends. AssertionError for one of another graph."""
+        """Set the insertion point before a node, or before all, within the block. AssertionError for a node of another graph."""
         if n is None:
             return self.inserting_after(self._root)
         if n.graph is not self:
@@ -168,7 +168,7 @@ class Graph:
         return _InsertPoint(self, n.prepend)
 
     def inserting_after(self, n: Node | None = None) -> _InsertPoint:
-        """Put new nodes after one, or after all, until the block ends; the next one comes after the last."""
+        """Set the insertion point after a node, or after all, within the block; each new node comes directly after that node."""
         if n is None:
             return self.inserting_before(self._root)
         if n.graph is not self:
@@ -176,7 +176,7 @@ class Graph:
         return _InsertPoint(self, n.append)
 
     def erase_node(self, to_erase: Node) -> None:
-        """Remove a node. RuntimeError while others take its value."""
+        """Remove a node. RuntimeError if it still has users."""
         if to_erase.users:
             raise RuntimeError(
                 f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: {to_erase.users}!"
@@ -191,7 +191,7 @@ class Graph:
         to_erase._update((), {})
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Remove nodes whose values nobody takes, and which do nothing else; tell whether there were any."""
+        """Remove unused nodes without side effects; return whether there were any."""
         self.lint()
         impure = is_impure_node or Node.is_impure
         before = self._len
@@ -203,7 +203,7 @@ class Graph:
     # ------------------------------------------------------------------------------------- checks
 
     def lint(self) -> None:
-        """Raise RuntimeError where a node takes what comes later, is another graph's, has another's name, or targets what is not there."""
+        """Check the graph. RuntimeError for a node that uses a later node, belongs to another graph, shares a name, or has a missing target."""
         seen: dict[Node, None] = {}
         names: set[str] = set()
         for node in self.nodes:
@@ -235,7 +235,7 @@ class Graph:
     # --------------------------------------------------------------------------------------- text
 
     def python_code(self, root_module: str, *, verbose: bool = False, **options: Any) -> PythonCode:
-        """Return the graph as Python. root_module: what the module is called in it, "self"."""
+        """Return the graph as Python code. root_module: the name of the module in that code, such as "self"."""
         namespace = Namespace()
 
         def named(node: Node) -> str:
@@ -251,7 +251,7 @@ class Graph:
                 n._repr_fn = fn
 
     def set_codegen(self, codegen: CodeGen) -> None:
-        """Have another object write the graph as Python."""
+        """Set the object that generates the graph's Python code."""
         self._codegen = codegen
 
     def on_generate_code(self, make_transformer: Callable[[Any], Any]) -> Any:
@@ -271,11 +271,11 @@ class Graph:
         return until()
 
     def process_inputs(self, *args: Any) -> Any:
-        """Return arguments as the placeholders take them."""
+        """Return the arguments flattened to one for each placeholder, as the code generator defines."""
         return self._codegen.process_inputs(*args)
 
     def process_outputs(self, out: Any) -> Any:
-        """Return results as callers get them."""
+        """Return the graph's results in the form that callers get, as the code generator defines."""
         return self._codegen.process_outputs(out)
 
     def print_tabular(self) -> None:
@@ -305,7 +305,7 @@ class Graph:
         return made
 
     def __reduce__(self) -> Any:
-        """Pickle as a list of calls: nodes by their numbers."""
+        """Pickle the graph as a list of operations, in which nodes are numbers."""
         numbers = {n: _Number(i) for i, n in enumerate(self.nodes)}
         rows = [
             (n.op, n.target, map_arg(n.args, numbers.__getitem__), dict(map_arg(n.kwargs, numbers.__getitem__)), n.name, n.type)
@@ -315,13 +315,13 @@ class Graph:
 
     @property
     def _named_tracer(self) -> Any:
-        """The tracer's class where another process can find it: not one made within a function."""
+        """Return the tracer's class if another process can import it, which it cannot if defined in a function."""
         found = self._tracer_cls
         return found if found and "<locals>" not in found.__qualname__ else None
 
 
 class _Number(int):
-    """The number of a node in a pickled graph."""
+    """A reference to a node in a pickled graph, by number."""
 
 
 def _from_rows(rows: list[Any], tracer_cls: Any) -> Graph:

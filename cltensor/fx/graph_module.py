@@ -1,4 +1,4 @@
-"""A module made of a graph: its `forward` is the graph's text, and its submodules, parameters and buffers are what the graph names."""
+"""A module made from a graph: `forward` is the graph's generated code; submodules, parameters and buffers are those the graph names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NUMBER = itertools.count()
 
 
 def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
-    """Give a module what another has under a path; modules on the way are made."""
+    """Copy the attribute at a path from one module to another, making the modules along the path."""
     *way, name = target.split(".")
     for item in way:
         source, place = getattr(from_module, item), getattr(to_module, item, None)
@@ -41,7 +41,7 @@ def _assign(value: Any, module: Module, name: str) -> None:
 
 
 def _assign_attr(from_obj: Any, to_module: Module, target: str) -> None:
-    """Give a module a value under a path; modules on the way are made."""
+    """Set a module's attribute at a path, making the modules along the path."""
     *way, name = target.split(".")
     for item in way:
         found = getattr(to_module, item, None)
@@ -53,7 +53,7 @@ def _assign_attr(from_obj: Any, to_module: Module, target: str) -> None:
 
 
 def _imports(known: dict[str, Any]) -> list[str]:
-    """Return the lines that give a text its globals. RuntimeError for a value that no import gives."""
+    """Return the import lines that define a code's globals. RuntimeError for a value that cannot be imported."""
     package = __package__.partition(".")[0]
     given = {
         "torch": f"import {package} as torch",
@@ -79,7 +79,7 @@ def _imports(known: dict[str, Any]) -> list[str]:
 
 
 class _CodeOnlyModule(Module):
-    """The state of a module on the way into another."""
+    """A module with a given state, as the root from which a graph module is made."""
 
     def __init__(self, body: dict[str, Any]) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class GraphModule(Module):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
-        """Make a class for each instance: `forward` is an attribute of the class, so that it may be scripted, wrapped or looked at."""
+        """Make a class for each instance, since `forward` must be an attribute of the class to be scripted, wrapped or inspected."""
         made = next(c for c in cls.__mro__ if not c.__dict__.get("_is_impl"))
         impl = type("GraphModuleImpl", (made,), {"_is_impl": True, "__module__": made.__module__})
         return super().__new__(impl)
@@ -130,7 +130,7 @@ class GraphModule(Module):
 
     @property
     def graph(self) -> Graph:
-        """What it runs."""
+        """The graph that the module runs."""
         return self._graph
 
     @graph.setter
@@ -147,7 +147,7 @@ class GraphModule(Module):
         return self._code
 
     def recompile(self) -> PythonCode:
-        """Make `forward` anew from the graph, after the graph has changed."""
+        """Regenerate `forward` from the graph; to be called after changes of the graph."""
         python = self._graph.python_code(root_module="self")
         self._code, self._lineno_map = python.src, python._lineno_map
         self._prologue_start = python._prologue_start
@@ -155,7 +155,7 @@ class GraphModule(Module):
         return python
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the graph; where its text raises, the line is shown."""
+        """Run the graph; if the generated code raises, print the failing line."""
         try:
             return super().__call__(*args, **kwargs)
         except Exception as error:
@@ -176,7 +176,7 @@ class GraphModule(Module):
     # ---------------------------------------------------------------------------------- submodules
 
     def add_submodule(self, target: str, m: Module) -> bool:
-        """Put a module under a path, with modules made on the way; False where something else stands in it."""
+        """Add a submodule at a path, making the modules along it; return False if another kind of attribute is in the way."""
         *way, name = target.split(".")
         place: Any = self
         for item in way:
@@ -191,7 +191,7 @@ class GraphModule(Module):
         return True
 
     def delete_submodule(self, target: str) -> bool:
-        """Remove the module under a path; False where there is none."""
+        """Remove the submodule at a path; return False if there is none."""
         *way, name = target.split(".")
         place: Any = self
         for item in way:
@@ -204,7 +204,7 @@ class GraphModule(Module):
         return True
 
     def delete_all_unused_submodules(self) -> None:
-        """Remove the submodules that the graph does not name, and of which it names nothing inside."""
+        """Remove submodules that the graph neither names nor names anything inside of."""
         used: set[str] = set()
         for node in self.graph.nodes:
             if node.op in ("call_module", "get_attr"):
@@ -234,7 +234,7 @@ class GraphModule(Module):
         return f"{super().__str__()}\n{self._code}\n{hint}"
 
     def to_folder(self, folder: str | Path, module_name: str = "FxModule") -> None:
-        """Write the module as a Python package: its text, and the state of what it names."""
+        """Write the module as a Python package: the generated code, and the state of the parts it names."""
         from ..serialization import save
 
         place = Path(folder)
@@ -279,7 +279,7 @@ class GraphModule(Module):
         return GraphModule.__init__
 
     def __copy__(self) -> GraphModule:
-        """Return another module of a copied graph and the same parts."""
+        """Return a graph module with a copy of the graph and the same parts."""
         made = GraphModule(self, copy.deepcopy(self.graph), type(self).__name__)
         made.meta = getattr(self, "meta", {})
         return made
@@ -294,7 +294,7 @@ class GraphModule(Module):
 
 
 def _again(body: dict[str, Any], name: str) -> GraphModule:
-    """Return a pickled graph module."""
+    """Rebuild a pickled graph module."""
     module = GraphModule(_CodeOnlyModule(body), body["_graph"], name)
     module.training = body.get("training", True)
     return module

@@ -1,4 +1,4 @@
-"""A graph run node by node: what a program wants to see of each value, or to do in a node's place, it says in a class derived from these."""
+"""Execution of a graph node by node; subclasses of the classes here observe values or replace what a node does."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .proxy import Proxy
 
 
 class Interpreter:
-    """Runs a graph module node by node; each kind of node has a method that a class derived from it may replace.
+    """Runs a graph module node by node; each kind of node has a method that a subclass may override.
 
-    `env` has the values. `garbage_collect_values`: forget each after it was taken last. `graph`: another graph of the module to run.
+    `env` maps nodes to values. `garbage_collect_values`: drop each value after its last use. `graph`: another graph of the module to run.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Interpreter:
     def run(
         self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True
     ) -> Any:  # fmt: skip
-        """Run the graph and return its results. initial_env: values of nodes that are known, and not computed."""
+        """Run the graph and return its results. initial_env: values of nodes that need not be computed."""
         self.env = {} if initial_env is None else dict(initial_env)
         if enable_io_processing:
             args = self.graph.process_inputs(*args)
@@ -64,7 +64,7 @@ class Interpreter:
         return None
 
     def boxed_run(self, args_list: list[Any]) -> Any:
-        """Run the graph on arguments in a list, which is emptied, so that nobody else keeps them."""
+        """Run the graph on the arguments in a list, which is emptied so that it does not keep them alive."""
         placed = [n for n in self.graph.nodes if n.op == "placeholder"]
         env = dict(zip(placed, args_list, strict=True))
         args_list.clear()

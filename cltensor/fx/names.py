@@ -1,4 +1,4 @@
-"""What things are called in a graph's text: functions and types by the paths that programs use, and names that do not meet.
+"""Names in a graph's code: public paths of functions and types, and unique names of nodes.
 
 Paths of this package are written with torch's name in front, as programs write them. Must not know graphs.
 """
@@ -43,13 +43,13 @@ def _hidden(item: tuple[str, Any]) -> bool:
 
 
 def torch_path(place: str) -> str:
-    """Write a module's name with torch's in front, where it is of this package."""
+    """Return a module's name with "torch" in place of this package's own name."""
     root, dot, rest = place.partition(".")
     return f"torch{dot}{rest}" if root == _PACKAGE else place
 
 
 def qualified_name(value: Any) -> str:
-    """Return the dotted path of a function or class. RuntimeError for one that says no module."""
+    """Return the dotted path of a function or class. RuntimeError if its module cannot be found."""
     name = getattr(value, "__name__", None)
     if name and getattr(builtins, name, None) is value:
         return str(name)
@@ -65,7 +65,7 @@ def qualified_name(value: Any) -> str:
 
 
 def _home(value: Any, name: str) -> str | None:
-    """Return the module that has a function which does not say its own, as numpy's do not."""
+    """Search for the module of a function without `__module__`, such as numpy's."""
     for place, module in list(sys.modules.items()):
         if getattr(module, name, None) is value:
             return place
@@ -73,7 +73,7 @@ def _home(value: Any, name: str) -> str | None:
 
 
 def is_of_torch(value: Any) -> bool:
-    """Tell whether something is named through the global `torch` of generated code."""
+    """Return whether generated code reaches an object through its global `torch`."""
     if isinstance(value, types.ModuleType | str):
         return False
     return qualified_name(value).startswith("torch.")
@@ -107,7 +107,7 @@ def snake_case(text: str) -> str:
 
 
 def short_name(target: Any) -> str:
-    """Return what a node is named after: a function's name, or the text that is its target."""
+    """Return the base of a node's name, from its target: a function's name or a string."""
     if not isinstance(target, str) and not callable(target):
         raise AssertionError(f"Expected target to be str, got {type(target)}")
     text = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
@@ -117,7 +117,7 @@ def short_name(target: Any) -> str:
 
 
 class Namespace:
-    """Names that are taken. A name given twice, or that Python or generated code has, is numbered."""
+    """Assigns unique names: one already used, or reserved by Python or generated code, gets a number."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
@@ -125,7 +125,7 @@ class Namespace:
         self._of: dict[Any, str] = {}
 
     def create_name(self, candidate: str, obj: Any) -> str:
-        """Return a name like a candidate, and take it; the one that an object has already."""
+        """Return an unused name based on a candidate, and reserve it; if the object has a name already, that one."""
         if obj is not None and obj in self._of:
             return self._of[obj]
         name = _ILLEGAL.sub("_", candidate) or "_unnamed"
@@ -144,12 +144,12 @@ class Namespace:
         return name
 
     def associate_name_with_obj(self, name: str, obj: Any) -> None:
-        """Say whose a name is that was taken already."""
+        """Reserve a name for an object."""
         self._of.setdefault(obj, name)
         self._used.add(name)
 
     def _rename_object(self, obj: Any, name: str) -> None:
-        """Give an object another name."""
+        """Change an object's name."""
         self._of[obj] = name
         self._used.add(name)
 

@@ -1,4 +1,4 @@
-"""A node of a graph: one call, what it takes and who takes its value. Knows nothing of how a graph is run or written as text."""
+"""A node of a graph: one operation, its arguments and its users. Knows nothing of how a graph is run or written as text."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _side_effectful_functions: set[Callable[..., Any]] = {_assert}
 
 
 def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep calls of a function, whether their values are used or not; may decorate it."""
+    """Mark a function as having side effects, so that its calls are kept even if unused. Usable as a decorator."""
     _side_effectful_functions.add(fn)
     return fn
 
 
 def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
-    """Return the function's values in tuples, lists, dicts and slices as those of what lies in them; these do not change."""
+    """Apply a function to each leaf of nested tuples, lists, dicts and slices; resulting lists and dicts are immutable."""
     if isinstance(a, tuple):
         parts = [map_aggregate(x, fn) for x in a]
         return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
@@ -51,14 +51,14 @@ def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
 
 
 def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
-    """Return arguments with the function's values in the place of nodes."""
+    """Return arguments with each node replaced by the function's result for that node."""
     return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
 
 
 class Node:
-    """One operation: `op` says what is done to `target`, with `args` and `kwargs`, in which other nodes stand for their values.
+    """One operation of a graph: `op` is its kind, `target` what is called or read; nodes in `args` and `kwargs` stand for their values.
 
-    `users` has the nodes that take its value, in order, as a dict's keys; `meta` is the program's; `type` an annotation.
+    `users` has the nodes that use this node's value, in order, as keys of a dict; `meta` is for the program; `type` an annotation.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Node:
 
     @property
     def args(self) -> tuple[Any, ...]:
-        """What is given by position."""
+        """The positional arguments."""
         return self._args
 
     @args.setter
@@ -102,7 +102,7 @@ class Node:
 
     @property
     def kwargs(self) -> dict[str, Any]:
-        """What is given by name."""
+        """The keyword arguments."""
         return self._kwargs
 
     @kwargs.setter
@@ -123,27 +123,27 @@ class Node:
 
     @property
     def all_input_nodes(self) -> list[Node]:
-        """The nodes whose values it takes, each once."""
+        """The nodes among the arguments, each once."""
         return list(self._input_nodes)
 
     def update_arg(self, idx: int, arg: Any) -> None:
-        """Give another argument in a position."""
+        """Replace the positional argument at an index."""
         args = list(self._args)
         args[idx] = arg
         self.args = tuple(args)
 
     def insert_arg(self, idx: int, arg: Any) -> None:
-        """Give one argument more, before a position. AssertionError for a position that there is not."""
+        """Insert a positional argument before an index. AssertionError if the index is out of range."""
         if not 0 <= idx <= len(self._args):
             raise AssertionError("insert_args index must be between 0 and len(self.args)")
         self.args = (*self._args[:idx], arg, *self._args[idx:])
 
     def update_kwarg(self, key: str, arg: Any) -> None:
-        """Give another argument by name."""
+        """Set a keyword argument."""
         self.kwargs = {**self._kwargs, key: arg}
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
-        """Take the value of another node in the place of one's."""
+        """Replace one node by another among the arguments."""
         self._update(
             *map_arg((self._args, dict(self._kwargs)), lambda n: new_input if n is old_input else n)
         )
@@ -155,7 +155,7 @@ class Node:
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
-        """Have those who take its value take another node's, if the callback says so of them; return those it had."""
+        """Make this node's users use another node, those for which the callback (if given) is true; return the users changed."""
         if propagate_meta:
             if replace_with.meta:
                 raise AssertionError("Called node.replace_all_uses_with(replace_with, propagate_meta=True), but replace_with already has .meta keys")  # fmt: skip
@@ -172,7 +172,7 @@ class Node:
     prev = property(lambda self: self._prev, doc="The node before it.")
 
     def prepend(self, x: Node) -> None:
-        """Put a node of the graph before this one. AssertionError for one of another graph."""
+        """Move a node of the same graph before this one. AssertionError for a node of another graph."""
         if self.graph is not x.graph:
             raise AssertionError("Attempting to move a Node into a different Graph")
         if self is x:
@@ -182,7 +182,7 @@ class Node:
         before._next, x._prev, x._next, self._prev = x, before, self, x
 
     def append(self, x: Node) -> None:
-        """Put a node of the graph after this one."""
+        """Move a node of the same graph after this one."""
         if x is not self._next:
             self._next.prepend(x)
 
@@ -190,7 +190,7 @@ class Node:
         self._prev._next, self._next._prev = self._next, self._prev
 
     def __lt__(self, other: Node) -> bool:
-        """Tell whether it stands before another node of its graph."""
+        """Return whether this node precedes another node of its graph."""
         found = self._next
         while found.op != "root":
             if found is other:
@@ -211,7 +211,7 @@ class Node:
 
     @property
     def stack_trace(self) -> str | None:
-        """Where the program made the call, if that was recorded."""
+        """The traceback of the call in the traced program, if recorded."""
         return self.meta.get("stack_trace")
 
     @stack_trace.setter
@@ -219,7 +219,7 @@ class Node:
         self.meta["stack_trace"] = trace
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Tell whether it does more than to return a value: such nodes are kept though nobody takes that."""
+        """Return whether the node has side effects, and so must be kept even if its value is unused."""
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
@@ -235,7 +235,7 @@ class Node:
         return target if isinstance(target, str) else qualified_name_of_target(target)
 
     def format_node(self) -> str:
-        """Return the line of it in the graph's text."""
+        """Return the node's line in the printed graph."""
         kind = "" if self.type is None else f"{type_text(self.type)} "
         users = f"[num_users={len(self.users)}]"
         if self.op == "placeholder":
@@ -253,7 +253,7 @@ class Node:
         return self.name if self._repr_fn is None else self._repr_fn(self)
 
     def __deepcopy__(self, memo: Any) -> Node:
-        """Return the copy that the graph's copy has; the node itself where only it is copied."""
+        """Return the copied graph's node for this one; the node itself if its graph is not being copied."""
         return memo.get(id(self), self)
 
 

@@ -1,4 +1,4 @@
-"""What stands for a value while a function is traced: every operation on it becomes a node. Knows no modules."""
+"""Proxies, which stand for values while a function is traced: every operation on one becomes a node. Knows no modules."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["Attribute", "GraphAppendingTracer", "Proxy", "Scope", "TraceError", 
 
 
 class TraceError(ValueError):
-    """A function asks for what is not known before it runs."""
+    """Raised where a traced function needs a value that is unknown while tracing."""
 
 
 class Scope:
-    """Which module a node was made in: its path and type."""
+    """The path and type of the module in which nodes are being made."""
 
     def __init__(self, module_path: str, module_type: Any) -> None:
         self.module_path, self.module_type = module_path, module_type
 
 
 class TracerBase:
-    """What makes nodes of operations on proxies."""
+    """Base of tracers: makes nodes from operations on proxies."""
 
     graph: Graph
     record_stack_traces = False
@@ -47,7 +47,7 @@ class TracerBase:
     def create_node(
         self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None, type_expr: Any = None
     ) -> Node:  # fmt: skip
-        """Make a node."""
+        """Add a node to the graph, and note its module scope."""
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         scope = getattr(self, "scope", None)
         if scope is not None:
@@ -58,14 +58,14 @@ class TracerBase:
         return node
 
     def proxy(self, node: Node) -> Proxy:
-        """Return what stands for a node's value."""
+        """Return a proxy for a node's value."""
         return Proxy(node, self)
 
     def create_proxy(
         self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None, type_expr: Any = None,
         proxy_factory_fn: Callable[[Node], Proxy] | None = None,
     ) -> Any:  # fmt: skip
-        """Make a node, of arguments that may be proxies, and return what stands for its value."""
+        """Make a node, with arguments that may be proxies, and return a proxy for its value."""
         args, kwargs = self.create_arg(args), self.create_arg(kwargs)
         node = self.create_node(kind, target, tuple(args), dict(kwargs), name, type_expr)
         if self.record_stack_traces and not node.stack_trace:
@@ -73,7 +73,7 @@ class TracerBase:
         return (proxy_factory_fn or self.proxy)(node)
 
     def create_arg(self, a: Any) -> Any:
-        """Return an argument as nodes have it. NotImplementedError for what can be none."""
+        """Convert an argument to the form stored in nodes. NotImplementedError for a type that nodes cannot hold."""
         if isinstance(a, Proxy):
             return a.node
         if isinstance(a, Node):
@@ -109,11 +109,11 @@ class TracerBase:
         return key
 
     def to_bool(self, obj: Proxy) -> bool:
-        """Raise TraceError: which way a branch goes is not known."""
+        """Raise TraceError: a branch depends on a value unknown while tracing."""
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
-        """Raise TraceError: how often a loop runs is not known."""
+        """Raise TraceError: a loop's length is unknown while tracing."""
         raise TraceError(
             "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or **kwargs "
             "function argument. See the torch.fx docs on pytorch.org for a more detailed explanation of what types of control flow "
@@ -126,7 +126,7 @@ class TracerBase:
 
 
 def _where() -> str:
-    """Return the program's own frames, as a traceback has them."""
+    """Return the present call stack as traceback text, without the frames of this package."""
     import traceback
 
     home = __file__.rpartition("/fx/")[0]
@@ -138,7 +138,7 @@ def _where() -> str:
 
 
 class GraphAppendingTracer(TracerBase):
-    """A tracer that puts nodes into a graph that is there, for a program that adds to it itself: functions ask from now on."""
+    """A tracer that appends to an existing graph, for programs that add nodes to one. Turns `__torch_function__` dispatch on for good."""
 
     def __init__(self, graph: Graph) -> None:
         stand_in()
@@ -147,7 +147,7 @@ class GraphAppendingTracer(TracerBase):
 
 
 class Proxy:
-    """Stands for a value that a node will have: operators, methods and functions of it make nodes."""
+    """Stands for a node's future value: operators, methods and functions applied to a proxy make nodes."""
 
     node: Node
     __hash__ = object.__hash__
@@ -160,7 +160,7 @@ class Proxy:
         return f"{type(self).__name__}({self.node.name})"
 
     def __getattr__(self, k: str) -> Attribute:
-        if k.startswith("__") and k.endswith("__"):  # Python asks for its own
+        if k.startswith("__") and k.endswith("__"):  # Python looks up special methods
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{k}'")
         return Attribute(self, k)
 
@@ -171,7 +171,7 @@ class Proxy:
         self.__dict__ = state
 
     def __deepcopy__(self, memo: Any) -> Proxy:
-        """Return one for the copied node."""
+        """Return a proxy for the copied node."""
         import copy
 
         made = Proxy.__new__(type(self))
@@ -182,7 +182,7 @@ class Proxy:
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the parts where the program says how many it wants, `a, b = x`; TraceError elsewhere."""
+        """Yield the parts if the caller's bytecode gives their number, as in `a, b = x`; raise TraceError otherwise."""
         frame = sys._getframe(1)
         code = frame.f_code.co_code
         if dis.opname[code[frame.f_lasti]] == "UNPACK_SEQUENCE":
@@ -213,14 +213,14 @@ class Proxy:
     def __torch_function__(
         cls, orig_method: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Make a node of a call of a function, or of a tensor's method."""
+        """Record a call of a function or of a tensor's method as a node."""
         found: dict[TracerBase, None] = {}
         _collect((args, kwargs or {}), found)
         if len(found) > 1:
             raise RuntimeError(f"Found multiple different tracers {list(found)} while trying to trace operations {orig_method}")  # fmt: skip
         tracer = next(iter(found))
         name = getattr(orig_method, "__name__", "")
-        if name == "__get__":  # of a property
+        if name == "__get__":  # reading a property of Tensor
             owner = orig_method.__self__
             return tracer.create_proxy("call_function", getattr, (args[0], _name_of(owner)), {})
         if name in METHODS and FUNCTIONS.get(name) is not orig_method and getattr(Tensor, name, None) is orig_method:  # fmt: skip
@@ -246,7 +246,7 @@ def _collect(a: Any, found: dict[TracerBase, None]) -> None:
 
 
 class Attribute(Proxy):
-    """Stands for an attribute: a node is made when it is used as a value, and not when it is called, which is a method's call."""
+    """Stands for an attribute of a proxy. Called, it makes a `call_method` node; the `getattr` node is made only if used as a value."""
 
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root, self.attr, self.tracer = root, attr, root.tracer
@@ -264,7 +264,7 @@ class Attribute(Proxy):
 
 
 class ParameterProxy(Proxy):
-    """Stands for a parameter, of which shape and dtype are known."""
+    """Stands for a parameter, whose shape, dtype and device are known while tracing."""
 
     _known: ClassVar[tuple[str, ...]] = ("shape", "size", "dim", "ndim", "numel", "nelement", "dtype", "device")  # fmt: skip
 
@@ -280,7 +280,7 @@ class ParameterProxy(Proxy):
 
 
 def _give_operators() -> None:
-    """Give proxies Python's operators, and those with the proxy on the right."""
+    """Define Python's operators on `Proxy`, with the reflected ones."""
 
     def forward(name: str, target: Any) -> None:
         def call(self: Proxy, *rest: Any) -> Any:

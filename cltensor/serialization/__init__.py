@@ -76,9 +76,9 @@ _skip = _Skip()
 
 
 class skip_data:
-    """In a block: `save` leaves the bytes of storages zero, for somebody to fill in later, and `load` reads none: zeros.
+    """Context in which `save` writes zeros for storages, to be filled in later, and `load` gives zeros without reading them.
 
-    materialize_fake_tensors: accepted.
+    materialize_fake_tensors: accepted and ignored.
     """
 
     def __init__(self, materialize_fake_tensors: bool = False) -> None:
@@ -94,7 +94,7 @@ class skip_data:
 
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_PROTOCOL = 1001
-DEFAULT_PROTOCOL = 2  # pickle's
+DEFAULT_PROTOCOL = 2  # of pickle; torch's default
 
 
 def save(
@@ -107,8 +107,8 @@ def save(
 ) -> None:
     """Write an object to a path or a file object open for binary writing.
 
-    A path is replaced only when everything is written. RuntimeError for a folder that is not there; what pickle cannot
-    write is its own error.
+    A file at a path is replaced only once everything is written. RuntimeError if the folder does not exist; objects that
+    cannot be pickled raise pickle's own error.
     """
     if not _use_new_zipfile_serialization:
         with archive.output(f) as file:
@@ -198,7 +198,7 @@ Memory = UntypedStorage | TypedStorage
 
 
 def _settle(data: np.ndarray, dt: Any, place: Place, location: str) -> Memory:
-    """Copy a storage's bytes to where they belong."""
+    """Copy a storage's bytes to the device that `place` gives for the location; return the storage object."""
     target = place(None, location)
     if target is None:
         host = rebuild.locate("cpu")
@@ -241,7 +241,7 @@ _UNTOLD = {
 
 
 class _ZipStorages:
-    """Load each storage of a zip file once."""
+    """Loads the storages of a zip file by their persistent ids, each once."""
 
     def __init__(self, reader: Reader, place: Place, mapped: bool) -> None:
         self.reader, self.place, self.mapped = reader, place, mapped
@@ -282,7 +282,7 @@ class _ZipStorages:
 
 
 class _LateStorages:
-    """Storages of the older format, whose bytes follow the pickle: allocated when named, filled afterwards."""
+    """Storages of the older format, whose bytes follow the pickle: allocated when the pickle names them, filled later."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -305,7 +305,7 @@ class _LateStorages:
 
 
 def _save_legacy(obj: object, file: BinaryIO, protocol: int) -> None:
-    """Write the older format: headers, the pickle, the keys of the storages, and each one's count and bytes."""
+    """Write the older format: headers, the pickle, the keys of the storages, and each storage's element count and bytes."""
     sizes = {"short": 2, "int": 4, "long": 4}
     machine = {"protocol_version": _LEGACY_PROTOCOL, "little_endian": sys.byteorder == "little", "type_sizes": sizes}  # fmt: skip
     for header in (_LEGACY_MAGIC, _LEGACY_PROTOCOL, machine):
@@ -326,7 +326,7 @@ def _save_legacy(obj: object, file: BinaryIO, protocol: int) -> None:
 def _load_legacy(
     file: BinaryIO, place: Place, weights_only: bool, pickle_module: Any, kwargs: dict[str, Any]
 ) -> Any:
-    """Read the older format; the position is left behind it."""
+    """Read the older format; leave the file position just after the data."""
     start, data = file.tell(), file.read()
     storages = _LateStorages(place)
     storages.limit = len(data)
@@ -365,7 +365,7 @@ def _load_legacy(
 
 
 def _load_from_bytes(content: bytes) -> Any:
-    """Read the storage that torch puts as bytes into a pickle."""
+    """Load a storage from the bytes that torch embeds in an ordinary pickle."""
     return load(io.BytesIO(content), weights_only=True)
 
 

@@ -27,12 +27,12 @@ BROKEN = (
 
 
 def is_path(f: Any) -> bool:
-    """Tell a path from a file object."""
+    """Return whether this is a path, not a file object."""
     return isinstance(f, str | os.PathLike)
 
 
 class _Sink:
-    """A file object of which only `write` is known, which need not return a count."""
+    """Wraps a file object that has only `write`, whose return value may be missing."""
 
     def __init__(self, file: Any) -> None:
         self.file = file
@@ -43,12 +43,12 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """Leave that to the file."""
+        """Do nothing: the wrapped object flushes when it likes."""
 
 
 @contextmanager
 def output(f: Any) -> Iterator[BinaryIO]:
-    """Open what is written to: a path gets the whole file at once, when all went well; a file object is written as it is."""
+    """Open a path or file object for writing. A path is replaced atomically, and only after success."""
     if not is_path(f):
         if not hasattr(f, "write"):
             raise AttributeError(
@@ -75,7 +75,7 @@ def output(f: Any) -> Iterator[BinaryIO]:
 
 
 def _mode(path: str) -> int:
-    """The permissions an ordinary `open` would have left."""
+    """Return the permissions that an ordinary `open` would give the file."""
     if os.path.exists(path):
         return os.stat(path).st_mode & 0o777
     mask = os.umask(0)
@@ -84,14 +84,14 @@ def _mode(path: str) -> int:
 
 
 class Writer:
-    """Write entries to a zip file under one folder, their data aligned."""
+    """Writes entries of a zip file under one folder, their data aligned."""
 
     def __init__(self, file: BinaryIO, folder: str) -> None:
         self.zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
         self.folder = folder
 
     def put(self, name: str, data: Any, *, checked: bool = True) -> None:
-        """Write one entry: bytes or a contiguous array of bytes; with a checksum that is none where they are to change."""
+        """Write one entry: bytes or a contiguous array of bytes; `checked=False` stores no checksum, for data to be filled in later."""
         view = memoryview(data)
         info = zipfile.ZipInfo(f"{self.folder}/{name}")
         info.file_size = view.nbytes
@@ -111,7 +111,7 @@ class Writer:
 
 
 class Reader:
-    """Read entries of a checkpoint; RuntimeError says what is broken."""
+    """Reads entries of a checkpoint; RuntimeError for a damaged or missing one."""
 
     def __init__(self, file: BinaryIO, path: str | None = None) -> None:
         self.path = path
@@ -131,7 +131,7 @@ class Reader:
         self.folder = pickles[0].partition("/")[0]
 
     def has(self, name: str) -> bool:
-        """Tell whether there is an entry."""
+        """Return whether an entry exists."""
         return f"{self.folder}/{name}" in self.entries
 
     def _info(self, name: str) -> zipfile.ZipInfo:
@@ -143,7 +143,7 @@ class Reader:
         return info
 
     def size(self, name: str) -> int:
-        """Return the bytes of an entry."""
+        """Return the size of an entry in bytes."""
         return self._info(name).file_size
 
     def get(self, name: str) -> bytes:
@@ -151,7 +151,7 @@ class Reader:
         info = self._info(name)
         try:
             with self.zip.open(info) as entry:
-                if not info.CRC:  # written without bytes, which somebody filled in later
+                if not info.CRC:  # written by `put(checked=False)`, filled in later
                     entry._expected_crc = None  # type: ignore[attr-defined]
                 data = entry.read()
         except (zipfile.BadZipFile, EOFError, ValueError, OSError, NotImplementedError) as error:
@@ -161,7 +161,7 @@ class Reader:
         return data
 
     def map(self, name: str) -> np.ndarray:
-        """Map an entry of a file on disk into memory, read as it is touched."""
+        """Map an entry of a file on disk into memory; pages are read on access."""
         info = self._info(name)
         if not info.file_size:
             return np.empty(0, np.uint8)
@@ -174,7 +174,7 @@ class Reader:
 
 
 def is_zip(file: BinaryIO) -> bool:
-    """Tell by the first bytes whether this is a zip file; the position stays."""
+    """Return whether the file starts like a zip file; its position is kept."""
     at = file.tell()
     start = file.read(4)
     file.seek(at)
@@ -183,7 +183,7 @@ def is_zip(file: BinaryIO) -> bool:
 
 @contextmanager
 def source(f: Any) -> Iterator[tuple[BinaryIO, str | None]]:
-    """Open what is read from: the file, and its path if it has one."""
+    """Open a path or file object for reading; yield the file, and its path if it has one."""
     if is_path(f):
         with open(f, "rb") as file:
             yield file, os.fspath(f)

@@ -1,6 +1,6 @@
-"""What a checkpoint names, found without running it, and how a file without a record of its byte order is read.
+"""The globals a checkpoint names, found without unpickling, and the byte order assumed for files that do not record theirs.
 
-Knows the instructions of a pickle that name things; builds nothing.
+Interprets only the pickle opcodes that name globals; builds no objects.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .unpickler import modern, user_allows
 
 
 class SourceChangeWarning(Warning):
-    """Category of torch's warnings of a layer whose source changed after it was saved."""
+    """Category of torch's warnings about a layer whose source changed after it was saved."""
 
 
 class LoadEndianness(enum.Enum):
-    """Byte orders that a file without a record of its own may be read in."""
+    """Byte orders that can be assumed for a file that does not record its own."""
 
     NATIVE = 1
     LITTLE = 2
@@ -31,12 +31,12 @@ _endianness: LoadEndianness | None = None
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """Return the byte order of files that do not tell; None is little-endian."""
+    """Return the byte order assumed for files that do not record theirs; None means little-endian."""
     return _endianness
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Choose the byte order of files that do not tell. TypeError for what is no LoadEndianness."""
+    """Set the byte order assumed for files that do not record theirs. TypeError unless a LoadEndianness or None."""
     global _endianness
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
@@ -56,9 +56,9 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
 
 
 def _names(data: bytes) -> list[str]:
-    """The globals of a pickle, in the order they are first named."""
+    """Return the globals that a pickle names, in the order of their first occurrence."""
     found: dict[str, None] = {}
-    texts: list[Any] = []  # what is on the stack, as far as names are put together from it
+    texts: list[Any] = []  # the strings pushed so far: STACK_GLOBAL takes the last two
     memo: dict[Any, Any] = {}
     last: Any = None
     for code, argument, _ in pickletools.genops(io.BytesIO(data)):

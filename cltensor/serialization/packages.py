@@ -1,6 +1,6 @@
-"""Where storages are said to be in a file, and where they go from there: a table that programs may add devices of their own to.
+"""The registry of location tags: how a storage's device is named in a file, and how a tag is resolved. Programs may extend it.
 
-Owns the table and its order. What reads and writes files asks it only once somebody has added to it.
+Owns the registry and its order. `save` and `load` consult it only once a program has registered an entry.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _restore(storage: Any, location: str) -> Any:
     try:
         place = rebuild.locate(location)
     except RuntimeError as error:
-        if "tagged with" in str(error):  # a name of no device here
+        if "tagged with" in str(error):  # no device here has this tag
             return None
         raise
     return storage if storage.device == place else storage.to(device=place)
@@ -39,9 +39,10 @@ _package_registry: list[tuple[int, Tagger, Deserializer]] = [(10, _tag, _restore
 
 
 def register_package(priority: int, tagger: Tagger, deserializer: Deserializer) -> None:
-    """Add what names the place of a storage, and what brings a storage to a place; lower priorities are asked first.
+    """Register how storages are tagged with a location and restored from a tag; entries of lower priority are tried first.
 
-    tagger: of a storage, returns the name of its place, or None. deserializer: of a storage and a name, returns the storage there, or None.
+    tagger: function of a storage that returns its tag, or None. deserializer: function of a storage and a tag that returns
+    the storage at that location, or None.
     """
     _package_registry.append((priority, tagger, deserializer))
     _package_registry.sort(key=lambda entry: entry[0])
@@ -50,7 +51,7 @@ def register_package(priority: int, tagger: Tagger, deserializer: Deserializer) 
 
 
 def location_tag(storage: Memory) -> str:
-    """Return the name a file has for the place of a storage. RuntimeError where nobody knows it."""
+    """Return the location tag of a storage. RuntimeError if no registered tagger gives one."""
     for _, tagger, _ in _package_registry:
         location = tagger(storage)
         if location:
@@ -59,12 +60,12 @@ def location_tag(storage: Memory) -> str:
 
 
 def normalize_storage_type(storage_type: type) -> Any:
-    """Return the package's own class of the name that a storage's class has. AttributeError where there is none."""
+    """Return the storage class of this package with the same name. AttributeError if there is none."""
     return getattr(storages, storage_type.__name__)
 
 
 def default_restore_location(storage: Memory, location: str) -> Memory:
-    """Return a storage at the place that a file names. RuntimeError where nobody knows it."""
+    """Return the storage at the location that a tag names. RuntimeError if no registered deserializer knows the tag."""
     for _, _, restore in _package_registry:
         made = restore(storage, location)
         if made is not None:

@@ -1,6 +1,6 @@
-"""Reading pickles: a small machine that knows only harmless instructions and names, and the full one for trusted files.
+"""Reading pickles: a restricted unpickler that knows only harmless opcodes and names, and a full one for trusted files.
 
-The small machine builds containers, numbers, strings and what `rebuild.ALLOWED` (or the user's own list) names. It never calls
+The restricted unpickler builds containers, numbers, strings and what `rebuild.ALLOWED` (or the user's own list) names. It never calls
 anything else, so a hostile file can at worst fail to load.
 """
 
@@ -33,13 +33,13 @@ _safe: dict[str, Any] = {}
 
 
 def _full_name(item: Any) -> str:
-    """Where a file has an object: what is this library's stands there under torch's name."""
+    """Return the name of an object in a file: this library's objects have torch's names there."""
     name = f"{item.__module__}.{item.__qualname__}"
     return "torch" + name[8:] if name.startswith("cltensor.") else name
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Let `load(weights_only=True)` build these classes and call these functions; a pair (object, "full.name") renames one."""
+    """Let `load(weights_only=True)` build these classes and call these functions; in a pair (object, "full.name") the name is the file's."""
     for item in safe_globals:
         if isinstance(item, tuple):
             _safe[item[1]] = item[0]
@@ -48,23 +48,23 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """Return what was added."""
+    """Return the objects that `add_safe_globals` added."""
     return list(_safe.values())
 
 
 def clear_safe_globals() -> None:
-    """Forget what was added."""
+    """Remove all objects that `add_safe_globals` added."""
     _safe.clear()
 
 
 def user_allows(name: str) -> bool:
-    """Tell whether a name was added."""
+    """Return whether `add_safe_globals` added an object of this name."""
     return name in _safe
 
 
 @contextmanager
 def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
-    """Add to the list for the length of a `with` block."""
+    """Allow these objects as `add_safe_globals` does, within a `with` block."""
     before = dict(_safe)
     add_safe_globals(safe_globals)
     try:
@@ -78,7 +78,7 @@ def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
 
 
 def modern(module: str, name: str) -> tuple[str, str]:
-    """Turn Python 2's names, which pickles of protocol 2 have, into today's; Python's own unpickler does so only behind its lookup."""
+    """Map the Python 2 names in pickles of protocol 2 to Python 3's. Python's unpickler does so only inside its own `find_class`."""
     found: tuple[str, str] = NAME_MAPPING.get(
         (module, name), (IMPORT_MAPPING.get(module, module), name)
     )
@@ -86,7 +86,7 @@ def modern(module: str, name: str) -> tuple[str, str]:
 
 
 def find_class(module: str, name: str) -> Any:
-    """Find what one of torch's names means for a trusted file."""
+    """Return the object that a torch name in a trusted file resolves to; UnpicklingError if there is none."""
     found = allowed(f"{module}.{name}")
     if found is not None:
         return found
@@ -108,7 +108,7 @@ def find_class(module: str, name: str) -> Any:
 def load_all(
     file: BinaryIO, load_storage: Callable[[Any], Any], pickle_module: Any, **kwargs: Any
 ) -> Any:
-    """Read a pickle with a module's own unpickler, which runs whatever the file says. For trusted files only."""
+    """Read a pickle with the Unpickler of `pickle_module`, which runs any code the file names. For trusted files only."""
 
     class Trusting((pickle_module or pickle).Unpickler):  # type: ignore[misc]
         def find_class(self, module: str, name: str) -> Any:
@@ -134,12 +134,12 @@ _MARK = _Mark()
 
 
 def refuse(text: str) -> pickle.UnpicklingError:
-    """Make the error of a file that may not be loaded this way."""
+    """Return the error for a file that `weights_only=True` does not load, with torch's advice."""
     return pickle.UnpicklingError(_PREAMBLE + text)
 
 
 class WeightsUnpickler:
-    """Run a pickle's instructions, the harmless ones."""
+    """The restricted unpickler: executes the harmless opcodes of a pickle and refuses all others."""
 
     def __init__(
         self, data: bytes, load_storage: Callable[[Any], Any], encoding: str = "utf-8"
@@ -252,7 +252,8 @@ class WeightsUnpickler:
         elif isinstance(target, Tensor):
             set_state(target, state)
         elif any(type(target) is kind for kind in _safe.values()):
-            # Not only if the pickle names it: numpy's dtypes have types of their own, and are made by `numpy.dtype`.
+            # Any allowed type, also one the pickle does not name: numpy's dtypes are instances of types of their own,
+            # but are made by calling `numpy.dtype`.
             if hasattr(target, "__setstate__"):
                 target.__setstate__(state)
             else:

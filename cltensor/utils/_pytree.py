@@ -1,4 +1,4 @@
-"""Trees of tuples, named tuples, lists, dicts, deques and registered classes: taken apart into leaves and put together again.
+"""Trees of tuples, named tuples, lists, dicts, deques and registered classes: flattened to leaves and rebuilt from them.
 
 Owns trees and their forms. What a container is stands in _tree_kinds.py.
 """
@@ -56,7 +56,7 @@ def register_pytree_node(
     cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, *,
     flatten_with_keys_fn: FlattenWithKeys | None = None, **options: Any,
 ) -> None:  # fmt: skip
-    """Have instances of a class taken apart by one function, and made again by another. ValueError for a second time.
+    """Register a class as a container, with functions to flatten and to rebuild instances. ValueError if registered already.
 
     `flatten_with_keys_fn` gives the children behind their keys, for `tree_flatten_with_path`. options: how torch's export writes
     the class to files, accepted.
@@ -118,7 +118,7 @@ def _check_fields(wanted: set[str], given: set[str]) -> None:
 
 
 def register_constant(cls: type) -> None:
-    """Have instances of a class taken for containers of nothing, which are part of a tree's form. TypeError unless they compare and hash."""
+    """Register a class whose instances are part of a tree's spec, not leaves. TypeError unless it defines equality and a hash."""
     if cls.__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
         raise TypeError(
             "register_constant(cls) expects `cls` to have a non-default `__eq__` implementation."
@@ -146,12 +146,12 @@ def _register_pytree_node(
 
 
 def _deregister_pytree_node(cls: type) -> None:
-    """Take a class out of the table."""
+    """Remove a class from the registry."""
     del SUPPORTED_NODES[cls]
 
 
 class TreeSpec:
-    """The form of a tree: a kind of container, what it needs beside its children, and their forms; a leaf's type is None."""
+    """The structure of a tree: a container's type, its context (such as keys) and its children's specs; a leaf's type is None."""
 
     __slots__ = ("_children", "context", "num_children", "num_leaves", "num_nodes", "type")
 
@@ -163,17 +163,17 @@ class TreeSpec:
         self.num_nodes = 1 + sum(c.num_nodes for c in self._children)
 
     def is_leaf(self) -> bool:
-        """Tell whether it is a leaf's."""
+        """Return whether this is the spec of a leaf."""
         return self.type is None
 
     def children(self) -> list[TreeSpec]:
-        """Return the forms of the children."""
+        """Return the children's specs."""
         return list(self._children)
 
     children_specs = property(children)  # the older name
 
     def child(self, index: int) -> TreeSpec:
-        """Return the form of a child."""
+        """Return the spec of the child at an index."""
         return self._children[index]
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
@@ -193,7 +193,7 @@ class TreeSpec:
         return SUPPORTED_NODES[self.type].unflatten_fn(made, self.context)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """Return what lies in a tree where this form has its leaves. ValueError where the tree is of another form."""
+        """Return the subtrees at the positions of this spec's leaves. ValueError if the tree has another structure."""
         found: list[Any] = []
         self._up_to(tree, found)
         return found
@@ -211,7 +211,7 @@ class TreeSpec:
             raise ValueError(
                 f"Node arity mismatch; expected {self.num_children}, but got {len(children)}."
             )
-        if kind in _MAPPINGS:  # the order of keys is the form's
+        if kind in _MAPPINGS:  # children in the order of the spec's keys, not of the tree's
             children = self._in_order(tree)
         elif kind is not deque and context != self.context:
             raise ValueError(
@@ -253,7 +253,7 @@ _LEAF = TreeSpec(None, None, ())
 
 
 def treespec_leaf() -> TreeSpec:
-    """Return a leaf's form."""
+    """Return the spec of a leaf."""
     return _LEAF
 
 
@@ -272,7 +272,7 @@ def _children(node: Any, is_leaf: IsLeaf) -> tuple[Any, list[Any], Context] | No
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
-    """Return the leaves in order and the form."""
+    """Return the leaves in order, and the tree's spec."""
     leaves: list[Any] = []
 
     def walk(node: Any) -> TreeSpec:
@@ -307,12 +307,12 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeSpec:
-    """Return the form."""
+    """Return the tree's spec."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Tell whether something is a leaf: no container that is known."""
+    """Return whether a value is a leaf, not an instance of a registered container."""
     return (is_leaf is not None and is_leaf(tree)) or kind_of(tree) not in SUPPORTED_NODES
 
 
@@ -320,14 +320,14 @@ _is_leaf = tree_is_leaf
 
 
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
-    """Return a tree of the function's values on the leaves; of other trees what lies at the same places, leaves or not."""
+    """Return the tree with each leaf replaced by the function's result on that leaf and the other trees' subtrees at its position."""
     leaves, spec = tree_flatten(tree, is_leaf)
     others = [spec.flatten_up_to(r) for r in rests]
     return spec.unflatten([func(*each) for each in zip(leaves, *others, strict=True)])
 
 
 def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
-    """Call a function with the leaves, as `tree_map` does, and return the tree."""
+    """Call a function on the leaves, as `tree_map` does, for its side effects; return the tree itself."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
@@ -335,7 +335,7 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf 
 def _broadcast_to_and_flatten(
     tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = None
 ) -> list[Any] | None:
-    """Return one entry for each leaf of a form, from a tree that is the upper part of it; None where it is not."""
+    """Repeat each leaf of a prefix tree for all leaves of the spec below it; return None if the tree is not a prefix."""
     parts = _children(tree, is_leaf)
     if parts is None:
         return [tree] * treespec.num_leaves
@@ -359,7 +359,7 @@ def _broadcast_to_and_flatten(
 
 
 def keystr(kp: Iterable[Any]) -> str:
-    """Return a way as Python would write it: "['a'][0].weight"."""
+    """Return a key path in Python syntax: "['a'][0].weight"."""
     return "".join(map(str, kp))
 
 
@@ -378,21 +378,21 @@ def _ways(node: Any, is_leaf: IsLeaf, way: tuple[Any, ...] = ()) -> Iterator[Any
 
 
 def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[tuple[Any, ...], Any]]:
-    """Return the leaves in order, each behind the way to it. ValueError for a registered class that does not say its children's keys."""
+    """Return pairs of key path and leaf, in order. ValueError for a class registered without a function for its keys."""
     return list(_ways(tree, is_leaf))
 
 
 def tree_flatten_with_path(
     tree: Any, is_leaf: IsLeaf = None
 ) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeSpec]:
-    """Return the leaves in order, each behind the way to it, and the form."""
+    """Return pairs of key path and leaf, in order, and the tree's spec."""
     return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
 
 
 def tree_map_with_path(
     func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None
 ) -> Any:
-    """Return a tree of the function's values on the way to each leaf and the leaf, and what other trees have there."""
+    """As `tree_map`, with the key path to the leaf as the function's first argument."""
     leaves, spec = tree_flatten_with_path(tree, is_leaf)
     others = [spec.flatten_up_to(r) for r in rests]
     return spec.unflatten([func(*leaf, *rest) for leaf, *rest in zip(leaves, *others, strict=True)])
@@ -402,20 +402,20 @@ def tree_map_with_path(
 
 
 def _of(kind: Any) -> Callable[[Any], bool]:
-    """Return the test that a type, a union of types, a tuple of types, or a test itself stands for."""
+    """Return a predicate for a type, a union or tuple of types, or a predicate."""
     if isinstance(kind, type | tuple) or not callable(kind):
         return lambda leaf: isinstance(leaf, kind)
     return kind
 
 
 def tree_map_only(kind: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """Return the tree with the function's values in the place of leaves of a type, or that a test is true of."""
+    """Return the tree with the function applied to the leaves of a type, or those for which a predicate is true."""
     wanted = _of(kind)
     return tree_map(lambda leaf: func(leaf) if wanted(leaf) else leaf, tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(kind: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """Call a function with the leaves of a type, or that a test is true of, and return the tree."""
+    """Call a function on the leaves of a type, or those for which a predicate is true; return the tree itself."""
     wanted = _of(kind)
     return tree_map_(lambda leaf: func(leaf) if wanted(leaf) else leaf, tree, is_leaf=is_leaf)
 
@@ -426,7 +426,7 @@ def tree_all(predicate: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
 
 
 def tree_any(predicate: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
-    """Tell whether a predicate holds for a leaf."""
+    """Return whether a predicate holds for any leaf."""
     return any(map(predicate, tree_iter(tree, is_leaf)))
 
 
@@ -441,7 +441,7 @@ def tree_all_only(
 def tree_any_only(
     kind: Any, predicate: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
 ) -> bool:
-    """Tell whether a predicate holds for a leaf of a type."""
+    """Return whether a predicate holds for any leaf of a type."""
     wanted = _of(kind)
     return any(predicate(leaf) for leaf in tree_iter(tree, is_leaf) if wanted(leaf))
 

@@ -1,8 +1,8 @@
-"""Selective checkpointing: a program says of each operation whether its result is kept or computed again. Part of `checkpoint`.
+"""Selective checkpointing: a policy decides for each operation whether its result is kept or recomputed. Part of `checkpoint`.
 
-The contexts see calls of the public functions, which are named as the operators that torch sees beneath them. A call whose result is
-kept does not run a second time: in its place the tensors that it saved for backward are put down again, in their order, from its
-arguments and its kept result.
+The contexts intercept calls of public functions, and give the policy the names of the operators that torch would run for them. An
+operation whose result is kept does not run again: instead the tensors that it saved for backward are saved again, in the same order,
+taken from its arguments and the kept result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ._pytree import tree_leaves, tree_map
 
 
 class CheckpointPolicy(enum.Enum):
-    """What becomes of an operation's result. PREFER and MUST differ for compilers; offloaded results are kept where they are."""
+    """Whether an operation's result is kept. PREFER and MUST are the same here (compilers distinguish them); offloading just keeps."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -35,7 +35,7 @@ _AGAIN = (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE)
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told: whether the function runs a second time."""
+    """The context passed to a policy: whether this is the second run of the function."""
 
     def __init__(self, *, is_recompute: bool) -> None:
         self.is_recompute = is_recompute
@@ -63,7 +63,7 @@ def _operator(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 
 
 class _Kept:
-    """A result that is kept, and where each tensor comes from that the operation saved for backward."""
+    """A kept result, and for each tensor that the operation saved for backward the source to take that from."""
 
     def __init__(self, result: Any, plan: list[tuple[str, Any]]) -> None:
         self.plan = plan
@@ -71,7 +71,7 @@ class _Kept:
         self.result = tree_map(lambda t: _apart(t) if isinstance(t, Tensor) else t, result)
 
     def check(self) -> None:
-        """Raise RuntimeError where a kept tensor was written to."""
+        """Raise RuntimeError if a kept tensor has been written to since."""
         now = [t._version for t in tree_leaves(self.result) if isinstance(t, Tensor)]
         if now != self.versions:
             raise RuntimeError(
@@ -88,7 +88,7 @@ def _alike(a: Tensor, b: Tensor) -> bool:
 
 
 class _Store:
-    """What two runs of a function share: the kept results of each operation, in the order of its calls; None for one to compute again."""
+    """State shared by both runs: for each operation, its kept results in the order of calls, None for one to recompute."""
 
     def __init__(self, policy: Callable[..., Any], mutation: bool) -> None:
         self.policy, self.mutation = policy, mutation

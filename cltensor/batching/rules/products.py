@@ -1,4 +1,4 @@
-"""Rules for products: the hidden dimension is another batch dim of the matrices; if only one operand is batched, further rows of a matrix."""
+"""Rules for products: the hidden dimension is a batch dim of the matrices; if only one operand is batched, it makes rows."""
 
 from __future__ import annotations
 

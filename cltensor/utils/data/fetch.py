@@ -17,13 +17,13 @@ Fetch = Callable[[Any], Any]
 
 
 class Exhausted:
-    """A worker's message that its part of an iterable dataset is at its end."""
+    """Sent by a worker whose part of an iterable dataset is exhausted."""
 
 
 def fetcher(
     dataset: Any, iterable: bool, batched: bool, collate_fn: Fetch, drop_last: bool
 ) -> Fetch:
-    """Return what makes a batch (or, unbatched, a sample) of indices. It raises StopIteration at the end of a stream."""
+    """Return a function from indices to a batch (unbatched: from an index to a sample); it raises StopIteration at a stream's end."""
     if iterable:
         return _stream(iter(dataset), batched, collate_fn, drop_last)
     if not batched:
@@ -53,7 +53,7 @@ def _stream(source: Iterator[Any], batched: bool, collate_fn: Fetch, drop_last: 
 
 
 def _rows(dataset: Any) -> Fetch | None:
-    """A batch of a plain TensorDataset (or of a Subset of one) is one gather per tensor, instead of a stack of rows."""
+    """Return a fetcher that makes a batch with one gather per tensor, for a TensorDataset or a Subset of one; else None."""
     chosen: Any = None
     if type(dataset) is Subset:
         dataset, chosen = dataset.dataset, dataset.indices
