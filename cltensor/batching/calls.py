@@ -57,7 +57,10 @@ def rule(names: str, *, always: bool = False) -> Callable:
 def named_rule(
     names: str, serves: Callable[[Call, dict[str, Any]], bool] | None = None
 ) -> Callable:
-    """As `rule`, but the rule gets a dict of arguments by name. Where `serves` is false, the call takes the fallback."""
+    """As `rule`, but the rule gets a dict of arguments by name.
+
+    Where `serves` is false, the call takes the fallback.
+    """
 
     def by_name(fn: Callable) -> Callable:
         def bind(call: Call, *args: Any, **kwargs: Any) -> Any:

@@ -36,7 +36,10 @@ def grad(
     call: Call, outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: Any = None,
     create_graph: bool = False, *args: Any, **kwargs: Any,
 ) -> Any:  # fmt: skip
-    """Return gradients of the underlying tensors. Samples are independent: the gradient of their sum is each one's own."""
+    """Return gradients of the underlying tensors.
+
+    Samples are independent: the gradient of their sum is each one's own.
+    """
     outs, ins = _tuple(outputs), _tuple(inputs)
     number = top((*outs, *ins))
     if not number:

@@ -20,7 +20,10 @@ class Level:
 
 
 class _Stack(threading.local):
-    """A thread's open levels. `inside`: nesting depth of library functions run unchanged on batched tensors (`calls.attempt`)."""
+    """A thread's open levels.
+
+    `inside`: nesting depth of library functions run unchanged on batched tensors (`calls.attempt`).
+    """
 
     levels: tuple[Level, ...] = ()
     inside: int = 0

@@ -33,7 +33,10 @@ _PLAIN = {"as_subclass", "can_cast", "promote_types", "result_type", "apply_", "
 
 
 def functions() -> Iterator[tuple[str, Any]]:
-    """Yield (name, function) for each function to intercept. A function may come under several names; the first one counts."""
+    """Yield (name, function) for each function to intercept.
+
+    A function may come under several names; the first one counts.
+    """
     of_rows = _row_functions()
     top = {id(fn) for fn in row.FUNCTIONS.values()}  # `linalg` and others re-export some of these
     yield "Row.__call__", row.Row.__call__
@@ -62,7 +65,10 @@ def functions() -> Iterator[tuple[str, Any]]:
 
 
 def _row_functions() -> set[int]:
-    """Return the ids of the public functions made from rows. They need no interception: they only call `Row`, which is intercepted."""
+    """Return the ids of the public functions made from rows.
+
+    They need no interception: they only call `Row`, which is intercepted.
+    """
     return {
         id(fn)
         for table in (row.FUNCTIONS, row.METHODS)

@@ -160,7 +160,10 @@ class Graph:
     # ------------------------------------------------------------------------------ places, removal
 
     def inserting_before(self, n: Node | None = None) -> _InsertPoint:
-        """Set the insertion point before a node, or before all, within the block. AssertionError for a node of another graph."""
+        """Set the insertion point before a node, or before all, within the block.
+
+        AssertionError for a node of another graph.
+        """
         if n is None:
             return self.inserting_after(self._root)
         if n.graph is not self:
@@ -203,7 +206,10 @@ class Graph:
     # ------------------------------------------------------------------------------------- checks
 
     def lint(self) -> None:
-        """Check the graph. RuntimeError for a node that uses a later node, belongs to another graph, shares a name, or has a missing target."""
+        """Check the graph.
+
+        RuntimeError for a node that uses a later node, belongs to another graph, shares a name, or has a missing target.
+        """
         seen: dict[Node, None] = {}
         names: set[str] = set()
         for node in self.nodes:

@@ -1,4 +1,7 @@
-"""A node of a graph: one operation, its arguments and its users. Knows nothing of how a graph is run or written as text."""
+"""A node of a graph: one operation, its arguments and its users.
+
+Knows nothing of how a graph is run or written as text.
+"""
 
 from __future__ import annotations
 

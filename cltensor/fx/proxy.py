@@ -1,4 +1,7 @@
-"""Proxies, which stand for values while a function is traced: every operation on one becomes a node. Knows no modules."""
+"""Proxies, which stand for values while a function is traced: every operation on one becomes a node.
+
+Knows no modules.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +141,10 @@ def _where() -> str:
 
 
 class GraphAppendingTracer(TracerBase):
-    """A tracer that appends to an existing graph, for programs that add nodes to one. Turns `__torch_function__` dispatch on for good."""
+    """A tracer that appends to an existing graph, for programs that add nodes to one.
+
+    Turns `__torch_function__` dispatch on for good.
+    """
 
     def __init__(self, graph: Graph) -> None:
         stand_in()
@@ -246,7 +252,10 @@ def _collect(a: Any, found: dict[TracerBase, None]) -> None:
 
 
 class Attribute(Proxy):
-    """Stands for an attribute of a proxy. Called, it makes a `call_method` node; the `getattr` node is made only if used as a value."""
+    """Stands for an attribute of a proxy.
+
+    Called, it makes a `call_method` node; the `getattr` node is made only if used as a value.
+    """
 
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root, self.attr, self.tracer = root, attr, root.tracer

@@ -104,7 +104,10 @@ def _own_place(storage: Storage | None, location: str) -> device | Storage | Non
 
 
 def placement(map_location: Any) -> Callable[[Storage | None, str], device | Storage | None]:
-    """Return a function of (storage, location) that places a storage. For storage None it may return a device before loading."""
+    """Return a function of (storage, location) that places a storage.
+
+    For storage None it may return a device before loading.
+    """
     if map_location is None:
         return _own_place
     if isinstance(map_location, dict):

@@ -78,7 +78,10 @@ def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
 
 
 def modern(module: str, name: str) -> tuple[str, str]:
-    """Map the Python 2 names in pickles of protocol 2 to Python 3's. Python's unpickler does so only inside its own `find_class`."""
+    """Map the Python 2 names in pickles of protocol 2 to Python 3's.
+
+    Python's unpickler does so only inside its own `find_class`.
+    """
     found: tuple[str, str] = NAME_MAPPING.get(
         (module, name), (IMPORT_MAPPING.get(module, module), name)
     )
@@ -108,7 +111,10 @@ def find_class(module: str, name: str) -> Any:
 def load_all(
     file: BinaryIO, load_storage: Callable[[Any], Any], pickle_module: Any, **kwargs: Any
 ) -> Any:
-    """Read a pickle with the Unpickler of `pickle_module`, which runs any code the file names. For trusted files only."""
+    """Read a pickle with the Unpickler of `pickle_module`, which runs any code the file names.
+
+    For trusted files only.
+    """
 
     class Trusting((pickle_module or pickle).Unpickler):  # type: ignore[misc]
         def find_class(self, module: str, name: str) -> Any:

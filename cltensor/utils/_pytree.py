@@ -118,7 +118,10 @@ def _check_fields(wanted: set[str], given: set[str]) -> None:
 
 
 def register_constant(cls: type) -> None:
-    """Register a class whose instances are part of a tree's spec, not leaves. TypeError unless it defines equality and a hash."""
+    """Register a class whose instances are part of a tree's spec, not leaves.
+
+    TypeError unless it defines equality and a hash.
+    """
     if cls.__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
         raise TypeError(
             "register_constant(cls) expects `cls` to have a non-default `__eq__` implementation."
@@ -378,7 +381,10 @@ def _ways(node: Any, is_leaf: IsLeaf, way: tuple[Any, ...] = ()) -> Iterator[Any
 
 
 def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[tuple[Any, ...], Any]]:
-    """Return pairs of key path and leaf, in order. ValueError for a class registered without a function for its keys."""
+    """Return pairs of key path and leaf, in order.
+
+    ValueError for a class registered without a function for its keys.
+    """
     return list(_ways(tree, is_leaf))
 
 

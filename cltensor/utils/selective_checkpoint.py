@@ -21,7 +21,10 @@ from ._pytree import tree_leaves, tree_map
 
 
 class CheckpointPolicy(enum.Enum):
-    """Whether an operation's result is kept. PREFER and MUST are the same here (compilers distinguish them); offloading just keeps."""
+    """Whether an operation's result is kept.
+
+    PREFER and MUST are the same here (compilers distinguish them); offloading just keeps.
+    """
 
     MUST_SAVE = 0
     PREFER_SAVE = 1

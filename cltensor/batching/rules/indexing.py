@@ -266,7 +266,10 @@ def index_select(call: Call, given: dict[str, Any]) -> Any:
 
 @rule("index_add index_copy index_fill index_reduce")
 def index_write(call: Call, input: Any, dim: int, index: Any, *args: Any, **kwargs: Any) -> Any:
-    """Write parts along a dim. With a batched index, slices are concatenated along that dim and the index is offset by slice."""
+    """Write parts along a dim.
+
+    With a batched index, slices are concatenated along that dim and the index is offset by slice.
+    """
     ndim = len(input.shape)
     if not ndim:
         more = [

@@ -182,7 +182,10 @@ def unfold(call: Call, given: dict[str, Any]) -> Any:
 def as_strided(
     call: Call, input: Any, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Any:
-    """View the memory with sizes and strides, per slice. Raises RuntimeError if positions lie outside the first slice."""
+    """View the memory with sizes and strides, per slice.
+
+    Raises RuntimeError if positions lie outside the first slice.
+    """
     if len(size) != len(stride):
         raise RuntimeError(
             f"Tensor.as_strided(size, stride, ...): size and stride must have the same length! Got size {list(size)} and stride {list(stride)}"
