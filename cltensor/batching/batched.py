@@ -1,7 +1,8 @@
 """`Batched`: the tensor class that functions get inside `vmap`, with one dimension hidden.
 
-Owns the metadata and the methods of such tensors, and how dimensions are hidden and exposed. Knows no op: calls.py intercepts calls
-on batched tensors before they reach an op, and an op that gets one nevertheless raises `NoRule` when it accesses the memory.
+Owns the metadata and the methods of such tensors, and how dimensions are hidden and exposed. Knows no op: calls.py
+intercepts calls on batched tensors before they reach an op, and an op that gets one nevertheless raises `NoRule` when
+it accesses the memory.
 """
 
 from __future__ import annotations
@@ -234,7 +235,10 @@ def first(value: Any, dim: int) -> Any:
 
 
 def strip(t: Any, level: int, size: int) -> Any:
-    """Expose a level's hidden dimension as the first, expanding a tensor that has none; dimensions of inner levels stay hidden."""
+    """Expose a level's hidden dimension as the first, expanding a tensor that has none.
+
+    Dimensions of inner levels stay hidden.
+    """
     if t.__class__ is Batched and t.level >= level:
         if t.level == level:
             return first(t.value, t.bdim)

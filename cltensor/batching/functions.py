@@ -116,7 +116,10 @@ def _hidden(ts: Any, dims: Any, number: int) -> list[Any]:
 
 
 def _shown(t: Any, number: int, dim: int | None, size: int) -> Any:
-    """Return a gradient or tangent with the batch dim at `dim`: moved or expanded to it; summed over the batch if `dim` is None."""
+    """Return a gradient or tangent with the batch dim at `dim`: moved or expanded to it.
+
+    If `dim` is None, the gradient is summed over the batch.
+    """
     if not hasattr(t, "_vc"):
         return t
     own = t.__class__ is Batched and t.level == number

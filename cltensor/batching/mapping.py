@@ -27,10 +27,10 @@ def vmap(
 ) -> Callable:  # fmt: skip
     """Return a function that maps `func` over a dimension of its arguments, as if called for each slice, and stacks the results.
 
-    in_dims: the dimension of each argument, None for one that is not mapped; an int for all. out_dims: the position of the
-    mapped dimension in the results. `func` is called once, with tensors that hide the dimension (once for each chunk_size
-    slices, if that is given). randomness: whether random functions are an "error", or give slices "different" or
-    the "same" numbers.
+    in_dims: the dimension of each argument, None for one that is not mapped; an int for all. out_dims: the position of
+    the mapped dimension in the results. `func` is called once, with tensors that hide the dimension (once for each
+    chunk_size slices, if that is given). randomness: whether random functions are an "error", or give slices
+    "different" or the "same" numbers.
 
     >>> cltensor.func.vmap(torch.dot)(torch.ones(2, 3), torch.ones(2, 3))
     tensor([3., 3.])
@@ -132,7 +132,10 @@ def _unwrap_batched(
 def _maybe_remove_batch_dim(
     name: str, batched_output: Any, vmap_level: int, batch_size: int, out_dim: int | None
 ) -> Any:
-    """Return a result with its hidden dimension exposed at `out_dim`; if `out_dim` is None, a result not batched as it is."""
+    """Return a result with its hidden dimension exposed at `out_dim`.
+
+    If `out_dim` is None, return the result unchanged; ValueError if it is batched.
+    """
     if out_dim is None:
         if is_batched(batched_output, vmap_level):
             raise ValueError(

@@ -59,7 +59,10 @@ def _renamed(name: str, names: Any, head: str) -> str:
 
 
 def spread(entry: Any, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return the positional and keyword arguments that call the function with a dict of arguments by name; inverse of `bound`."""
+    """Return the positional and keyword arguments that call the function with a dict of arguments by name.
+
+    Inverse of `bound`.
+    """
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     gap = False

@@ -1,7 +1,7 @@
 """Symbolic tracing: a module or function runs once on proxies, and the operations on them become a graph.
 
-During the run, `__torch_function__` dispatch is on (`ASKING` in subclasses.py), calls of modules go to the tracer, and functions
-given to `wrap` are recorded as one call. All patches are undone afterwards.
+During the run, `__torch_function__` dispatch is on (`ASKING` in subclasses.py), calls of modules go to the tracer, and
+functions given to `wrap` are recorded as one call. All patches are undone afterwards.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def _first_proxy(a: Any) -> Proxy | None:
 class Tracer(TracerBase):
     """Traces modules and functions; subclasses decide which modules are leaves, and see each node made.
 
-    autowrap_modules: Python modules whose functions are recorded when called with a proxy. autowrap_functions: further functions.
-    param_shapes_constant: parameters' shapes are real numbers while tracing, so that branches on them work.
+    autowrap_modules: Python modules whose functions are recorded when called with a proxy. autowrap_functions: further
+    functions. param_shapes_constant: parameters' shapes are real numbers while tracing, so that branches on them work.
     """
 
     def __init__(

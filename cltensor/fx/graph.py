@@ -47,7 +47,10 @@ class _InsertPoint:
 
 
 class Graph:
-    """An ordered list of nodes from placeholders to an output, each using values of earlier ones; `GraphModule` runs it."""
+    """An ordered list of nodes from placeholders to an output, each using values of earlier ones.
+
+    `GraphModule` runs it.
+    """
 
     def __init__(
         self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: dict[str, Any] | None = None
@@ -140,14 +143,20 @@ class Graph:
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda x: x) -> Node:
-        """Copy a node of another graph into this one; `arg_transform` maps nodes among the arguments to nodes of this graph."""
+        """Copy a node of another graph into this one.
+
+        `arg_transform` maps nodes among the arguments to nodes of this graph.
+        """
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         made = self.create_node(node.op, node.target, args, dict(kwargs), node.name, node.type)
         made.meta = dict(node.meta)
         return made
 
     def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:  # fmt: skip
-        """Copy all nodes of another graph, and return its output in terms of the copies; val_map: node -> copy, read and extended."""
+        """Copy all nodes of another graph, and return its output in terms of the copies.
+
+        val_map: node -> copy; read, and extended by the nodes copied.
+        """
         for node in g.nodes:
             if node in val_map:
                 continue
@@ -171,7 +180,10 @@ class Graph:
         return _InsertPoint(self, n.prepend)
 
     def inserting_after(self, n: Node | None = None) -> _InsertPoint:
-        """Set the insertion point after a node, or after all, within the block; each new node comes directly after that node."""
+        """Set the insertion point after a node, or after all, within the block.
+
+        Each new node comes directly after that node.
+        """
         if n is None:
             return self.inserting_before(self._root)
         if n.graph is not self:
@@ -208,7 +220,8 @@ class Graph:
     def lint(self) -> None:
         """Check the graph.
 
-        RuntimeError for a node that uses a later node, belongs to another graph, shares a name, or has a missing target.
+        RuntimeError for a node that uses a later node, belongs to another graph, shares a name, or has a missing
+        target.
         """
         seen: dict[Node, None] = {}
         names: set[str] = set()

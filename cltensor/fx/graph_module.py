@@ -1,4 +1,7 @@
-"""A module made from a graph: `forward` is the graph's generated code; submodules, parameters and buffers are those the graph names."""
+"""A module made from a graph: `forward` is the graph's generated code.
+
+Submodules, parameters and buffers are those the graph names.
+"""
 
 from __future__ import annotations
 
@@ -176,7 +179,10 @@ class GraphModule(Module):
     # ---------------------------------------------------------------------------------- submodules
 
     def add_submodule(self, target: str, m: Module) -> bool:
-        """Add a submodule at a path, making the modules along it; return False if another kind of attribute is in the way."""
+        """Add a submodule at a path, making the modules along it.
+
+        Return False if another kind of attribute is in the way.
+        """
         *way, name = target.split(".")
         place: Any = self
         for item in way:

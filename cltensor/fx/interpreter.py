@@ -18,7 +18,8 @@ from .proxy import Proxy
 class Interpreter:
     """Runs a graph module node by node; each kind of node has a method that a subclass may override.
 
-    `env` maps nodes to values. `garbage_collect_values`: drop each value after its last use. `graph`: another graph of the module to run.
+    `env` maps nodes to values. `garbage_collect_values`: drop each value after its last use. `graph`: another graph of
+    the module to run.
     """
 
     def __init__(

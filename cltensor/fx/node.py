@@ -40,7 +40,10 @@ def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
-    """Apply a function to each leaf of nested tuples, lists, dicts and slices; resulting lists and dicts are immutable."""
+    """Apply a function to each leaf of nested tuples, lists, dicts and slices.
+
+    Resulting lists and dicts are immutable.
+    """
     if isinstance(a, tuple):
         parts = [map_aggregate(x, fn) for x in a]
         return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
@@ -61,7 +64,8 @@ def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
 class Node:
     """One operation of a graph: `op` is its kind, `target` what is called or read; nodes in `args` and `kwargs` stand for their values.
 
-    `users` has the nodes that use this node's value, in order, as keys of a dict; `meta` is for the program; `type` an annotation.
+    `users` has the nodes that use this node's value, in order, as keys of a dict; `meta` is for the program; `type` an
+    annotation.
     """
 
     def __init__(
@@ -158,7 +162,10 @@ class Node:
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
-        """Make this node's users use another node, those for which the callback (if given) is true; return the users changed."""
+        """Make this node's users use another node, those for which the callback (if given) is true.
+
+        Return the users changed.
+        """
         if propagate_meta:
             if replace_with.meta:
                 raise AssertionError("Called node.replace_all_uses_with(replace_with, propagate_meta=True), but replace_with already has .meta keys")  # fmt: skip

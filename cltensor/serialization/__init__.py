@@ -107,8 +107,8 @@ def save(
 ) -> None:
     """Write an object to a path or a file object open for binary writing.
 
-    A file at a path is replaced only once everything is written. RuntimeError if the folder does not exist; objects that
-    cannot be pickled raise pickle's own error.
+    A file at a path is replaced only once everything is written. RuntimeError if the folder does not exist; objects
+    that cannot be pickled raise pickle's own error.
     """
     if not _use_new_zipfile_serialization:
         with archive.output(f) as file:

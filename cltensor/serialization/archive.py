@@ -91,7 +91,10 @@ class Writer:
         self.folder = folder
 
     def put(self, name: str, data: Any, *, checked: bool = True) -> None:
-        """Write one entry: bytes or a contiguous array of bytes; `checked=False` stores no checksum, for data to be filled in later."""
+        """Write one entry: bytes or a contiguous array of bytes.
+
+        `checked=False` stores no checksum, for data to be filled in later.
+        """
         view = memoryview(data)
         info = zipfile.ZipInfo(f"{self.folder}/{name}")
         info.file_size = view.nbytes

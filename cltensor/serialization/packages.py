@@ -41,8 +41,8 @@ _package_registry: list[tuple[int, Tagger, Deserializer]] = [(10, _tag, _restore
 def register_package(priority: int, tagger: Tagger, deserializer: Deserializer) -> None:
     """Register how storages are tagged with a location and restored from a tag; entries of lower priority are tried first.
 
-    tagger: function of a storage that returns its tag, or None. deserializer: function of a storage and a tag that returns
-    the storage at that location, or None.
+    tagger: function of a storage that returns its tag, or None. deserializer: function of a storage and a tag that
+    returns the storage at that location, or None.
     """
     _package_registry.append((priority, tagger, deserializer))
     _package_registry.sort(key=lambda entry: entry[0])

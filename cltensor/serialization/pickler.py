@@ -1,6 +1,7 @@
 """Writing pickles that torch reads: this library's objects under torch's names, storages as references to separate data.
 
-Extends the pickler that Python has in Python, not the one in C, because it must write names that are not importable here.
+Extends the pickler that Python has in Python, not the one in C, because it must write names that are not importable
+here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reading pickles: a restricted unpickler that knows only harmless opcodes and names, and a full one for trusted files.
 
-The restricted unpickler builds containers, numbers, strings and what `rebuild.ALLOWED` (or the user's own list) names. It never calls
-anything else, so a hostile file can at worst fail to load.
+The restricted unpickler builds containers, numbers, strings and what `rebuild.ALLOWED` (or the user's own list) names.
+It never calls anything else, so a hostile file can at worst fail to load.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ def _full_name(item: Any) -> str:
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Let `load(weights_only=True)` build these classes and call these functions; in a pair (object, "full.name") the name is the file's."""
+    """Let `load(weights_only=True)` build these classes and call these functions.
+
+    In a pair (object, "full.name") the name is the file's.
+    """
     for item in safe_globals:
         if isinstance(item, tuple):
             _safe[item[1]] = item[0]

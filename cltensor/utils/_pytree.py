@@ -154,7 +154,10 @@ def _deregister_pytree_node(cls: type) -> None:
 
 
 class TreeSpec:
-    """The structure of a tree: a container's type, its context (such as keys) and its children's specs; a leaf's type is None."""
+    """The structure of a tree: a container's type, its context (such as keys) and its children's specs.
+
+    A leaf's type is None.
+    """
 
     __slots__ = ("_children", "context", "num_children", "num_leaves", "num_nodes", "type")
 
@@ -338,7 +341,10 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf 
 def _broadcast_to_and_flatten(
     tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = None
 ) -> list[Any] | None:
-    """Repeat each leaf of a prefix tree for all leaves of the spec below it; return None if the tree is not a prefix."""
+    """Repeat each leaf of a prefix tree for all leaves of the spec below it.
+
+    Return None if the tree is not a prefix.
+    """
     parts = _children(tree, is_leaf)
     if parts is None:
         return [tree] * treespec.num_leaves

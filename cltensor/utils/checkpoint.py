@@ -1,7 +1,8 @@
 """`torch.utils.checkpoint`: trade time for memory. Tensors a function would save for backward are recomputed when needed.
 
-Built on saved-tensor hooks: in the forward pass each saved tensor is replaced by its number; the first one that backward unpacks
-makes the function run again, with the random numbers of its first run, and the tensors saved by this second run are collected.
+Built on saved-tensor hooks: in the forward pass each saved tensor is replaced by its number; the first one that
+backward unpacks makes the function run again, with the random numbers of its first run, and the tensors saved by this
+second run are collected.
 """
 
 from __future__ import annotations
@@ -123,7 +124,10 @@ class _RandomState:
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
-        """Repeat in the block the random numbers drawn since this object was made; afterwards restore the present states."""
+        """Repeat in the block the random numbers drawn since this object was made.
+
+        Afterwards restore the present states.
+        """
         now = [(g, g.clone_state()) for g, _ in self.states]
         self._set(self.states)
         try:
@@ -290,9 +294,10 @@ def checkpoint(
 ) -> Any:
     """Call a function without keeping what it saves for backward; backward runs it again, with the same random numbers.
 
-    With `preserve_rng_state=False` the second run draws new random numbers. `context_fn` returns the contexts of the first and of
-    the second run. `determinism_check="none"` does not compare what both runs saved. With `use_reentrant=True`, the default with a
-    warning, the second run is a backward pass of its own, and the function takes no keyword arguments.
+    With `preserve_rng_state=False` the second run draws new random numbers. `context_fn` returns the contexts of the
+    first and of the second run. `determinism_check="none"` does not compare what both runs saved. With
+    `use_reentrant=True`, the default with a warning, the second run is a backward pass of its own, and the function
+    takes no keyword arguments.
     """
     if use_reentrant is None:
         starting = "Starting in PyTorch 2.9, calling checkpoint without use_reentrant will raise an exception."

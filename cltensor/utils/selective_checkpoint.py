@@ -1,8 +1,8 @@
 """Selective checkpointing: a policy decides for each operation whether its result is kept or recomputed. Part of `checkpoint`.
 
-The contexts intercept calls of public functions, and give the policy the names of the operators that torch would run for them. An
-operation whose result is kept does not run again: instead the tensors that it saved for backward are saved again, in the same order,
-taken from its arguments and the kept result.
+The contexts intercept calls of public functions, and give the policy the names of the operators that torch would run
+for them. An operation whose result is kept does not run again: instead the tensors that it saved for backward are saved
+again, in the same order, taken from its arguments and the kept result.
 """
 
 from __future__ import annotations

@@ -12,7 +12,10 @@ from ..calls import Call, named_rule, rule
 
 
 def fold(call: Call, x: Any, ndim: int) -> tuple[Any, tuple[int, ...]]:
-    """Merge the hidden dimension and all dims before the last `ndim` into one; return the tensor and the sizes of the merged dims."""
+    """Merge the hidden dimension and all dims before the last `ndim` into one.
+
+    Return the tensor and the sizes of the merged dims.
+    """
     value = call.full(x)
     lead = value.ndim - ndim
     return value.reshape(-1, *value.shape[lead:]), tuple(value.shape[:lead])

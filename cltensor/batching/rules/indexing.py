@@ -39,7 +39,10 @@ def _items(index: Any) -> tuple:
 
 
 def _taken_apart(x: Any, index: Any) -> tuple[Any, list[Any]]:
-    """Apply the parts of a subscript that make views; return the view, and for each of its dims an index tensor or None."""
+    """Apply the parts of a subscript that make views.
+
+    Return the view, and for each of its dims an index tensor or None.
+    """
     items = list(_items(index))
     items = [
         FUNCTIONS["tensor"](i, device=x.device) if is_sequence(i) and as_integer(i) is None else i

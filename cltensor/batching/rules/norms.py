@@ -1,4 +1,7 @@
-"""Rules for normalisations: over last dims unchanged; over channels, slices become further channels or batch entries."""
+"""Rules for normalisations: those over last dims are called unchanged.
+
+In those over channels, slices become further channels or batch entries.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Rules for pointwise functions: operands broadcast, so the hidden dimension goes in front of all visible ones.
 
-Owns the alignment of operands, which other rules use. An operand that is 0-dim for each slice has one dim in the underlying
-tensor, and would take part in dtype promotion, which torch's 0-dim tensors do not: such an operand is cast first.
+Owns the alignment of operands, which other rules use. An operand that is 0-dim for each slice has one dim in the
+underlying tensor, and would take part in dtype promotion, which torch's 0-dim tensors do not: such an operand is cast
+first.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ def padded(t: Any, ndim: int) -> Any:
 
 
 def aligned(call: Call, values: Sequence[Any], unpromoted: Sequence[bool] = ()) -> list[Any]:
-    """Return the operands' underlying tensors, padded so that they broadcast; values not batched at this level stay unchanged."""
+    """Return the operands' underlying tensors, padded so that they broadcast.
+
+    Values not batched at this level stay unchanged.
+    """
     tensors = [v for v in values if isinstance(v, Tensor)]
     ndim = rank(tensors)
     made = [padded(v, ndim) if call.here(v) else v for v in values]

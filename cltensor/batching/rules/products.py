@@ -1,4 +1,7 @@
-"""Rules for products: the hidden dimension is a batch dim of the matrices; if only one operand is batched, it makes rows."""
+"""Rules for products: the hidden dimension is a batch dim of the matrices.
+
+If only one operand is batched, its slices are further rows of one matrix.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,10 @@ class Exhausted:
 def fetcher(
     dataset: Any, iterable: bool, batched: bool, collate_fn: Fetch, drop_last: bool
 ) -> Fetch:
-    """Return a function from indices to a batch (unbatched: from an index to a sample); it raises StopIteration at a stream's end."""
+    """Return a function from indices to a batch (unbatched: from an index to a sample).
+
+    It raises StopIteration at a stream's end.
+    """
     if iterable:
         return _stream(iter(dataset), batched, collate_fn, drop_last)
     if not batched:
@@ -53,7 +56,10 @@ def _stream(source: Iterator[Any], batched: bool, collate_fn: Fetch, drop_last: 
 
 
 def _rows(dataset: Any) -> Fetch | None:
-    """Return a fetcher that makes a batch with one gather per tensor, for a TensorDataset or a Subset of one; else None."""
+    """Return a fetcher that makes a batch with one gather per tensor, for a TensorDataset or a Subset of one.
+
+    Return None for other datasets.
+    """
     chosen: Any = None
     if type(dataset) is Subset:
         dataset, chosen = dataset.dataset, dataset.indices

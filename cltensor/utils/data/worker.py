@@ -1,7 +1,8 @@
 """The worker processes of a DataLoader: their main loop, and the pool that starts and ends them and exchanges messages with them.
 
-Each worker has a pipe of its own and shares no lock with another, so that killing one does not block the others. A worker
-reads its pipe in a thread: so it notices at once that the loader is gone, and the loader never blocks on a full pipe.
+Each worker has a pipe of its own and shares no lock with another, so that killing one does not block the others. A
+worker reads its pipe in a thread: so it notices at once that the loader is gone, and the loader never blocks on a full
+pipe.
 """
 
 from __future__ import annotations
