@@ -1,6 +1,6 @@
-"""`cltensor.backends`: what torch programs ask and tell about the libraries under torch.
+"""`cltensor.backends`: queries and settings of the libraries that torch builds on.
 
-None of those libraries is here: what asks is answered no, what is told is kept and without effect.
+None of those libraries is used here: queries return False, and settings are stored without effect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __allow_nonbracketed_mutation_flag = True  # torch's name, which programs set
 
 
 def disable_global_flags() -> None:
-    """Note that flags are not to be set but by `flags()` contexts; here setting one has no effect anyway."""
+    """Record that flags may be set only by `flags()` contexts; here setting a flag has no effect anyway."""
     global __allow_nonbracketed_mutation_flag
     __allow_nonbracketed_mutation_flag = False
 

@@ -8,15 +8,14 @@ Note [Batching]
     batched, and the original code is put back when the last `vmap` ends. So a call is intercepted however the function
     is reached - as a method, an operator, a name imported earlier, from a gradient formula - and while no `vmap` runs
     there is no check and no cost.
-    A call with batched arguments goes to the function's rule, for the innermost level
-    among the arguments: the rule moves the hidden dimension to where the function accepts it and calls the function
-    once on the underlying tensors (`Batched.value`), which may be batched at an outer level. A function without a rule
-    is first run unchanged: most are written in terms of other functions. One that reads memory instead raises `NoRule`;
-    that call and all later ones of the function are then made once for each slice, and the results are stacked (logged
-    at CLTENSOR_DEBUG=3).
-    Gradients need nothing further: autograd records the underlying tensors as usual, and samples
-    do not depend on each other. A gradient that is itself batched (`vmap` over a VJP) passes through the nodes'
-    formulas as any function's argument does.
+    A call with batched arguments goes to the function's rule, for the innermost level among the arguments: the rule
+    moves the hidden dimension to where the function accepts it and calls the function once on the underlying tensors
+    (`Batched.value`), which may be batched at an outer level. A function without a rule is first run unchanged: most
+    are written in terms of other functions. One that reads memory instead raises `NoRule`; that call and all later ones
+    of the function are then made once for each slice, and the results are stacked (logged at CLTENSOR_DEBUG=3).
+    Gradients need nothing further: autograd records the underlying tensors as usual, and samples do not depend on each
+    other. A gradient that is itself batched (`vmap` over a VJP) passes through the nodes' formulas as any function's
+    argument does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the processor can do, in torch's words, as Linux says it of itself."""
+"""The processor's capabilities under torch's names, read from Linux's /proc/cpuinfo."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-# Torch's names to Linux's.
+# torch's names -> flags in /proc/cpuinfo.
 _X86 = {
     "aes": "aes", "amx_bf16": "amx_bf16", "amx_fp16": "amx_fp16", "amx_int8": "amx_int8", "amx_tile": "amx_tile", "avx": "avx",
     "avx10_1": "avx10_1", "avx10_2": "avx10_2", "avx2": "avx2", "avx512_4fmaps": "avx512_4fmaps", "avx512_4vnniw": "avx512_4vnniw",
@@ -32,7 +32,7 @@ _ARM = {
 
 @functools.cache
 def get_capabilities() -> Mapping[str, Any]:
-    """Return what the processor can do: names of instruction sets with True or False, its architecture and name.
+    """Return the processor's architecture, core count and name, and for each instruction set whether it is supported.
 
     Instruction sets are known on Linux only.
     """
@@ -50,7 +50,7 @@ def get_capabilities() -> Mapping[str, Any]:
 
 
 def _first_processor() -> dict[str, str]:
-    """The lines about a processor, by what they are called."""
+    """Return the fields of the first processor in /proc/cpuinfo, by name; empty where there is no such file."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:

@@ -333,11 +333,12 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._begin()
 
     def _begin(self) -> None:
-        self.active = deque(range(self.loader.num_workers))  # whose turn it is stands first
+        # Workers that are not at their stream's end; the one that gets the next task is first.
+        self.active = deque(range(self.loader.num_workers))
         self.given = 0  # the number of the next task
         self.wanted = 0  # the number of the task whose result comes next
         self.owner: dict[int, int] = {}  # tasks without a result yet, and their workers
-        self.done: dict[int, Any] = {}  # results that came early
+        self.done: dict[int, Any] = {}  # results that arrived before their turn
         for _ in range((self.loader.prefetch_factor or 1) * self.loader.num_workers):
             self._give()
 

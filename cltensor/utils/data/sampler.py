@@ -12,7 +12,7 @@ from ...ops.random.generator import Generator, default_generator
 from ...ops.row import FUNCTIONS
 
 T_co = TypeVar("T_co", covariant=True)
-_CHUNK = 1024  # samples with replacement are drawn so many at a time
+_CHUNK = 1024  # indices drawn at a time when sampling with replacement
 
 
 def draw_seed(generator: Generator | None = None) -> int:
@@ -21,7 +21,7 @@ def draw_seed(generator: Generator | None = None) -> int:
 
 
 def _mix(seed: int, counter: int) -> int:
-    """A 63-bit number of a seed and a counter (splitmix64): neighbours give unrelated numbers."""
+    """Return a 63-bit hash of a seed and a counter (splitmix64): adjacent inputs give unrelated numbers."""
     z = (seed + 0x9E3779B97F4A7C15 * (counter + 1)) % 2**64
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
@@ -34,7 +34,7 @@ def permutation(n: int, generator: Generator | None = None) -> list[int]:
 
 
 class Sampler(Generic[T_co]):
-    """Base of what gives indices: subclasses define `__iter__`, and `__len__` where it is known."""
+    """Base of samplers: subclasses define `__iter__`, and `__len__` where it is known."""
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError
