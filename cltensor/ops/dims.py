@@ -50,10 +50,13 @@ def dims_of(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
     return layouts.wrap_dims(dim, ndim)
 
 
-def check_flag(name: str, argument: str, value: Any) -> None:
-    """Raise torch's TypeError for what is no bool: in `x.sum(0, 1)` the 1 is no second dim, but `keepdim`."""
+def check_flag(name: str, argument: str, value: Any, position: int = 0) -> None:
+    """Raise torch's TypeError unless the value is a bool: in `x.sum(0, 1)` the 1 is no second dim, but `keepdim`."""
     if value.__class__ is not bool:
-        raise TypeError(f"{name}(): argument '{argument}' must be bool, not {class_name(value)}")
+        place = f" (position {position})" if position else ""
+        raise TypeError(
+            f"{name}(): argument '{argument}'{place} must be bool, not {class_name(value)}"
+        )
 
 
 def whole(name: str, argument: str, value: Any, position: int = 0) -> int:

@@ -8,6 +8,7 @@ from ... import dtypes
 from ...layouts import numel
 from .. import formats, writes
 from ..core import Tensor
+from ..dims import check_flag
 from ..operands import check_tensor
 from ..row import FUNCTIONS, public
 from .max_pooling import check_adaptive, max_pool1d, max_pool2d, max_pool3d
@@ -20,7 +21,6 @@ from .pooling import (
     counts,
     each_or_all,
     filled,
-    flag,
     is_float,
     need_dtype,
     need_rank,
@@ -50,8 +50,8 @@ def _pool(
     k = counts(function, "kernel_size", 2, kernel_size)
     s = () if stride is None else counts(function, "stride", 3, stride)
     p = counts(function, "padding", 4, padding)
-    flag(function, "ceil_mode", ceil_mode)
-    flag(function, "count_include_pad", include)
+    check_flag(function, "ceil_mode", ceil_mode)
+    check_flag(function, "count_include_pad", include)
     must, many = "must either be" if rank == 2 else "must be", HOW_MANY[rank]
     k = repeated(k, rank, f"{function}: kernel_size {must} a single int, or a tuple of {many}")
     s = s and repeated(

@@ -17,6 +17,7 @@ from ...codegen.resample.pool import Window
 from ...layouts import numel
 from .. import formats
 from ..core import Tensor
+from ..dims import check_flag
 from ..operands import check_tensor
 from ..row import public, titled
 from .pooling import (
@@ -27,7 +28,6 @@ from .pooling import (
     counts,
     each_or_all,
     filled,
-    flag,
     is_float,
     is_number,
     largest,
@@ -52,7 +52,7 @@ def _read(
     values = [counts(function, "kernel_size", 2, kernel)]
     values.append(counts(function, "stride", 3, stride) if stride is not None else ())
     values += [counts(function, "padding", 4, padding), counts(function, "dilation", 5, dilation)]
-    flag(function, "ceil_mode", ceil_mode, " (position 6)")
+    check_flag(function, "ceil_mode", ceil_mode, 6)
     return values
 
 

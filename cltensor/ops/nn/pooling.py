@@ -66,14 +66,6 @@ def counts(function: str, name: str, position: int, value: Any) -> tuple[int, ..
     return tuple(found)
 
 
-def flag(function: str, name: str, value: Any, position: str = "") -> None:
-    """Raise torch's TypeError for what must be a bool and is not."""
-    if not isinstance(value, bool):
-        raise TypeError(
-            f"{function}(): argument '{name}'{position} must be bool, not {type(value).__name__}"
-        )
-
-
 def repeated(values: tuple[int, ...], rank: int, message: str) -> tuple[int, ...]:
     """Give one value to every dim; RuntimeError for another number of values than 1 or `rank`."""
     if len(values) not in (1, rank):
