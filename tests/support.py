@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import importlib
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -144,6 +145,34 @@ def outcome(fn: Callable[[], Any]) -> tuple[str, Any]:
         return "value", fn()
     except Exception as error:
         return "error", error
+
+
+_FORKING = """
+import os, sys
+import cltensor as torch
+for program in sys.argv[1:]:
+    sys.stdout.flush()
+    if not os.fork():
+        try:
+            exec(program, {"torch": torch})
+            sys.stdout.flush()
+        finally:
+            os._exit(0)
+    os.wait()
+    print("\\0", end="")
+"""
+
+
+def outputs_of_forks(programs: list[str]) -> list[str]:
+    """Run programs, each in a process that has done nothing before but `import cltensor as torch`; return what each prints.
+
+    The processes are forks of one, because importing takes longer than most programs.
+    """
+    run = [sys.executable, "-c", _FORKING, *programs]
+    done = subprocess.run(run, check=False, capture_output=True, text=True)
+    outputs = [text.strip() for text in done.stdout.split("\0")[:-1]]
+    assert len(outputs) == len(programs) and all(outputs), done.stderr
+    return outputs
 
 
 def each_dim(value: Any, dims: int) -> tuple[int, ...]:

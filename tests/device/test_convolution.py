@@ -130,6 +130,7 @@ def test_channels_are_summed_in_parts(outputs: int, monkeypatch: pytest.MonkeyPa
     assert max(parts) < 41
 
 
+@pytest.mark.elsewhere
 @pytest.mark.parametrize("few", [0, 16])
 @pytest.mark.parametrize("case", CASES[:4] + CASES[8:10], ids=str)
 def test_tiles_and_counters_of_a_gpu_give_the_same_bits(

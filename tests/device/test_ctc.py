@@ -102,6 +102,7 @@ def test_labels_that_do_not_fit() -> None:
     assert lp.grad[:, 1].abs().sum().item() > 0
 
 
+@pytest.mark.elsewhere
 @pytest.mark.parametrize("dt", ["float32", "float64"])
 @given(
     times=st.integers(1, 40), classes=st.integers(2, 40), longest=st.integers(0, 40), seed=st.integers(0, 99)

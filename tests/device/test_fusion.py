@@ -396,6 +396,7 @@ def test_both_zeros_are_numbers_of_short_types(dtype):
         assert np.signbit(filled.tolist()).tolist() == [np.signbit(zero)] * 4
 
 
+@pytest.mark.elsewhere
 def test_lanes_of_a_gpu_that_take_several_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device with so few lanes that each takes elements in several rounds, four or two at once."""
     another_device(monkeypatch, kind="gpu", lanes=1, compute_units=1)

@@ -102,6 +102,7 @@ def test_volumes_are_sampled() -> None:
         close(F.grid_sample(x, grid, align_corners=aligned), x.tolist(), 1e-5)
 
 
+@pytest.mark.elsewhere
 @pytest.mark.parametrize(
     ("way", "dims"),
     [(_WAYS[0], 2), (_WAYS[0], 3), *((w, 3 if w.mode == "nearest" else 2) for w in _MORE)],

@@ -79,7 +79,7 @@ def test_numbers_are_no_part_of_a_kernel() -> None:
     ("dtype", "how"), [("float32", {}), ("bfloat16", {"weight_decay": 0.1, "maximize": True})]
 )
 def test_adafactor_takes_parameters_of_a_shape_together(dtype: str, how: dict[str, Any]) -> None:
-    shapes = [(5, 3), (4,), (), (2, 3, 2, 2), (0, 2), (6,)][: 6 if dtype == "float32" else 3]
+    shapes = [(5, 3), (4,), (), (2, 3, 2, 2), (0, 2)] if dtype == "float32" else [(5, 3), (4,)]
     found, expected = ([], [])
     for ps in (found, expected):
         for i, shape in enumerate([*shapes, *shapes[:-1]]):
@@ -101,6 +101,9 @@ def test_adafactor_takes_parameters_of_a_shape_together(dtype: str, how: dict[st
             assert o.state[p][name].shape == value.shape
             assert o.state[p][name].dtype is value.dtype
             close(o.state[p][name], value, 1e-5 if dtype == "float32" else 2e-2)
+
+
+def test_a_step_of_adafactor_is_few_launches() -> None:
     ps = parameters(*[(4, 3)] * 30)
     o = optim.Adafactor(ps)
     o.step()

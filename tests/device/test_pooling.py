@@ -303,6 +303,7 @@ def test_windows_side_by_side_send_back_what_positions_say(
         np.testing.assert_array_equal(*map(np.signbit, found))
 
 
+@pytest.mark.elsewhere
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int64"])
 def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lane per element finds what the vectors and the sums by plane find, forward and backward."""

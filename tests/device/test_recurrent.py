@@ -166,6 +166,7 @@ def test_walks_give_what_plain_steps_give(
         close(read(slopes.by_h).sum(0), by_bias.tolist(), 2e-5)
 
 
+@pytest.mark.elsewhere
 @pytest.mark.parametrize(("mode", "group", "rows"), [("lstm", 512, 1), ("gru", 128, 4), ("rnn_tanh", 256, 3)])  # fmt: skip
 def test_lanes_share_units_and_their_products(
     mode: str, group: int, rows: int, dev: Any, poisoned: None, monkeypatch: pytest.MonkeyPatch

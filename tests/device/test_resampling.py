@@ -116,6 +116,7 @@ def test_bytes_stay_bytes_within_rounding(kind: str) -> None:
     assert np.abs(np.array(found.tolist()) - exact).max() < 2
 
 
+@pytest.mark.elsewhere
 @pytest.mark.parametrize("kind", ["linear", "antialias_cubic"])
 def test_byte_schedules_agree(kind: str) -> None:
     """Four planes' bytes, or a pixel's, that a CPU sums at once are those that a GPU's lanes sum one by one, whichever axes have weights."""
@@ -159,6 +160,7 @@ def test_half_precision_rounds_once() -> None:
     close(found.float(), want, 2e-3)
 
 
+@pytest.mark.elsewhere
 @pytest.mark.parametrize("turned", [False, True])
 def test_interpolation_schedules_agree(turned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU's lanes, the fewer there are, walk through planes."""

@@ -65,6 +65,7 @@ def test_long_rows_that_memory_interleaves(
             np.testing.assert_allclose(one, other, rtol=tol, atol=tol)
 
 
+@pytest.mark.elsewhere
 @pytest.mark.parametrize(
     ("schedule", "dtype"),
     [*((s, "float32") for s in ("row", "col", "gpu-row", "gpu-col"))]
