@@ -2,7 +2,7 @@
 One reduction of a fused expression on a CPU: nout outputs, nred elements each.
 row      a work-item owns outputs and runs vectors along the innermost reduced dim, several accumulators at a time. If
          lanes are real and imaginary parts in turn (`state.paired`), two lanes are left at the end. Lanes of several
-         short rows are merged together (`abreast`).
+         short rows are merged together (`abreast`). `ahead`: elements FURTHER bytes ahead are prefetched.
 col      a work-item owns runs of outputs, vectors lie along the innermost kept dim, and reduced dims are looped over.
          The states of rows of `narrow` vectors stay in registers; `rest` numbers of an incomplete last row may follow.
 merge    parts of outputs become outputs, sequentially; with `abreast`, cache lines of outputs as vectors.
@@ -148,6 +148,11 @@ ${r.lines(reader.reduced_bases('row'), 6)}\
         const long from = j, stop = min(end, j + (${block} - steps) * ${step});
         for (; j + ${step} <= stop; j += ${step}) {
 % for u, acc in enumerate(accs):
+% for k, (dt, cls) in enumerate(reader.program.leaves):
+% if ahead and cls == 'v':
+          CLT_PREFETCH(b${k} + j + ${u * L + FURTHER // dt.itemsize});
+% endif
+% endfor
 ${element(acc, f'j + {u * L}', str(L))}\
 % endfor
         }

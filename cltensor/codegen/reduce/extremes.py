@@ -100,7 +100,7 @@ class Min(Extreme):
 class Both(State):
     """The smallest and the largest element in one pass; `update` and `together` get each value twice."""
 
-    name = "aminmax"
+    name, ahead = "aminmax", ("row",)
 
     def __init__(self, compute: dtype, *, merging: bool = False) -> None:
         super().__init__(compute, merging=merging)
@@ -128,7 +128,7 @@ class Arg(Extreme):
     If the index is still unset at the end, every element equals the identity.
     """
 
-    needs_index, ahead = True, True
+    needs_index, ahead = True, ("col",)
 
     @property
     def unset(self) -> str:

@@ -39,7 +39,7 @@ WRITTEN_OUT, MANY_READ = 64, 3
 BY_LAST, BY_LAST_OUTPUTS = 1 << 14, 4
 # Limits, in bytes and in vectors, of the running states of a strip of outputs in 'col': a work-item passes over the
 # strip before it takes the next reduced rows, so that states are loaded and stored once for several rows
-COL_BYTES = 1 << 14
+COL_BYTES = 1 << 15
 COL_VECTORS = 256
 # Vectors of a strip in 'col' for which rows are read one after another instead of several together: least, most, and
 # most for a state with `together`
@@ -52,7 +52,7 @@ NARROW, NARROW_LEAST = 28, 1 << 17
 # states without a block (extremes, whose merges test for NaN); ABREAST_LEAST: the shortest rows with vectors along them
 # for that
 ABREAST_LEAST, ABREAST = 10, 64
-# Prefetch distance in bytes where positions of extremes are searched: hardware prefetches end at a page
+# Prefetch distance in bytes along rows: hardware prefetches end at a page
 FURTHER = 1 << 13
 _NUMPY = {"uchar": np.uint8, "char": np.int8, "ushort": np.uint16, "short": np.int16, "uint": np.uint32, "int": np.int32, "ulong": np.uint64, "long": np.int64, "float": np.float32, "double": np.float64, "float2": np.complex64, "double2": np.complex128}  # fmt: skip
 
@@ -307,7 +307,8 @@ def _unroll(backend: Backend, reader: Reader, state: State, row: bool) -> int:
     if weight > 8:
         return 1 if weight > 16 or (row and backend.info.native_lanes < WIDEST) else 2
     if not row:
-        return 8
+        # Positions of extremes look at the vectors twice, so that all of them have to stay in registers.
+        return 4 if state.needs_index and backend.info.native_lanes < WIDEST else 8
     return 4 if len(state.block) <= 2 else 2  # the accumulators stay in registers
 
 
@@ -324,7 +325,7 @@ def _narrow(cut: Split, reader: Reader, state: State, least: int) -> int:
     `least`: numbers of the whole reduction, at least.
     """
     vectors = -(-cut.kept[-1] // reader.lanes)
-    if state.ahead or cut.nout * cut.nred < least:
+    if "col" in state.ahead or cut.nout * cut.nred < least:
         return 0
     short = 2 < vectors < SHORT[0] and vectors * len(state.block or state.fields) <= NARROW
     return int(vectors) if short else 0
@@ -348,7 +349,7 @@ def _folded(cut: Split, state: State, lanes: int) -> tuple[int, int, Split]:
     most = 4 * lanes // width
     times = next((n for n in range(most, 2 * lanes // width, -1) if rows % n == 0), 0)
     if not times:
-        if state.ahead:
+        if "col" in state.ahead:
             return whole
         times = most
     count, left = times * width, rows % times * width
@@ -486,7 +487,7 @@ def _kernel(
     classes = "".join(c for _, c in reader.program.leaves)
     name = f"{state.name}__{ops}{codes}__{'gpu_' if lanes else ''}{'pairs_' if state.paired else 'turns_' if state.turns and state.name == 'prod' else ''}{schedule}{f'{lanes.across}x{lanes.along}' if lanes else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'_rest' * rest}{'_abreast' * abreast}{'p' if partial else ''}{'j' if joining is not None else ''}"
     first = schedule == "row" and state.needs_index
-    ahead = ((schedule == "col" and state.ahead) or first) and not lanes
+    ahead = (schedule in state.ahead or first) and not lanes
     headers = (
         SHOW * (joining is not None)
         + include("ahead") * ahead
@@ -565,7 +566,7 @@ def _merge(
             )  # fmt: skip
         else:
             text = render(
-                "reduce/reduce", **common, schedule="merge", lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, ahead=False,
+                "reduce/reduce", **common, schedule="merge", lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, ahead=False, FURTHER=0,
                 narrow=0, rest=False, abreast=abreast,
             )  # fmt: skip
         kernel = _kernels[key] = backend.kernel(name, text, types)

@@ -26,7 +26,8 @@ class State:
     prime = False  # `first` looks at the first vector before any update
     scale = False  # the kernel takes a number from the host (a count, or degrees of freedom)
     light = True  # updates are so cheap that several independent accumulators pay
-    ahead = False  # an update takes so long that memory would idle without prefetches of the next elements
+    # Schedules in which an update takes so long that memory would idle without prefetches of the next elements
+    ahead: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     # Complex numbers may be reduced as vectors of real and imaginary parts in turn, as they lie in memory
     pairs = False

@@ -148,7 +148,7 @@ class Var(State):
     a single number's rounding error would exceed the differences of blocks' means.
     """
 
-    name, prime, scale = "var", True, True
+    name, prime, scale, ahead = "var", True, True, ("row",)
 
     @property
     def fields(self) -> tuple:
@@ -285,7 +285,7 @@ class HitRatio(Ratio):
 class LogSumExp(State):
     """Largest value and the sum of exp(value - largest), with one exponential per element."""
 
-    name, light, ahead = "logsumexp", False, True
+    name, light, ahead = "logsumexp", False, ("col",)
     headers = ("elementary/exp", "all_lanes")
     RISE = 16  # how far a value may exceed the maximum that the sum of exponentials is relative to
 
