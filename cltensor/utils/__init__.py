@@ -31,9 +31,9 @@ _SUBMODULES = (
 
 
 def swap_tensors(t1: Any, t2: Any) -> None:
-    """Let two tensors become each other: class, values, gradient and attributes; names keep the objects they have.
+    """Exchange class, values, gradient and attributes of two tensors in place; both Python objects keep their identity.
 
-    RuntimeError for a tensor that somebody refers to weakly.
+    RuntimeError for a tensor to which there are weak references.
     """
     for name, t in (("t1", t1), ("t2", t2)):
         if weakref.getweakrefs(t):
@@ -47,7 +47,9 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     theirs.update(before)
     for t in (t1, t2):
         sink = t._acc and t._acc()
-        if sink:  # gradients of the graph go where its leaf went
+        if (
+            sink
+        ):  # a graph's AccumulateGrad node must follow its leaf, whose fields this object has now
             sink.variable = t
 
 

@@ -1,4 +1,4 @@
-"""`torch.utils._contextlib`: bases of context managers that decorate functions, too, as `no_grad` does."""
+"""`torch.utils._contextlib`: base classes of context managers that also work as decorators, as `no_grad` does."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ..autograd.mode import Mode
 
 
 class _DecoratorContextManager(Mode):
-    """A context manager that also decorates functions and generators; `clone` makes the one that a call runs in."""
+    """A context manager that also decorates functions and generators: each call runs in a new one, made by `clone`."""
 
 
 class _NoParamDecoratorContextManager(_DecoratorContextManager):
-    """One without arguments, so that it may decorate without being called."""
+    """Such a context manager without arguments, which can be used as a decorator without parentheses."""
 
     def __new__(cls, orig_func: Any = None) -> Any:
-        """Make one; decorate a function that is given."""
+        """Return a new context manager, or `orig_func`, if given, decorated with one."""
         made = object.__new__(cls)
         return made if orig_func is None else made(orig_func)

@@ -1,4 +1,4 @@
-"""`torch.utils._device`: the device that `set_default_device` has chosen, and a decorator that chooses one for a function."""
+"""`torch.utils._device`: the default device, and a decorator that sets a default device during a function's calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..runtime.device import chosen_device
 
 
 def set_device(device: Any) -> Callable[[Callable], Callable]:
-    """Return a decorator: a function's calls make tensors on `device` where they name none."""
+    """Return a decorator that makes `device` the default device during a function's calls."""
     chosen = _device(device)
 
     def decorate(fn: Callable) -> Callable:

@@ -1,4 +1,4 @@
-"""`cltensor.utils._foreach_utils`: how optimisers written for torch sort tensors for `_foreach_*` and fused steps."""
+"""`cltensor.utils._foreach_utils`: group tensors for `_foreach_*` and fused steps of optimisers written for torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _foreach_supported_types = [Tensor]
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """Return the types of devices whose tensors `_foreach_*` takes many of in a launch."""
+    """Return the types of devices on which a `_foreach_*` function processes many tensors in one launch."""
     return ["opencl"]
 
 
@@ -28,9 +28,10 @@ def _get_fused_kernels_supported_devices() -> list[str]:
 def _group_tensors_by_device_and_dtype(
     tensorlistlist: Sequence[Sequence[Any]], with_indices: bool = False
 ) -> dict[tuple[device, dtype], tuple[TensorListList, Indices]]:
-    """Sort parallel lists of tensors by device and dtype of the first list's; the places where they stood are the second of each pair.
+    """Group parallel lists by the first list's devices and dtypes: (device, dtype) -> (parts of the lists, indices).
 
-    What stands at one place of the lists stays together. The other lists may be empty, or hold None or numbers.
+    Items at the same index of the lists stay together. Lists behind the first may be empty, or hold None or numbers.
+    The indices of a group's items in the given lists are returned only if `with_indices`.
     """
     found: dict[tuple[device, dtype], tuple[TensorListList, Indices]] = {}
     for place, t in enumerate(tensorlistlist[0]):

@@ -1,4 +1,4 @@
-"""`torch.utils._python_dispatch`: what libraries ask about tensors that wrap others beneath autograd, of which there are none here."""
+"""`torch.utils._python_dispatch`: queries about subclasses that wrap tensors beneath autograd; cltensor has none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..reexport import absent
 
 
 def is_traceable_wrapper_subclass(t: Any) -> bool:
-    """Return False: a subclass of Tensor is the tensor, and wraps none."""
+    """Return False: an instance of a subclass of Tensor holds its data itself and wraps no other tensor."""
     return False
 
 

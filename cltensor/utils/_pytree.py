@@ -1,6 +1,6 @@
 """Trees of tuples, named tuples, lists, dicts, deques and registered classes: flattened to leaves and rebuilt from them.
 
-Owns trees and their forms. What a container is stands in _tree_kinds.py.
+Owns flattening, mapping and `TreeSpec`, the structure of a tree. _tree_kinds.py defines which types are containers.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def register_pytree_node(
 ) -> None:  # fmt: skip
     """Register a class as a container, with functions to flatten and to rebuild instances. ValueError if registered already.
 
-    `flatten_with_keys_fn` gives the children behind their keys, for `tree_flatten_with_path`. options: how torch's export writes
-    the class to files, accepted.
+    `flatten_with_keys_fn` returns pairs of key and child, for `tree_flatten_with_path`. `options`, with which torch's
+    export writes the class to files, are accepted and ignored.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
@@ -69,10 +69,10 @@ def register_pytree_node(
 def register_dataclass(
     cls: type, *, field_names: list[str] | None = None, drop_field_names: list[str] | None = None, serialized_type_name: str | None = None,
 ) -> None:  # fmt: skip
-    """Have instances of a dataclass, or of a class made from fields alike, taken apart into fields that are not None.
+    """Register a dataclass, or a class constructed from fields by name, as a container of its fields that are not None.
 
-    ValueError where `field_names`, which a class that is no dataclass needs, are not those which the class is made from, save
-    `drop_field_names`.
+    ValueError for a class that is no dataclass without `field_names`, and for a dataclass whose constructor's fields,
+    except `drop_field_names`, are not exactly `field_names`.
     """
     if not dataclasses.is_dataclass(cls):
         if field_names is None:
@@ -120,7 +120,7 @@ def _check_fields(wanted: set[str], given: set[str]) -> None:
 def register_constant(cls: type) -> None:
     """Register a class whose instances are part of a tree's spec, not leaves.
 
-    TypeError unless it defines equality and a hash.
+    TypeError unless the class defines equality and a hash.
     """
     if cls.__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
         raise TypeError(
@@ -144,7 +144,7 @@ def is_constant_class(cls: type) -> bool:
 def _register_pytree_node(
     cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, *_old: Any, **options: Any
 ) -> None:
-    """Register a class, as older programs do: with functions for contexts in third and fourth place."""
+    """Register a class, with torch's older signature: functions to convert contexts, given by position, are ignored."""
     register_pytree_node(cls, flatten_fn, unflatten_fn, **options)
 
 
@@ -183,7 +183,7 @@ class TreeSpec:
         return self._children[index]
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """Put leaves into the form. ValueError when their number is another."""
+        """Return a tree of this structure with these leaves. ValueError unless there are `num_leaves` of them."""
         items = list(leaves)
         if len(items) != self.num_leaves:
             raise ValueError(
@@ -293,7 +293,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
-    """Put leaves into a form. ValueError when their number is another."""
+    """Return a tree of the given structure with these leaves. ValueError unless there are `num_leaves` of them."""
     return treespec.unflatten(leaves)
 
 
@@ -467,7 +467,7 @@ def is_namedtuple_instance(obj: Any) -> bool:
 
 
 def is_structseq_instance(obj: Any) -> bool:
-    """Tell whether something is what a function with several results returns."""
+    """Return whether an object is a struct sequence, the kind of tuple that functions with several results return."""
     return is_structseq_class(type(obj))
 
 

@@ -1,6 +1,7 @@
-"""The kinds of containers that trees are made of: how each is taken apart and put together, and the keys of its children.
+"""The kinds of containers that trees are made of: how each is flattened and rebuilt, and the keys of its children.
 
-Owns the table and the containers of Python's own. Must not know trees (_pytree.py), which offers what is here.
+Owns the table of them, `SUPPORTED_NODES`, with its entries for Python's own containers. Must not know trees; _pytree.py
+re-exports what programs use of this module.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[Any, Any]], Context]]
 
 
 class NodeDef(NamedTuple):
-    """A kind of container."""
+    """A kind of container: its type, and the functions that flatten and rebuild its instances."""
 
     type: Any
     flatten_fn: Flatten
@@ -30,7 +31,7 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {}
 
 @dataclass(frozen=True, slots=True)
 class MappingKey:
-    """A step to the value under a key."""
+    """An entry of a key path: the value under a mapping's key."""
 
     key: Any
 
@@ -38,13 +39,13 @@ class MappingKey:
         return f"[{self.key!r}]"
 
     def get(self, mapping: Any) -> Any:
-        """Take the step."""
+        """Return the mapping's value under the key."""
         return mapping[self.key]
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceKey:
-    """A step to the element at an index."""
+    """An entry of a key path: the element at a sequence's index."""
 
     idx: int
 
@@ -52,13 +53,13 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
     def get(self, sequence: Any) -> Any:
-        """Take the step."""
+        """Return the sequence's element at the index."""
         return sequence[self.idx]
 
 
 @dataclass(frozen=True, slots=True)
 class GetAttrKey:
-    """A step to an attribute."""
+    """An entry of a key path: an object's attribute."""
 
     name: str
 
@@ -66,27 +67,27 @@ class GetAttrKey:
         return f".{self.name}"
 
     def get(self, obj: Any) -> Any:
-        """Take the step."""
+        """Return the object's attribute."""
         return getattr(obj, self.name)
 
 
 def is_namedtuple_class(cls: Any) -> bool:
-    """Tell whether a class is one that `namedtuple` makes, or derives from one."""
+    """Return whether a class was made by `namedtuple`, or derives from such a class."""
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
 
 
 def is_structseq_class(cls: Any) -> bool:
-    """Tell whether a class is what a function with several results returns."""
+    """Return whether a class is a struct sequence, the kind of tuple that functions with several results return."""
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "n_sequence_fields")
 
 
 def kind_of(tree: Any) -> Any:
-    """Return what the table knows a container by: `namedtuple` for all of these, else the class."""
+    """Return the key for an object in `SUPPORTED_NODES`: `namedtuple` for any named tuple, else the object's class."""
     kind = type(tree)
     if kind not in SUPPORTED_NODES and isinstance(tree, tuple):
         if hasattr(kind, "_fields"):
             return namedtuple
-        if is_structseq_class(kind):  # known from the first one on
+        if is_structseq_class(kind):  # registered when the first instance of the class is met
             SUPPORTED_NODES[kind] = NodeDef(kind, _tuple_flatten, lambda values, context: kind(values), _tuple_flatten_with_keys)  # fmt: skip
     return kind
 

@@ -1,7 +1,7 @@
-"""`cltensor.utils.benchmark`: time a statement as `timeit` does, waiting for the device.
+"""`cltensor.utils.benchmark`: time a statement as `timeit` does, with all devices synchronised when the clock is read.
 
-Small statements are repeated until a measurement is long beside the clock's resolution. What a statement returns is computed, though
-nobody reads it: a pending result that is dropped would take no time.
+Short statements are repeated until one measurement is long compared with the clock's resolution. A pending result of
+the statement is materialised within the timed run; dropped unread, it would never be computed and seem to take no time.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["Compare", "Measurement", "Timer", "timer"]
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
-# How many times the best time, and the terminal's colour for it: red, light red, none, blue, green.
+# Ratios of a time to the best time, and the terminal's colour from each ratio on: red, light red, none, blue, green.
 _COLOURS = ((5.0, "\x1b[31m"), (2.0, "\x1b[91m"), (1.1, ""), (1.01, "\x1b[34m"), (1.0, "\x1b[92m"))  # fmt: skip
 
 
 def timer() -> float:
-    """Wait for all devices and return seconds of a clock."""
+    """Wait for all devices, then return the time of `timeit`'s clock in seconds."""
     opencl.synchronize()
     return _timeit.default_timer()
 
@@ -41,7 +41,7 @@ def _told(seconds: float) -> str:
 
 
 def _compute(value: Any) -> None:
-    """Compute a pending tensor, and those in a tuple or list."""
+    """Materialise a pending tensor, or those in a (nested) tuple or list."""
     if isinstance(value, Tensor):
         if value._strided:
             value._storage.buffer()
@@ -51,7 +51,10 @@ def _compute(value: Any) -> None:
 
 
 def _computing(stmt: str) -> str:
-    """Return a statement that computes what the given one ends with. SyntaxError where it is none."""
+    """Return the source of `stmt`, with its last expression, if it ends with one, wrapped in `__compute(...)`.
+
+    SyntaxError if `stmt` is not valid Python.
+    """
     tree = ast.parse(textwrap.dedent(stmt).strip())
     if tree.body and isinstance(last := tree.body[-1], ast.Expr):
         last.value = ast.Call(ast.Name("__compute", ast.Load()), [last.value], [])
@@ -59,7 +62,7 @@ def _computing(stmt: str) -> str:
 
 
 class Measurement:
-    """Times of one statement: `raw_times` in seconds for `number_per_run` runs each."""
+    """Measured times of one statement: each of `raw_times` is the seconds that `number_per_run` runs took together."""
 
     def __init__(
         self, number_per_run: int, raw_times: list[float], title: str, label: str, sub_label: str,
@@ -87,7 +90,7 @@ class Measurement:
 
     @property
     def iqr(self) -> float:
-        """Seconds between the quartiles."""
+        """Interquartile range of the seconds per run."""
         if len(self.times) < 2:
             return 0.0
         low, _, high = statistics.quantiles(self.times, n=4, method="inclusive")
@@ -95,7 +98,7 @@ class Measurement:
 
     @property
     def significant_figures(self) -> int:
-        """Digits of the median that mean something, one to five: those that its 90% confidence interval leaves."""
+        """Number of significant digits of the median, one to five, according to its 90% confidence interval."""
         times = sorted(self.times)
         inner = times[len(times) // 4 : math.ceil(3 * len(times) / 4)]
         interval = 1.645 * statistics.pstdev(inner) / math.sqrt(len(inner)) if inner else 0.0
@@ -105,21 +108,21 @@ class Measurement:
 
     @property
     def has_warnings(self) -> bool:
-        """Whether the quartiles are a tenth of the median apart, or more."""
+        """Whether the interquartile range is a tenth of the median or more."""
         return self.iqr >= 0.1 * self.median
 
     def meets_confidence(self, threshold: float = 0.1) -> bool:
-        """Tell whether the quartiles are less than `threshold` of the median apart, of enough measurements."""
+        """Return whether there are five times or more, with an interquartile range below `threshold` × the median."""
         return len(self.times) > 4 and self.iqr < threshold * self.median
 
     @property
     def as_row_name(self) -> str:
-        """What a line of a table is called."""
+        """Name of the measurement's row in a table of `Compare`."""
         return self.sub_label or self.title
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """Return one measurement for those that differ in nothing but their times."""
+        """Merge measurements that differ only in their times; the results' `raw_times` are seconds of single runs."""
         made: dict[tuple[Any, ...], Measurement] = {}
         for m in measurements:
             what = (m.title, m.label, m.sub_label, m.description, m.env, m.num_threads)
@@ -145,7 +148,7 @@ class Measurement:
 
 
 class Timer:
-    """A statement to time. `stmt` and `setup` are Python source with `globals` as their names."""
+    """A statement to time. `stmt` and `setup` are Python source, and `globals` the names that they may use."""
 
     def __init__(
         self, stmt: str = "pass", setup: str = "pass", global_setup: str = "",
@@ -178,16 +181,16 @@ class Timer:
         )
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
-        """Measure `number` runs in one go, after a warm-up."""
+        """Time `number` runs as one measurement, after a warm-up of a hundredth as many runs (at least two)."""
         self._timer.timeit(max(number // 100, 2))
         return self._made(number, [self._timer.timeit(number)])
 
     def repeat(self, repeat: int = -1, number: int = -1) -> None:
-        """NotImplementedError: as in torch, see `blocked_autorange`."""
+        """Raise NotImplementedError, as torch does; use `blocked_autorange` instead."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def _block(self, least: float) -> int:
-        """How many runs last for `least` seconds."""
+        """Return a number of runs, found by trying, that together take at least `least` seconds."""
         number = 1
         while (took := self._timer.timeit(number)) < least and number < 1 << 30:
             number = max(number * 2, min(number * 10, int(number * least / max(took, 1e-9))))
@@ -196,7 +199,10 @@ class Timer:
     def blocked_autorange(
         self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2
     ) -> Measurement:
-        """Measure blocks of runs until `min_run_time` seconds are over."""
+        """Time blocks, all of the same number of runs, until they add up to `min_run_time` seconds.
+
+        After each block, `callback` gets that number and the block's seconds.
+        """
         number = self._block(min_run_time / 1000)
         times: list[float] = []
         while sum(times) < min_run_time or not times:
@@ -209,7 +215,7 @@ class Timer:
         self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = 10.0,
         callback: Callable[[int, float], Any] | None = None,
     ) -> Measurement:  # fmt: skip
-        """Measure until the spread between quartiles is below `threshold` of the median, or time is up."""
+        """Time blocks of runs until `meets_confidence(threshold)` is true or `max_run_time` seconds are over."""
         number = self._block(min_run_time / 1000)
         times: list[float] = []
         while sum(times) < max_run_time:
@@ -227,7 +233,8 @@ class Compare:
     def __init__(self, results: Iterable[Measurement]) -> None:
         self._results: list[Measurement] = []
         self._trim = self._warn = False
-        self._colour: Callable[[Any, Any], bool] | None = None  # whether two places are compared
+        # Whether the times in two cells of the table, each a pair (row, column), are compared with each other.
+        self._colour: Callable[[Any, Any], bool] | None = None
         self.extend_results(results)
 
     def extend_results(self, results: Iterable[Measurement]) -> None:
@@ -240,15 +247,15 @@ class Compare:
         self._results += results
 
     def trim_significant_figures(self) -> None:
-        """Show no more digits than the spread of the times leaves meaning to."""
+        """Show only as many digits of a time as `Measurement.significant_figures` says."""
         self._trim = True
 
     def colorize(self, rowwise: bool = False) -> None:
-        """Colour what is best green, and what takes twice or five times as long red, among a column's times or a line's."""
+        """Colour times by their ratio to the best of the column, or row: green near 1, light red from 2, red from 5."""
         self._colour = (lambda a, b: a[0] == b[0]) if rowwise else (lambda a, b: a[0][:1] == b[0][:1] and a[1] == b[1])  # fmt: skip
 
     def highlight_warnings(self) -> None:
-        """Show the spread of times where it is large."""
+        """Show the interquartile range, in percent of the median, behind each time with `Measurement.has_warnings`."""
         self._warn = True
 
     def print(self) -> None:

@@ -1,4 +1,4 @@
-"""`torch.utils.cpp_extension`: there is no C++ underneath that code could be compiled against; what asks for it is told so when it builds."""
+"""`torch.utils.cpp_extension`: names that raise when called: cltensor has no C++ core that extensions could use."""
 
 from __future__ import annotations
 

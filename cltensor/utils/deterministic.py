@@ -13,7 +13,7 @@ from ..ops.memory import Uninitialised
 class _Deterministic(types.ModuleType):
     @property
     def fill_uninitialized_memory(self) -> bool:
-        """Whether `empty`, `resize_` and their kin fill memory with nan or the largest number, so that reading it shows."""
+        """Whether `empty`, `resize_` and others fill new memory with nan or the largest number, so that reads show."""
         return Uninitialised.wanted
 
     @fill_uninitialized_memory.setter

@@ -1,7 +1,7 @@
-"""`torch.utils.flop_counter`: how much arithmetic products, convolutions and attention do, by module.
+"""`torch.utils.flop_counter`: count floating-point operations of products, convolutions and attention, by module.
 
-While it counts, the counter stands in the places of the few functions that all of these go through, forward and
-backward: outside of it they cost what they did. Must not know their kernels.
+While a counter is active, the few functions that all of these go through, forward and backward, are replaced by
+wrappers that count; at other times they cost nothing extra. Must not know the kernels.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _product(out: Any, a: Any, b: Any, bias: Any = None, *rest: Any) -> Count:
 
 
 def _piece(out: Any, kind: str, a: Any, b: Any, *rest: Any) -> Count:
-    """A convolution or one of its gradients; as torch counts them, that by the weight knows no groups."""
+    """Count a convolution or one of its gradients. As in torch, the count for the weight's gradient ignores groups."""
     node = rest[2] if len(rest) > 2 else correlation.AGAIN
     name = "convolution_backward" if node == correlation.AGAIN else "convolution"
     if kind == "w":
@@ -63,8 +63,9 @@ _WATCHED: tuple[tuple[tuple[Any, ...], str, Callable[..., Count]], ...] = (
 class FlopCounterMode:
     """Within the block, count floating-point operations by module and op; print a table of them after it.
 
-    depth: how deep the table goes into modules. A multiplication with its addition counts as two. custom_mapping: formulas of operators that
-    programs made, called with the shapes of arguments and, as out_shape, of the result; what such an operator calls does not count.
+    A multiply-add counts as two operations. depth: levels of nested modules that the table shows. custom_mapping:
+    formulas for custom operators, called with the operator's arguments, shapes in place of tensors, and with the
+    result's shape as `out_shape`. What such an operator itself calls is not counted.
 
     >>> import cltensor as torch
     >>> with FlopCounterMode(display=False) as counter:
@@ -89,7 +90,7 @@ class FlopCounterMode:
         self.mod_tracker = ModuleTracker()
         self._found: list[tuple[Any, str, Any]] = []
         self._formulas: dict[library.Operator, Callable[..., int]] = {}
-        self._within = False  # an operator that has a formula
+        self._within = False  # whether an operator from `custom_mapping` is running
         for op, formula in (custom_mapping or {}).items():
             if not isinstance(op, library.Operator):
                 raise NotImplementedError(
@@ -98,11 +99,11 @@ class FlopCounterMode:
             self._formulas[op] = formula
 
     def get_total_flops(self) -> int:
-        """Return the number of operations in all."""
+        """Return the total number of operations."""
         return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[str, int]]:
-        """Return module name -> op -> operations."""
+        """Return the numbers of operations as a dict: module name -> op -> number."""
         return {name: dict(counts) for name, counts in self.flop_counts.items()}
 
     def __enter__(self) -> FlopCounterMode:

@@ -1,4 +1,4 @@
-"""`torch.utils.module_tracker`: which modules are running, forward or backward. Must not know what is done with it."""
+"""`torch.utils.module_tracker`: which modules' forward or backward is running. Must not know what uses a tracker."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ __all__ = ["ModuleTracker"]
 
 
 class ModuleTracker:
-    """Within the block, know by name the modules whose forward or backward runs.
+    """Within the block, keep the names of the modules whose forward or backward is running in `parents`.
 
-    A name starts with the class of the outermost module: "Net.layers.0". `parents` has "Global" besides.
+    A name starts with the class of the outermost module: "Net.layers.0". `parents` always contains "Global", too.
     """
 
     def __init__(self) -> None:
         self._forward: set[str] = set()
         self._backward: set[str] = set()
-        self._task: Any = None  # the backward pass that `_backward` is of
+        self._task: Any = None  # the backward pass to which `_backward` belongs
         self._names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._handles: list[Any] = []
 
     @property
     def is_bw(self) -> bool:
-        """Tell whether a backward pass runs."""
+        """Whether a backward pass is running."""
         return GRAD.task is not None
 
     @property
     def parents(self) -> set[str]:
-        """The names of what runs now."""
+        """The names of the modules running now, and "Global"."""
         back = self._backward if self.is_bw and GRAD.task is self._task else set()
         return {"Global"} | self._forward | back
 

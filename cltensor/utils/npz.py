@@ -23,7 +23,7 @@ def check_names(tensors: Mapping[str, Tensor]) -> None:
 
 
 def save(tensors: Mapping[str, Tensor], file: Any, compressed: bool = False) -> None:
-    """Write tensors to an `.npz` file that numpy reads; the name is not changed. TypeError for dtypes numpy lacks."""
+    """Write tensors to an `.npz` file for numpy, without adding a suffix. TypeError for dtypes that numpy lacks."""
     check_names(tensors)
     for name, t in tensors.items():
         if t.dtype.np is None:
@@ -34,6 +34,6 @@ def save(tensors: Mapping[str, Tensor], file: Any, compressed: bool = False) -> 
 
 
 def load(file: Any, device: Any = "cpu") -> dict[str, Tensor]:
-    """Read the arrays of an `.npz` file to a device. ValueError where it holds Python objects, which are never unpickled."""
+    """Read an `.npz` file's arrays as tensors on `device`. ValueError for Python objects, which are never unpickled."""
     with np.load(file, allow_pickle=False) as found:
         return {name: tensor(found[name], device=device) for name in found.files}

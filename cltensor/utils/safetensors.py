@@ -1,7 +1,7 @@
 """Tensors in `.safetensors` files, by name, through the safetensors package. Files hold data only: nothing in them is ever run.
 
-The package lays out and checks the bytes; it needs no numpy type for a dtype, so that bfloat16 goes both ways. A path is
-replaced only when everything is written.
+The package lays out and checks the bytes. It takes memory, not arrays, so that bfloat16, for which numpy has no type,
+can be written and read, too. An existing file is replaced only when the new one is complete.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _spec(name: str, t: Tensor, array: np.ndarray) -> TensorSpec:
 
 
 def save(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
-    """Return tensors, and texts beside them, as the bytes of a safetensors file.
+    """Return the bytes of a safetensors file that holds tensors and, as metadata, texts.
 
     ValueError for a value that is no tensor, TypeError for a dtype the format lacks or metadata that are not texts.
     """
@@ -72,16 +72,16 @@ def save(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) 
 def save_file(
     tensors: Mapping[str, Tensor], filename: Any, metadata: dict[str, str] | None = None
 ) -> None:
-    """Write tensors, and texts beside them, to a safetensors file. Errors are those of `save`."""
+    """Write tensors and metadata to a safetensors file. Errors are those of `save`."""
     content = save(tensors, metadata)
     with archive.output(filename) as file:
         file.write(content)
 
 
 def load(data: bytes, device: Any = "cpu") -> dict[str, Tensor]:
-    """Make the tensors of a safetensors file's bytes on a device.
+    """Return the tensors that the bytes of a safetensors file hold, on `device`.
 
-    RuntimeError for damaged bytes, TypeError for a dtype that only the format has.
+    RuntimeError for damaged bytes, TypeError for a type of the format that cltensor has no dtype for.
     """
     with _damage_told():
         found = deserialize(data)
@@ -89,13 +89,13 @@ def load(data: bytes, device: Any = "cpu") -> dict[str, Tensor]:
 
 
 def load_file(filename: Any, device: Any = "cpu") -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file to a device. Errors are those of `load`."""
+    """Read the tensors of a safetensors file, onto `device`. Errors are those of `load`."""
     with open(os.fspath(filename), "rb") as file:
         return load(file.read(), device)
 
 
 def metadata(filename: Any) -> dict[str, str]:
-    """Return the texts stored beside the tensors of a safetensors file. RuntimeError for a damaged file."""
+    """Return the metadata (texts) of a safetensors file. RuntimeError for a damaged file."""
     with _damage_told(), safe_open(os.fspath(filename), framework="np") as file:
         return file.metadata() or {}
 

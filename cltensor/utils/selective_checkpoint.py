@@ -66,7 +66,11 @@ def _operator(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 
 
 class _Kept:
-    """A kept result, and for each tensor that the operation saved for backward the source to take that from."""
+    """A kept result, and for each tensor that the operation saved for backward, where the second run takes it from.
+
+    `plan` lists these sources: ("given", index among the arguments' tensors), ("made", index among the result's) or
+    ("own", the tensor).
+    """
 
     def __init__(self, result: Any, plan: list[tuple[str, Any]]) -> None:
         self.plan = plan
@@ -99,7 +103,7 @@ class _Store:
 
 
 class _Keeping(TorchFunctionMode):
-    """The first run."""
+    """The mode of the first run: keeps the results that the policy wants kept."""
 
     def __init__(self, store: _Store) -> None:
         self.store = store
@@ -139,11 +143,11 @@ def _source(t: Tensor, given: list[Tensor], made: list[Tensor]) -> tuple[str, An
         for i, other in enumerate(tensors):
             if _alike(t, other):
                 return kind, i
-    return "own", t.detach()  # what only the operation itself knows
+    return "own", t.detach()  # neither an argument nor a result, so it is kept itself
 
 
 class _Giving(TorchFunctionMode):
-    """The second run."""
+    """The mode of the second run: returns kept results, and saves for backward what their operations saved."""
 
     def __init__(self, store: _Store) -> None:
         self.store = store

@@ -39,7 +39,7 @@ def _number(value: Any) -> float:
 
 
 class SummaryWriter:
-    """Write events to a folder that TensorBoard watches: `runs/<time>_<host><comment>` by default."""
+    """Writes events to a folder that TensorBoard watches, by default `runs/<time>_<host><comment>`."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class SummaryWriter:
         self._writer = EventFileWriter(self.log_dir, max_queue, flush_secs, filename_suffix)
 
     def get_logdir(self) -> str:
-        """Return the folder."""
+        """Return the folder that events are written to."""
         return self.log_dir
 
     def _add(self, value: Any, step: Any, wall: float | None) -> None:
@@ -88,7 +88,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Log several numbers of one chart."""
+        """Log several numbers, each under the tag `main_tag/<its key>`."""
         for tag, value in tag_scalar_dict.items():
             self.add_scalar(f"{main_tag}/{tag}", value, global_step, walltime)
 
@@ -117,7 +117,7 @@ class SummaryWriter:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """Log how values are distributed. ValueError without values."""
+        """Log a histogram of values. ValueError if there are none."""
         array = _array(values).astype(np.float64).reshape(-1)
         if not array.size:
             raise ValueError("The input has no element.")
@@ -136,7 +136,7 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """Log an image: bytes, or numbers in [0, 1], its dimensions named by `dataformats`."""
+        """Log an image of uint8 values or of numbers in [0, 1]; `dataformats` names its dimensions in order."""
         from PIL import Image
 
         array = _array(img_tensor)
@@ -155,11 +155,11 @@ class SummaryWriter:
         self._add(Summary.Value(tag=tag, image=image), global_step, walltime)
 
     def flush(self) -> None:
-        """Write what is pending."""
+        """Write the events queued so far."""
         self._writer.flush()
 
     def close(self) -> None:
-        """Write what is pending and close the file."""
+        """Write the events queued so far and close the file."""
         self._writer.close()
 
     def __enter__(self) -> SummaryWriter:

@@ -1,4 +1,4 @@
-"""`torch.utils.weak`: dictionaries that know tensors by which they are, not by what they hold, and do not keep them alive."""
+"""`torch.utils.weak`: dictionaries whose keys, such as tensors, are compared by identity and not kept alive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _Data = dict[Any, Any]
 
 
 class WeakIdRef(weakref.ref[Any]):
-    """A weak reference that equals another to the same object, and hashes as that, also when it is gone."""
+    """A weak reference compared and hashed by its object's identity.
+
+    After the object's death the hash stays the same, and the reference equals only itself.
+    """
 
     __slots__ = ("_id",)
     _id: int
@@ -39,7 +42,7 @@ class WeakIdRef(weakref.ref[Any]):
 
 
 class WeakIdKeyDictionary(MutableMapping[Any, Any]):
-    """A dict of objects known by identity; an entry goes when its object does."""
+    """A dict with weakly referenced keys, compared by identity; an entry is removed when its key dies."""
 
     def __init__(
         self, dict: Mapping[Any, Any] | Iterable[Any] | None = None, ref_type: type = WeakIdRef
@@ -69,7 +72,7 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     def __contains__(self, key: object) -> bool:
         try:
             return self.ref_type(key) in self.data
-        except TypeError:  # of a kind that takes no weak references
+        except TypeError:  # the key's type does not support weak references
             return False
 
     def __len__(self) -> int:
@@ -84,7 +87,7 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
         return f"<{type(self).__name__} at {id(self):#x}>"
 
     def __eq__(self, other: object) -> Any:
-        """Compare entries, keys by identity."""
+        """Compare the entries; keys are compared by identity."""
         if not isinstance(other, Mapping):
             return NotImplemented
         return {id(k): v for k, v in self.items()} == {id(k): v for k, v in other.items()}
@@ -92,17 +95,17 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
     __hash__ = None  # type: ignore[assignment]
 
     def keyrefs(self) -> list[Any]:
-        """Return the references; some may be gone when they are asked."""
+        """Return the weak references to the keys; a key may have died before its reference is used."""
         return list(self.data)
 
     def copy(self) -> WeakIdKeyDictionary:
-        """Return another with the same entries."""
+        """Return a dictionary of the same class with the same entries."""
         return type(self)(self)
 
     __copy__ = copy
 
     def __deepcopy__(self, memo: Any) -> WeakIdKeyDictionary:
-        """Return another with the same keys and copies of the values."""
+        """Return a dictionary of the same class with the same keys and deep copies of the values."""
         import copy
 
         return type(self)([(k, copy.deepcopy(v, memo)) for k, v in self.items()])

@@ -58,12 +58,13 @@ __all__ = [
     "random_split",
 ]
 
-# Programs import `default_collate` and its kin from where torch keeps them.
+# Programs import `default_collate` and others from the private modules in which torch defines them: `_utils.collate`
+# and so on.
 _kept = {name: _sys.modules[f"{__name__}.{name}"] for name in ("collate", "fetch", "worker")}
 _utils = _ModuleType(f"{__name__}._utils", "Modules of this package under torch's private path.")
 _utils.__dict__.update(_kept)
 _expose(globals(), {"_utils": _utils, **{f"_utils.{name}": m for name, m in _kept.items()}})
-# Loaders of other libraries ask whether a dataset is one of these.
+# Other libraries' loaders test with `isinstance` whether a dataset is one of torch's data pipes; none here is.
 _PIPES = "IterDataPipe MapDataPipe ShufflerIterDataPipe"
 IterDataPipe, MapDataPipe, ShufflerIterDataPipe = _absent(
     __name__, _PIPES, "datasets are `Dataset` and `IterableDataset`"

@@ -1,8 +1,8 @@
-"""Collating: a list of samples becomes a batch, by the type of the first.
+"""Collating: making a batch of a list of samples, by a function chosen for the type of the first sample.
 
-`default_collate_fn_map` is the registry of types; programs add their own. In a worker process the same walk runs with
-other leaves: arrays stay on the host (`HostTensor`) and become tensors where they are received, so that no worker
-starts OpenCL.
+`default_collate_fn_map` is the registry of types; programs add their own. In a worker process the same recursion ends
+in other functions, which leave arrays on the host (`HostTensor`); the receiving process makes tensors of them, so that
+no worker starts OpenCL.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ FnMap = dict[Any, Callable[..., Any]]
 
 
 def collate(batch: Any, *, collate_fn_map: FnMap | None = None) -> Any:
-    """Collate samples by the function registered for the type of the first, else element by element of containers.
+    """Collate samples by the function registered for the type of the first, containers without a function item by item.
 
-    TypeError for a type without function, RuntimeError for sequences of different lengths.
+    TypeError for a type that is neither registered nor a container, RuntimeError for sequences of different lengths.
     """
     first = batch[0]
     for kind, fn in (collate_fn_map or {}).items():
@@ -61,7 +61,10 @@ def collate(batch: Any, *, collate_fn_map: FnMap | None = None) -> Any:
 
 
 def _like_mapping(model: Any, items: dict[Any, Any]) -> Any:
-    """The items in a mapping of the model's type, with its other properties where it can be copied."""
+    """Return the items in a mapping of the model's type; in a copy of the model, with its attributes, if it is mutable.
+
+    Return a plain dict if such a mapping cannot be made.
+    """
     try:
         if isinstance(model, MutableMapping):
             made = copy.copy(model)
@@ -100,17 +103,17 @@ def collate_numpy_array_fn(batch: Any, *, collate_fn_map: FnMap | None = None) -
 
 
 def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: FnMap | None = None) -> Any:
-    """Make a tensor of numpy's scalars."""
+    """Make a tensor from numpy's scalars."""
     return as_tensor(np.asarray(batch))
 
 
 def collate_float_fn(batch: Any, *, collate_fn_map: FnMap | None = None) -> Any:
-    """Make a float64 tensor of numbers."""
+    """Make a float64 tensor from numbers."""
     return tensor(batch, dtype=dtypes.float64)
 
 
 def collate_int_fn(batch: Any, *, collate_fn_map: FnMap | None = None) -> Any:
-    """Make an integer (or bool) tensor of numbers."""
+    """Make an integer (or bool) tensor from numbers."""
     return tensor(batch)
 
 
@@ -169,7 +172,7 @@ def _convert(data: Any, leaf: Callable[[Any], Any]) -> Any:
 
 
 class HostTensor:
-    """A tensor to be: its bytes on the host, sent between processes and made a tensor by `made`."""
+    """The host memory and the metadata of a tensor, as sent between processes; `made` makes a tensor from them."""
 
     __slots__ = ("array", "device", "dtype", "requires_grad", "shape")
 
@@ -185,7 +188,7 @@ class HostTensor:
         self.device, self.requires_grad = device, requires_grad
 
     def made(self) -> Tensor:
-        """Return the tensor."""
+        """Make the tensor, on its device."""
         place = canonical(self.device)
         data = np.frombuffer(self.array, np.uint8) if self.array.nbytes else self.array
         t = Tensor._make(
@@ -201,7 +204,7 @@ class HostTensor:
 
 
 def to_host(t: Tensor) -> HostTensor:
-    """Describe a tensor by its elements on the host."""
+    """Return a tensor's elements, read to the host, and metadata as a HostTensor."""
     array = np.ascontiguousarray(host_array(t.detach()))
     return HostTensor(array, tuple(t.shape), t.dtype, str(t.device), t.requires_grad)
 
@@ -247,7 +250,7 @@ def _host_leaf(value: Any) -> HostTensor:
 
 
 def host_form(collate_fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return what a worker runs for a collate function: for the default ones, their twin that makes no tensors."""
+    """Return what a worker runs in place of a collate function: of a default one, the variant that makes HostTensors."""
     if collate_fn is default_collate:
         table = {kind: _HOST_FORM.get(fn, fn) for kind, fn in default_collate_fn_map.items()}
         return lambda batch: collate(batch, collate_fn_map=table)

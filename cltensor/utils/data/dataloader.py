@@ -1,4 +1,4 @@
-"""`DataLoader`: batches of a dataset, in the order of a sampler, made here or in worker processes."""
+"""`DataLoader`: batches of a dataset, in the order of a sampler, made in this process or in worker processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 
 
 class _Forever(Sampler[None]):
-    """The sampler of a stream, which has no indices."""
+    """The sampler of an iterable dataset, which has no indices: yields None for ever."""
 
     def __iter__(self) -> Iterator[None]:
         return itertools.repeat(None)
@@ -40,15 +40,16 @@ class _DatasetKind:
 class DataLoader(Generic[T_co]):
     """Iterate over a dataset in batches.
 
-    batch_size None yields samples, not batches. `sampler` gives indices, `batch_sampler` lists of indices. With `num_workers`
-    batches are made in as many processes, `prefetch_factor` each ahead, and arrive in order unless `in_order` is False.
-    Processes are started as Python does on the system, or as `multiprocessing_context` says: forked on Linux, where the cpu device
-    is pip's PoCL. Elsewhere they are spawned: dataset, `collate_fn` and `worker_init_fn` must be picklable then, and a program must
-    start under `if __name__ == "__main__":`. Workers send host memory; with the default `collate_fn` they make no tensors, and
-    what they compute, they compute with one thread. `pin_memory` is accepted.
+    With batch_size None it yields samples, not batches. `sampler` yields indices, `batch_sampler` lists of indices.
+    With `num_workers`, batches are made in as many processes, by each up to `prefetch_factor` ahead, and are yielded in
+    order unless `in_order` is False. `multiprocessing_context` says how processes are started; the default is Python's,
+    but "spawn" in place of "fork" unless the cpu device is pip's PoCL. If they are not forked, dataset, `collate_fn`
+    and `worker_init_fn` must be picklable, and the program must start under `if __name__ == "__main__":`. Workers send
+    host memory; with the default `collate_fn` they make no tensors, and kernels in a worker run on one thread.
+    `pin_memory` has no effect.
 
-    An exception in a worker is raised again here, with the worker's traceback as its text. RuntimeError when a worker dies,
-    or when a batch takes more than `timeout` seconds (0: no limit).
+    An exception in a worker is raised again in this process, with the worker's traceback in its message. RuntimeError
+    when a worker dies, or when a batch takes more than `timeout` seconds (0: no limit).
     """
 
     dataset: Any
@@ -109,7 +110,7 @@ class DataLoader(Generic[T_co]):
         )
         self.persistent_workers = persistent_workers
         self._iterator: _MultiProcessingDataLoaderIter | None = None
-        # Of a stream, as told to whoever asked last.
+        # An iterable dataset's length when `len(self)` was last called, None before: iterators warn if they yield more.
         self._IterableDataset_len_called: int | None = None
         self._ready = True
         _warn_of_many(num_workers)
@@ -123,7 +124,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How processes are started: a context of `multiprocessing`, None for the default."""
+        """The context of `multiprocessing` by which workers are started; None for the default."""
         return self._context
 
     @multiprocessing_context.setter
@@ -246,7 +247,7 @@ class _BaseDataLoaderIter:
         self.base_seed = draw_seed(loader.generator)
         self.indices = iter(loader._index_sampler)
         self.yielded = 0
-        # What is asked later does not bind this pass.
+        # Copied, so that a later call of `len(loader)` does not change what this pass warns of.
         self.expected = loader._IterableDataset_len_called
 
     def __iter__(self) -> _BaseDataLoaderIter:
@@ -282,7 +283,7 @@ class _BaseDataLoaderIter:
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """A pass in this process."""
+    """A pass that makes its batches in this process."""
 
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
@@ -299,7 +300,11 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
-    """A pass in worker processes; task k is given to the next worker that is not at its end, and results are handed out by number."""
+    """A pass that makes its batches in worker processes.
+
+    Tasks are numbered, and given in turn to the workers whose streams have not ended. Results are yielded by number, or
+    as they arrive if the loader's `in_order` is False.
+    """
 
     def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
@@ -333,7 +338,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._begin()
 
     def _begin(self) -> None:
-        # Workers that are not at their stream's end; the one that gets the next task is first.
+        # The workers whose streams have not ended; the first one gets the next task.
         self.active = deque(range(self.loader.num_workers))
         self.given = 0  # the number of the next task
         self.wanted = 0  # the number of the task whose result comes next
@@ -343,7 +348,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._give()
 
     def _give(self) -> None:
-        """Hand out one more task."""
+        """Send the next task, if any, to the next worker."""
         if not self.active or self.pool is None:
             return
         try:
@@ -357,7 +362,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self.given += 1
 
     def _retire(self, worker: int) -> None:
-        """A worker's stream has ended: its other tasks give nothing."""
+        """Give no more tasks to a worker whose stream has ended; its unfinished ones will yield nothing."""
         if worker in self.active:
             self.active.remove(worker)
 
@@ -375,7 +380,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return data
 
     def _await(self) -> int:
-        """Return the number of a task whose result is to be handed out."""
+        """Wait for the result to yield next and return its task's number. StopIteration at the end of the pass."""
         if self.pool is None:
             raise StopIteration
         while True:
@@ -383,7 +388,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 while self.wanted < self.given and not (
                     self.wanted in self.owner or self.wanted in self.done
                 ):
-                    self.wanted += 1  # a task that found its stream at an end
+                    self.wanted += 1  # this task yields nothing: its worker's stream had ended
                 if self.wanted in self.done:
                     self.wanted += 1
                     return self.wanted - 1
@@ -397,7 +402,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         assert self.pool is not None
         epoch, number, data = self.pool.hear(self.loader.timeout)
         if epoch != self.epoch:
-            return  # left over from a pass that was given up
+            return  # belongs to an earlier pass, which the caller left before its end
         worker = self.owner.pop(number)
         if isinstance(data, Exhausted):
             self._retire(worker)

@@ -1,4 +1,4 @@
-"""Datasets: what gives a sample for an index, or samples one after another, and combinations of such.
+"""Datasets, which map an index to a sample or yield a stream of samples, and combinations of datasets.
 
 Knows nothing of batches, samplers or processes.
 """
@@ -34,7 +34,8 @@ class Dataset(Generic[T_co]):
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
     """A stream of samples: subclasses define `__iter__`.
 
-    In a worker process each worker iterates its own copy; `get_worker_info` tells which part is whose.
+    Each worker process iterates a copy of its own; `__iter__` can ask `get_worker_info` which part of the stream to
+    yield.
     """
 
     def __add__(self, other: Dataset) -> Any:
@@ -42,7 +43,7 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Samples are the rows, along the first dimension, of tensors. AssertionError for sizes that differ."""
+    """Sample i is the tuple of all tensors' rows i, along the first dimension. AssertionError for different lengths."""
 
     def __init__(self, *tensors: Tensor) -> None:
         if any(tensors[0].size(0) != t.size(0) for t in tensors):
@@ -57,7 +58,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 def _fetch(dataset: Any, indices: Sequence[Any]) -> list[Any]:
-    """The samples of several indices, in one call where the dataset offers it."""
+    """Return the samples of several indices, by one call of `__getitems__` if the dataset has that method."""
     if callable(getattr(dataset, "__getitems__", None)):
         items = dataset.__getitems__(indices)
         if len(items) != len(indices):
@@ -104,14 +105,14 @@ class StackDataset(Dataset):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """Datasets one behind the other. AssertionError for none, or for an IterableDataset."""
+    """The concatenation of datasets. AssertionError for an empty sequence, or for an IterableDataset."""
 
     datasets: list[Any]
     cumulative_sizes: list[int]
 
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """Return where each dataset ends."""
+        """Return the cumulative lengths of datasets: for each, the index of its last sample plus one."""
         return list(itertools.accumulate(len(part) for part in sequence))
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
@@ -136,7 +137,7 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset):
-    """Iterable datasets one behind the other."""
+    """The concatenation of iterable datasets."""
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
         self.datasets = datasets
@@ -178,9 +179,9 @@ class Subset(Dataset[T_co]):
 def random_split(
     dataset: Dataset[T_co], lengths: Sequence[int | float], generator: Any = None
 ) -> list[Subset[T_co]]:
-    """Split into subsets of given lengths, or of given fractions, whose sum is 1, at random.
+    """Split a dataset at random into subsets of given lengths, or of given fractions of it, which add up to 1.
 
-    ValueError for a fraction outside [0, 1], and where the lengths are not those of the dataset.
+    ValueError for a fraction outside [0, 1], and for lengths that do not add up to the dataset's.
     """
     total = len(dataset)  # type: ignore[arg-type]
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
@@ -196,7 +197,7 @@ def _from_fractions(fractions: Sequence[int | float], total: int) -> list[int]:
         if not 0 <= fraction <= 1:
             raise ValueError(f"Fraction at index {i} is not between 0 and 1")
     made = [math.floor(total * fraction) for fraction in fractions]
-    for i in range(total - sum(made)):  # what rounding left over goes round
+    for i in range(total - sum(made)):  # rounding down left samples over: one for each subset
         made[i % len(made)] += 1
     for i, length in enumerate(made):
         if not length:

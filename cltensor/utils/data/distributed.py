@@ -13,8 +13,9 @@ from .sampler import Sampler, permutation
 class DistributedSampler(Sampler[int]):
     """The indices of one replica: every `num_replicas`-th, beginning at `rank`.
 
-    The default process group says how many replicas there are, and which one this is. Without `drop_last`, indices are repeated until
-    they divide evenly. `set_epoch` makes another order. ValueError for a rank out of range, and where there is no group to ask.
+    Number of replicas and rank default to those of the default process group. Without `drop_last`, indices are repeated
+    until they divide evenly. With `shuffle`, call `set_epoch` before each epoch to get another order. ValueError for a
+    rank out of range, and if there is no process group to ask.
     """
 
     def __init__(
@@ -58,5 +59,5 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the order of the next iteration."""
+        """Choose the random order of the next iteration: it depends on `seed + epoch`."""
         self.epoch = epoch

@@ -1,4 +1,4 @@
-"""From indices to a batch: of a dataset that is indexed, or of one that is iterated."""
+"""Functions from indices to a batch, for datasets that are indexed and for those that are iterated."""
 
 from __future__ import annotations
 

@@ -54,7 +54,10 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """Indices in random order, or drawn with replacement; `num_samples` of them (as many as there are by default)."""
+    """`num_samples` random indices (default: the dataset's length), each once or, with `replacement`, drawn repeatedly.
+
+    Without replacement, a number above the dataset's length takes several permutations, one after the other.
+    """
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""How objects travel between processes: a pickle and, beside it, the memory of arrays and tensors, uncopied.
+"""Sending objects between processes: a pickle, then the memory of arrays and tensors, which pickling does not copy.
 
-Tensors travel as host memory. Nothing here knows what the objects mean.
+Tensors are sent as host memory. Nothing here knows what the objects mean.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _receive_tensor(raw: Any, shape: tuple[int, ...], *rest: Any) -> Tensor:
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
-        """Send a tensor as its bytes."""
+        """Pickle a leaf tensor or a HostTensor as a call of `_receive_tensor` on its memory, an out-of-band buffer."""
         if type(obj) is Tensor and obj.is_leaf:
             obj = to_host(obj)
         if type(obj) is not HostTensor:
@@ -32,7 +32,7 @@ class _Pickler(pickle.Pickler):
 
 
 def send(connection: Connection, obj: Any) -> None:
-    """Send an object. What cannot be pickled raises before anything is sent."""
+    """Send an object. One that cannot be pickled raises before anything is sent."""
     text = io.BytesIO()
     buffers: list[pickle.PickleBuffer] = []
     _Pickler(text, 5, buffer_callback=buffers.append).dump(obj)
@@ -42,7 +42,7 @@ def send(connection: Connection, obj: Any) -> None:
 
 
 def receive(connection: Connection) -> Any:
-    """Receive what `send` sent. EOFError where the other side is gone."""
+    """Receive an object that `send` sent. EOFError if the other end of the pipe is closed."""
     head = connection.recv_bytes()
     count = int.from_bytes(head[:4], "little")
     buffers = [bytearray(connection.recv_bytes()) for _ in range(count)]
