@@ -8,5 +8,8 @@ _CAPABILITIES = {"icelake-server": "AVX512", "skylake-avx512": "AVX512", "haswel
 
 
 def get_cpu_capability() -> str:
-    """Return "AVX512" or "AVX2", of which an x86-64 processor with Linux has all that compilers use, else "DEFAULT"."""
+    """Return "AVX512" or "AVX2" if this processor has all of these instructions that compilers use, else "DEFAULT".
+
+    Only known of x86-64 processors on Linux.
+    """
     return _CAPABILITIES.get(best_name(facts().get("flags", frozenset())), "DEFAULT")

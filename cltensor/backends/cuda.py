@@ -1,6 +1,6 @@
-"""`cltensor.backends.cuda`: switches of CUDA's libraries, kept and without effect.
+"""`cltensor.backends.cuda`: settings of CUDA's libraries, stored without effect.
 
-float32 products are computed in float32, and attention is one kernel.
+float32 products are always computed in float32, and attention has no alternative implementations to choose from.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def flash_sdp_enabled() -> bool:
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    """Accepted."""
+    """Store the setting, which has no effect."""
     _sdp["flash"] = enabled
 
 
@@ -45,7 +45,7 @@ def mem_efficient_sdp_enabled() -> bool:
 
 
 def enable_mem_efficient_sdp(enabled: bool) -> None:
-    """Accepted."""
+    """Store the setting, which has no effect."""
     _sdp["mem_efficient"] = enabled
 
 
@@ -55,7 +55,7 @@ def math_sdp_enabled() -> bool:
 
 
 def enable_math_sdp(enabled: bool) -> None:
-    """Accepted."""
+    """Store the setting, which has no effect."""
     _sdp["math"] = enabled
 
 
@@ -65,7 +65,7 @@ def cudnn_sdp_enabled() -> bool:
 
 
 def enable_cudnn_sdp(enabled: bool) -> None:
-    """Accepted."""
+    """Store the setting, which has no effect."""
     _sdp["cudnn"] = enabled
 
 
@@ -76,7 +76,7 @@ def sdp_kernel(
     enable_mem_efficient: bool = True,
     enable_cudnn: bool = True,
 ) -> Iterator[None]:
-    """Deprecated: accept a choice for the duration of a block, as `nn.attention.sdpa_kernel` does."""
+    """Deprecated: accept a choice of implementations for a block, without effect, as `sdpa_kernel` does."""
     warnings.warn(
         "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. Please see "
         "`torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",

@@ -1,6 +1,6 @@
-"""`cltensor.backends.cudnn`: switches of a library that is not here; convolutions are the package's own kernels.
+"""`cltensor.backends.cudnn`: settings of cuDNN, which is not used; they are stored without effect.
 
-They are deterministic whatever is set.
+Convolutions are the package's own kernels, and always deterministic.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def set_flags(
     _deterministic: bool | None = None,
     _allow_tf32: bool | None = None,
 ) -> tuple[bool, bool, int, bool, bool]:
-    """Keep what is not None; returns what was there."""
+    """Store the settings that are not None; return all previous ones."""
     names = ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32")
     given = (_enabled, _benchmark, _benchmark_limit, _deterministic, _allow_tf32)
     before = (enabled, benchmark, benchmark_limit, deterministic, allow_tf32)
@@ -54,7 +54,7 @@ def flags(
     deterministic: bool = False,
     allow_tf32: bool = True,
 ) -> Iterator[None]:
-    """Keep the switches for the duration of a block."""
+    """Store the settings for the duration of a block."""
     before = set_flags(enabled, benchmark, benchmark_limit, deterministic, allow_tf32)
     try:
         yield

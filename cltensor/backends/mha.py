@@ -1,4 +1,4 @@
-"""`cltensor.backends.mha`: whether encoders leave out what is padded, as torch's fast path does."""
+"""`cltensor.backends.mha`: whether encoders skip padded positions in inference, as torch's fast path does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _enabled = True
 
 
 def get_fastpath_enabled() -> bool:
-    """Return whether `nn.TransformerEncoder` may write zeros for padded places in inference; True at first."""
+    """Return whether `nn.TransformerEncoder` may write zeros for padded positions in inference (default: True)."""
     return _enabled
 
 

@@ -1,4 +1,4 @@
-"""`cltensor.backends.mkl`: a library that is not here."""
+"""`cltensor.backends.mkl`: Intel's library, which is not used."""
 
 from __future__ import annotations
 

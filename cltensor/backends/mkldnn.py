@@ -1,4 +1,4 @@
-"""`cltensor.backends.mkldnn`: switches of a library that is not here; they are kept, and change nothing."""
+"""`cltensor.backends.mkldnn`: settings of oneDNN, which is not used; they are stored without effect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def set_flags(
     _allow_tf32: bool | None = None,
     _fp32_precision: str | None = "none",
 ) -> tuple[bool, bool, bool | None, str]:
-    """Keep what is not None; returns what was there."""
+    """Store the settings that are not None; return all previous ones."""
     given = (_enabled, _deterministic, _allow_tf32, _fp32_precision)
     before = (enabled, deterministic, allow_tf32, fp32_precision)
     globals().update({n: v for n, v in zip(_NAMES, given, strict=True) if v is not None})
@@ -37,7 +37,7 @@ def flags(
     allow_tf32: bool | None = True,
     fp32_precision: str = "none",
 ) -> Iterator[None]:
-    """Keep the switches for the duration of a block."""
+    """Store the settings for the duration of a block."""
     before = set_flags(enabled, deterministic, allow_tf32, fp32_precision)
     try:
         yield

@@ -1,4 +1,4 @@
-"""`cltensor.backends.openmp`: a library that is not here."""
+"""`cltensor.backends.openmp`: OpenMP, which is not used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.cpu`: what device-agnostic programs ask of a device's module, answered for the device "cpu"."""
+"""`torch.cpu`: the functions that device-agnostic programs call in a device type's module, for the device "cpu"."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Return True: programs that ask are to go on."""
+    """Return True, as torch does."""
     return True
 
 
@@ -41,7 +41,7 @@ def current_device() -> str:
 
 
 def set_device(device: Any) -> None:
-    """Do nothing: there is one."""
+    """Do nothing: there is only one device of this type."""
 
 
 def synchronize(device: Any = None) -> None:

@@ -1,6 +1,6 @@
-"""`torch.fx`: graphs of what modules and functions do. They are taken by a run on proxies, may be changed, and become modules again.
+"""`torch.fx`: graphs of a module's or function's operations, recorded on proxies, edited, and made into modules again.
 
-What a tracer of values would need (symbolic sizes, fake tensors) has no instances here: sizes are numbers.
+The types of symbolic sizes are only names here, without instances: sizes are always numbers.
 """
 
 from __future__ import annotations

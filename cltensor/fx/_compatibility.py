@@ -1,4 +1,4 @@
-"""torch's mark of functions of `fx` whose behaviour will not change. Nothing here reads it."""
+"""torch's decorator for functions of `fx` that stay backward compatible. Nothing here reads it."""
 
 from __future__ import annotations
 

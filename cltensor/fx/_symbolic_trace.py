@@ -129,7 +129,7 @@ class Tracer(TracerBase):
     # -------------------------------------------------------------------- what a class may override
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Tell whether calls of a module are nodes: true of the package's own layers, save Sequential."""
+        """Return whether a module's call is recorded as one node: true of the package's layers except Sequential."""
         home = type(m).__module__
         ours = home.startswith((f"{_PACKAGE}.nn", "torch.nn", f"{_PACKAGE}.ao.nn", "torch.ao.nn"))
         return ours and not isinstance(m, Sequential)
@@ -149,7 +149,7 @@ class Tracer(TracerBase):
     def call_module(
         self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Return what a submodule's call gives: a leaf's node, or what tracing through it makes."""
+        """Return the result of a submodule's call: a proxy for its node if it is a leaf, else `forward`'s result."""
         path = self.path_of_module(m)
         before = self.scope
         self.scope = Scope(path, type(m))
@@ -166,7 +166,10 @@ class Tracer(TracerBase):
             self.scope = before
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """Return what reading a module's attribute gives: a node for a parameter."""
+        """Return the result of reading a module's attribute: a proxy for a parameter, else the attribute's value.
+
+        With `proxy_buffer_attributes`, it is a proxy for a buffer, too.
+        """
         if isinstance(attr_val, Parameter):
             return self._read(attr_val, self.root.named_parameters(), parameter_proxy_cache)
         if self.proxy_buffer_attributes and isinstance(attr_val, Tensor):
@@ -185,7 +188,10 @@ class Tracer(TracerBase):
         return cache[name]
 
     def create_arg(self, a: Any) -> Any:
-        """Return an argument as nodes have it: parameters, buffers and modules by their names, other tensors as constants of the root."""
+        """Convert an argument to the form stored in nodes. Parameters, buffers and modules become nodes that read them.
+
+        So do other tensors, which become attributes of the root. NameError for a parameter that the root does not have.
+        """
         if isinstance(a, Parameter):
             for name, p in self.root.named_parameters():
                 if a is p:
@@ -220,7 +226,7 @@ class Tracer(TracerBase):
     # ------------------------------------------------------------------------------------- tracing
 
     def get_fresh_qualname(self, prefix: str) -> str:
-        """Return a name that the root has no attribute of."""
+        """Return `prefix` with a number behind it, such that the root has no attribute of that name."""
         i = 0
         while hasattr(self.root, f"{prefix}{i}"):
             i += 1
@@ -229,7 +235,7 @@ class Tracer(TracerBase):
     def create_args_for_root(
         self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None
     ) -> tuple[Any, list[Any]]:
-        """Make the placeholders; return the function and what to call it with."""
+        """Make the placeholders; return the function to call and the arguments, all by position, to call it with."""
         plain = inspect.unwrap(root_fn)
         code = plain.__code__
         count = code.co_argcount + code.co_kwonlyargcount
@@ -295,7 +301,7 @@ class Tracer(TracerBase):
     def trace(
         self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None
     ) -> Graph:
-        """Return the graph of a module or function. concrete_args: values of arguments that are filled in."""
+        """Return the graph of a module or function. concrete_args: values for arguments that are not to be traced."""
         if isinstance(root, Module):
             self.root = root
             if not hasattr(type(root), self.traced_func_name):

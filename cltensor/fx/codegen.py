@@ -1,6 +1,6 @@
-"""A graph as Python: the text of a function that does what the graph says, and the globals which that text needs.
+"""Python code for a graph: the source of a function that runs the graph's operations, and the globals it needs.
 
-A value is set to None after the line that takes it last, so that its memory is free. Must not know modules.
+After the last use of a value its variable is set to None, to release memory. Must not know modules.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _IN_PLACE = {
 
 @dataclass
 class PythonCode:
-    """A graph as Python: its code, the globals that needs, and, if requested, the line of each node (by number)."""
+    """Python code for a graph: the source, the globals it needs, and the line of each node (by the node's number)."""
 
     src: str
     globals: dict[str, Any]
@@ -55,7 +55,7 @@ def dotted(base: str, target: str) -> str:
 
 
 def last_uses(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
-    """Return for each node the nodes whose last use it is."""
+    """Return for each node the nodes whose values it is the last to use."""
     taken: set[Node] = set()
     found: dict[Node, list[Node]] = defaultdict(list)
     for node in reversed(list(nodes)):
@@ -67,7 +67,7 @@ def last_uses(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
 
 
 class _Globals:
-    """Collects the globals of generated code while that is written."""
+    """Writes values and annotations as code, and collects the globals which that code needs."""
 
     def __init__(self, namespace: Namespace) -> None:
         import sys
@@ -103,7 +103,7 @@ class _Globals:
             return "|".join(map(self.kind, args))
         if origin is None:
             return self.add(qualified_name(kind), kind)
-        if not args:  # `typing.List` and its kin by themselves
+        if not args:  # `typing.List` and the like without a parameter
             return self.add(qualified_name(origin), origin)
         if type(kind).__module__ == "typing":
             name = "Union" if origin is typing.Union else str(kind._name)
@@ -132,7 +132,7 @@ class _Globals:
             return f"{self.add(type(a).__name__, type(a))}.{a.name}"
         if isinstance(a, type | types.FunctionType | types.BuiltinFunctionType):
             return self.add(qualified_name(a), a)
-        if not isinstance(a, _PLAIN):  # what repr() does not write as Python
+        if not isinstance(a, _PLAIN):  # its repr() may not be valid Python
             return self.add(f"_value_{type(a).__name__}", a)
         return repr(a)
 
@@ -177,7 +177,7 @@ class CodeGen:
         body: list[str] = []
         after = last_uses(listed)
         returned = ""
-        starts: dict[int, int] = {}  # of nodes' lines in the body
+        starts: dict[int, int] = {}  # number of a node -> index of its line in `body`
         for node in listed:
             starts[len(starts)] = len(body)
             kind = "" if node.type is None else f" : {known.kind(node.type)}"
@@ -237,7 +237,7 @@ class CodeGen:
 
 
 class _Text(str):
-    """A text whose repr is itself; passed to `generate_output`."""
+    """Code passed to `generate_output`, which inserts its argument's repr: for this class the text without quotes."""
 
     __slots__ = ()
 
@@ -250,7 +250,8 @@ def compiled(code: PythonCode, place: str) -> Callable[..., Any]:
     import linecache
 
     known = dict(code.globals)
-    # Types stay types: the text is not to take over that this file has annotations as text.
+    # Without `dont_inherit`, this file's `from __future__ import annotations` would turn annotations in the code to
+    # strings.
     exec(compile(code.src, place, "exec", dont_inherit=True), known)
     linecache.cache[place] = len(code.src), None, code.src.splitlines(keepends=True), place
     return known["forward"]

@@ -1,4 +1,4 @@
-"""`torch.fx.experimental`: what libraries ask of sizes and truths that a tracer may not know. Here they are Python's, and known."""
+"""`torch.fx.experimental`: queries about sizes and conditions that torch's tracers may not know; here all are known."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GuardOnDataDependentSymNode(RuntimeError):
 
 
 def guard_or_false(a: Any) -> bool:
-    """Return whether it is true."""
+    """Return a condition as a bool."""
     return bool(a)
 
 
@@ -35,7 +35,7 @@ guard_or_true = guard_size_oblivious = statically_known_true = guard_or_false
 
 
 def guard_int(a: Any) -> int:
-    """Return a size."""
+    """Return a size as an int."""
     return int(a)
 
 
@@ -45,7 +45,7 @@ def sym_eq(x: Any, y: Any) -> bool:
 
 
 def free_symbols(val: Any) -> set[Any]:
-    """Return what a size still depends on: nothing."""
+    """Return the symbols that a size depends on: none."""
     return set()
 
 
@@ -61,7 +61,7 @@ has_free_symbols = is_symbolic
 
 
 def get_proxy_mode() -> None:
-    """Return None: nothing is traced."""
+    """Return None: there is no mode that traces tensors with values."""
 
 
 _shapes = [name for name in __all__ if name != "get_proxy_mode"]

@@ -274,7 +274,10 @@ class Graph:
         self._codegen = codegen
 
     def on_generate_code(self, make_transformer: Callable[[Any], Any]) -> Any:
-        """Have the function's lines pass through another function, for good or until the block ends. make_transformer: gets the one there is."""
+        """Set the function that transforms generated code, a list of lines; as a context, until the block ends.
+
+        make_transformer: gets the present transformer, or None, and returns the new one.
+        """
         import contextlib
 
         before = self._codegen._body_transformer

@@ -56,7 +56,7 @@ def _assign_attr(from_obj: Any, to_module: Module, target: str) -> None:
 
 
 def _imports(known: dict[str, Any]) -> list[str]:
-    """Return the import lines that define a code's globals. RuntimeError for a value that cannot be imported."""
+    """Return import lines that define the globals of generated code. RuntimeError for a value that has none."""
     package = __package__.partition(".")[0]
     given = {
         "torch": f"import {package} as torch",
@@ -90,9 +90,9 @@ class _CodeOnlyModule(Module):
 
 
 class GraphModule(Module):
-    """A module that runs a graph. root: a module, or a dict by path, of what the graph names.
+    """A module that runs a graph. root: a module, or a dict by path, that has the attributes which the graph names.
 
-    `graph` may be changed; `recompile()` then makes `forward` and `code` anew, as setting it does.
+    `graph` may be changed; `recompile()` then regenerates `forward` and `code`. Assigning another graph does so, too.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
@@ -210,7 +210,7 @@ class GraphModule(Module):
         return True
 
     def delete_all_unused_submodules(self) -> None:
-        """Remove submodules that the graph neither names nor names anything inside of."""
+        """Remove the submodules of which the graph uses neither themselves nor a part."""
         used: set[str] = set()
         for node in self.graph.nodes:
             if node.op in ("call_module", "get_attr"):

@@ -1,4 +1,4 @@
-"""Lists and dicts that do not change: what a node's arguments are made of, so that a graph knows of every change."""
+"""Immutable lists and dicts for the arguments of nodes, which can only be assigned anew, so that graphs see changes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ instead create a new copy of it and assign the copy to the node:
 
 
 def _no_mutation(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """TypeError: it does not change."""
+    """Raise TypeError: replaces each method that would change the container."""
     raise TypeError(_REFUSED.format(type(self).__name__))
 
 
 class immutable_list(list[Any]):
-    """A list that does not change."""
+    """An immutable, hashable list."""
 
     append = clear = extend = insert = pop = remove = reverse = sort = _no_mutation
     __delitem__ = __iadd__ = __imul__ = __setitem__ = _no_mutation
@@ -33,7 +33,7 @@ class immutable_list(list[Any]):
 
 
 class immutable_dict(dict[Any, Any]):
-    """A dict that does not change."""
+    """An immutable, hashable dict."""
 
     clear = pop = popitem = setdefault = update = _no_mutation
     __delitem__ = __ior__ = __setitem__ = _no_mutation

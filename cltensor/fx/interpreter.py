@@ -77,7 +77,7 @@ class Interpreter:
         return getattr(self, n.op)(n.target, args, kwargs)
 
     def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the next argument, or the default. RuntimeError where there is neither."""
+        """Return the next argument of `run`, or the placeholder's default. RuntimeError if there is neither."""
         if target.startswith("*"):
             return list(self.args_iter)
         try:
@@ -111,7 +111,7 @@ class Interpreter:
         return args[0]
 
     def fetch_attr(self, target: str) -> Any:
-        """Return what the module has under a path. RuntimeError where that ends."""
+        """Return the module's attribute at a dotted path. RuntimeError if there is none."""
         found: Any = self.module
         way = target.split(".")
         for i, name in enumerate(way):
@@ -121,11 +121,11 @@ class Interpreter:
         return found
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return a node's arguments with values in the place of nodes."""
+        """Return a node's arguments, with nodes replaced by their values."""
         return _plain(self.map_nodes_to_values(n.args, n)), _plain(self.map_nodes_to_values(n.kwargs, n))  # fmt: skip
 
     def map_nodes_to_values(self, args: Any, n: Node) -> Any:
-        """Return arguments with values in the place of nodes. RuntimeError for one that was not computed."""
+        """Return arguments with nodes replaced by their values. RuntimeError for a node that was not computed."""
 
         def value(given: Node) -> Any:
             if given not in self.env:
@@ -136,7 +136,7 @@ class Interpreter:
 
 
 def _plain(a: Any) -> Any:
-    """Return arguments with lists and dicts that may be changed."""
+    """Return arguments with ordinary, mutable lists and dicts in place of the nodes' immutable ones."""
     if isinstance(a, tuple):
         parts = [_plain(x) for x in a]
         return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts) if type(a) is tuple else a
@@ -159,7 +159,7 @@ class _Retracer(Tracer):
 
 
 class Transformer(Interpreter):
-    """Runs a graph on proxies, so that it becomes another: what the methods return stands in a node's place."""
+    """Makes a new graph by running a graph on proxies: what a method returns for a node takes the node's place."""
 
     def __init__(self, module: GraphModule) -> None:
         super().__init__(module)

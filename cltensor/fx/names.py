@@ -25,7 +25,10 @@ _NUMBERED = re.compile(r"(.*)_(\d+)$")
 
 @functools.cache
 def _paths(filled: int) -> dict[int, str]:
-    """Return the path of each public function and class, by its id."""
+    """Return the path of each public function and class, by its id.
+
+    filled: the number of loaded modules, so that the cached result is not used once others are loaded.
+    """
     found: dict[int, str] = {}
     for path in _PUBLIC:
         module = sys.modules.get(f"{_PACKAGE}{path}")

@@ -19,7 +19,7 @@ from .names import qualified_name, type_text
 if TYPE_CHECKING:
     from .graph import Graph
 
-Argument = Target = Any  # of annotations
+Argument = Target = Any  # torch's names for annotations
 base_types = (str, int, float, bool, complex, dtype, Tensor, device, memory_format, layout)
 _legal_ops = (
     "placeholder",
@@ -64,8 +64,8 @@ def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
 class Node:
     """One operation of a graph: `op` is its kind, `target` what is called or read; nodes in `args` and `kwargs` stand for their values.
 
-    `users` has the nodes that use this node's value, in order, as keys of a dict; `meta` is for the program; `type` an
-    annotation.
+    `users` has the nodes that use this node's value, in order, as keys of a dict. `meta` is a dict for programs and
+    passes to store facts in. `type` is the value's annotation, or None.
     """
 
     def __init__(
@@ -162,9 +162,9 @@ class Node:
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
-        """Make this node's users use another node, those for which the callback (if given) is true.
+        """Make this node's users (only those for which the callback, if given, is true) use another node.
 
-        Return the users changed.
+        Return the users changed. `propagate_meta`: copy this node's `meta` to the other one, which must have none.
         """
         if propagate_meta:
             if replace_with.meta:

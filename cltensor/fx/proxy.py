@@ -124,7 +124,7 @@ class TracerBase:
         )
 
     def keys(self, obj: Proxy) -> Any:
-        """Return what stands for a mapping's keys."""
+        """Record the call `obj.keys()`, and return a proxy for its result."""
         return Attribute(obj, "keys")()
 
 
@@ -212,7 +212,7 @@ class Proxy:
         return any(x is item or x == item for x in self)
 
     def keys(self) -> Any:
-        """Return what stands for a mapping's keys."""
+        """Return a proxy for the keys of this mapping, as `**proxy` needs them."""
         return self.tracer.keys(self)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""`torch.fx.passes.shape_prop`: a graph run on an example, with each node told the shape and kind of its value."""
+"""`torch.fx.passes.shape_prop`: run a graph on example inputs, and store the shape and type of values in the nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .node import Node, map_aggregate
 
 
 class TensorMetadata(NamedTuple):
-    """What is known of a tensor without its values."""
+    """A tensor's metadata: all but its values."""
 
     shape: Any
     dtype: Any
@@ -23,7 +23,7 @@ class TensorMetadata(NamedTuple):
 
 
 def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) -> TensorMetadata:
-    """Return what is known of a tensor."""
+    """Return a tensor's metadata; the memory format is None if `include_contiguity` is False, or if none fits."""
     forms = (contiguous_format, channels_last, channels_last_3d)
     fits = (f for f in forms if _lies(result, f)) if include_contiguity else iter(())
     return TensorMetadata(result.shape, result.dtype, result.requires_grad, result.stride(), next(fits, None), False, {})  # fmt: skip
@@ -36,7 +36,7 @@ def _lies(t: Tensor, form: Any) -> bool:
 
 
 class ShapeProp(Interpreter):
-    """Runs a graph module; each node's `meta` gets `tensor_meta` of its tensors, and the `type` of its value."""
+    """Runs a graph module; stores in each node's `meta` its value's "type" and its tensors' metadata ("tensor_meta")."""
 
     def __init__(self, gm: Any, fake_mode: Any = None) -> None:
         super().__init__(gm)
@@ -44,7 +44,7 @@ class ShapeProp(Interpreter):
             raise NotImplementedError("fx.passes.shape_prop: tensors always have values")
 
     def run_node(self, n: Node) -> Any:
-        """Return the value of a node, and note what it is."""
+        """Return the value of a node, and store its metadata and type in the node's `meta`."""
         try:
             result = super().run_node(n)
         except Exception as error:
@@ -65,5 +65,5 @@ class ShapeProp(Interpreter):
         return result
 
     def propagate(self, *args: Any) -> Any:
-        """Run the graph on an example."""
+        """Run the graph on example inputs, and return its results."""
         return super().run(*args)

@@ -1,4 +1,4 @@
-"""Patterns in graphs: where one occurs, and another in its place."""
+"""Finding the occurrences of a pattern in a graph, and replacing them by another graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from .node import Node
 
 
 class Match(NamedTuple):
-    """A place of the pattern: the pattern's node that gives its result, and the node for each of its own."""
+    """An occurrence of a pattern.
+
+    anchor: the pattern's node that computes its last result. nodes_map: pattern's node -> node of the graph.
+    """
 
     anchor: Node
     nodes_map: dict[Node, Node]
@@ -23,7 +26,7 @@ class Match(NamedTuple):
 
 @dataclass
 class ReplacedPatterns:
-    """What was replaced, and by which nodes."""
+    """A replaced occurrence of a pattern, as in `Match`, and the nodes that replace it."""
 
     anchor: Node
     nodes_map: dict[Node, Node]
@@ -37,7 +40,7 @@ def _graph_of(x: Any) -> Graph:
 
 
 class _Matcher:
-    """Looks for a pattern: backwards from the node that gives its result."""
+    """Finds a pattern in a graph, by going backwards from the node of the pattern's last result."""
 
     def __init__(self, pattern: Graph) -> None:
         self.pattern = pattern
@@ -47,12 +50,16 @@ class _Matcher:
             raise RuntimeError("the pattern's results must be values of its nodes")
 
     def at(self, node: Node) -> dict[Node, Node] | None:
-        """Return the nodes of an occurrence whose last result is a node's value; None where there is none."""
+        """Return the occurrence of the pattern whose last result is `node`, as pattern's node -> node of the graph.
+
+        Return None if there is none.
+        """
         found: dict[Node, Node] = {}
         *others, last = self.results
         if not self._same(last, node, found):
             return None
-        for other in others:  # found through what they share, or nowhere
+        # Other results: the first node of the graph that fits what is matched so far.
+        for other in others:
             if other not in found and not any(
                 self._try(other, candidate, found) for candidate in node.graph.nodes
             ):
@@ -67,7 +74,10 @@ class _Matcher:
         return True
 
     def _same(self, pn: Any, gn: Any, found: dict[Node, Node]) -> bool:
-        """Tell whether arguments agree: a pattern's placeholder is any value, other nodes the same call on arguments that agree."""
+        """Return whether an argument in the pattern matches one in the graph, and add the nodes matched to `found`.
+
+        A placeholder matches any value, another node the same call on matching arguments, a constant an equal one.
+        """
         if isinstance(pn, Node):
             if pn in found:
                 return found[pn] is gn
@@ -97,7 +107,7 @@ class _Matcher:
 
     @staticmethod
     def _arguments(pn: Node, gn: Node) -> tuple[Any, Any]:
-        """Return both nodes' arguments, by position and by name alike where they were written differently."""
+        """Return both nodes' arguments, bound to the function's parameters if the calls name different arguments."""
         mine, theirs = (tuple(pn.args), dict(pn.kwargs)), (tuple(gn.args), dict(gn.kwargs))
         if (len(pn.args) == len(gn.args) and set(pn.kwargs) == set(gn.kwargs)) or pn.op != "call_function":  # fmt: skip
             return mine, theirs
@@ -110,7 +120,7 @@ class _Matcher:
             return mine, theirs
 
     def _closed(self, found: dict[Node, Node]) -> bool:
-        """Tell whether nobody outside takes a value that the replacement will not have."""
+        """Return whether no node outside the match uses an intermediate value, which will be gone with the match."""
         inner = {g for p, g in found.items() if p.op != "placeholder" and p not in self.results}
         inside = {g for p, g in found.items() if p.op != "placeholder"}
         return all(user in inside for node in inner for user in node.users)
@@ -121,9 +131,9 @@ def replace_pattern(
     pattern: Callable[..., Any] | GraphModule,
     replacement: Callable[..., Any] | GraphModule,
 ) -> list[Match]:
-    """Put another function's calls in the place of those of a pattern, wherever they do not overlap; return where that was.
+    """Replace a pattern's occurrences, as far as they do not overlap, by another function's operations; return them.
 
-    The pattern's arguments stand for any value, and the replacement's for the same, by position.
+    The pattern's arguments match any value, and the replacement's stand for the same values, by position.
     """
     found = _replace(gm, pattern, replacement, None, None)
     return [Match(anchor=m.anchor, nodes_map=m.nodes_map) for m in found]
@@ -137,9 +147,10 @@ def replace_pattern_with_filters(
     ignore_literals: bool = False,
     replacement_callback: Callable[..., Graph] | None = None,
 ) -> list[ReplacedPatterns]:
-    """Replace where all filters, of the match, the graph and the pattern, agree; a callback may make the replacement for each place.
+    """Replace a pattern as `replace_pattern` does, where all filters, called with match, graph and pattern, are true.
 
-    NotImplementedError for `ignore_literals`.
+    `replacement_callback`, called with the same arguments, makes the replacement for an occurrence. NotImplementedError
+    for `ignore_literals`.
     """
     if ignore_literals:
         raise NotImplementedError("fx.replace_pattern_with_filters: literals are compared")
@@ -197,7 +208,7 @@ def _put(
     replacement: Graph,
     instead: dict[Node, Any],
 ) -> None:
-    """Put a replacement where a match is; `instead` learns what stands for the nodes that go."""
+    """Put a replacement in the place of a match; add to `instead` what replaces each result among the match's nodes."""
     inputs = [match.get(n) for n in matcher.pattern.nodes if n.op == "placeholder"]
     own = [n for n in replacement.nodes if n.op == "placeholder"]
     if len(own) != len(inputs):
@@ -220,7 +231,7 @@ def _put(
 
 
 def _after(graph: Graph, inputs: list[Node], inner: list[Node]) -> Node:
-    """Return the node before which all inputs are known: the first of the match, or the one behind its last input."""
+    """Return the node before which to insert: the match's first, or the one after the last input if that is later."""
     order = {n: i for i, n in enumerate(graph.nodes)}
     start = min(order[n] for n in inner)
     last = max((order[n] for n in inputs if n in order), default=-1)

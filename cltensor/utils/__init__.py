@@ -47,9 +47,7 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     theirs.update(before)
     for t in (t1, t2):
         sink = t._acc and t._acc()
-        if (
-            sink
-        ):  # a graph's AccumulateGrad node must follow its leaf, whose fields this object has now
+        if sink:  # AccumulateGrad node of a graph's leaf: the leaf's fields are in this object now
             sink.variable = t
 
 

@@ -250,7 +250,7 @@ def _host_leaf(value: Any) -> HostTensor:
 
 
 def host_form(collate_fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return what a worker runs in place of a collate function: of a default one, the variant that makes HostTensors."""
+    """Return what a worker runs for a collate function: for a default one, the variant that makes HostTensors."""
     if collate_fn is default_collate:
         table = {kind: _HOST_FORM.get(fn, fn) for kind, fn in default_collate_fn_map.items()}
         return lambda batch: collate(batch, collate_fn_map=table)

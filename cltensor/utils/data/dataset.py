@@ -197,7 +197,7 @@ def _from_fractions(fractions: Sequence[int | float], total: int) -> list[int]:
         if not 0 <= fraction <= 1:
             raise ValueError(f"Fraction at index {i} is not between 0 and 1")
     made = [math.floor(total * fraction) for fraction in fractions]
-    for i in range(total - sum(made)):  # rounding down left samples over: one for each subset
+    for i in range(total - sum(made)):  # samples left over by rounding down, one per subset
         made[i % len(made)] += 1
     for i, length in enumerate(made):
         if not length:
