@@ -36,7 +36,7 @@ def _lies(t: Tensor, form: Any) -> bool:
 
 
 class ShapeProp(Interpreter):
-    """Runs a graph module; stores in each node's `meta` its value's "type" and its tensors' metadata ("tensor_meta")."""
+    """Runs a graph module; stores in each node's `meta` its value's "type" and, for tensors, "tensor_meta"."""
 
     def __init__(self, gm: Any, fake_mode: Any = None) -> None:
         super().__init__(gm)

@@ -1,4 +1,4 @@
-"""Adadelta: steps scaled by the running size of steps over that of gradients."""
+"""Adadelta: the gradient, scaled by the ratio of the root mean squares of recent steps and gradients."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Adadelta", "adadelta"]
 
 
 class Adadelta(FusedOptimizer):
-    """Descend by steps whose size follows that of earlier ones.
+    """Descend along the gradient, scaled by the root of the average of squared steps over that of squared gradients.
 
-    params: parameters or groups. lr: factor of the step. rho: decay of both averages. eps: added to them. weight_decay:
+    params: parameters or groups. lr: factor of the step. rho: decay of both averages. eps: added to both. weight_decay:
     factor of the L2 penalty. maximize: ascend. differentiable: let gradients through `step`. ValueError for options out
     of range.
     """

@@ -17,11 +17,11 @@ __all__ = ["Adagrad", "adagrad"]
 
 
 class Adagrad(FusedOptimizer):
-    """Descend along the gradient over the root of the sum of its squares; state is made at once.
+    """Descend along the gradient over the root of the sum of its squares. The constructor makes the state.
 
-    params: parameters or groups. lr: learning rate. lr_decay: how it falls with steps. weight_decay: factor of the L2
-    penalty. initial_accumulator_value: where the sums start. eps: added to the root. maximize: ascend.
-    differentiable: let gradients through `step`. ValueError for options out of range.
+    params: parameters or groups. lr: learning rate. lr_decay: after n steps the rate is lr / (1 + n * lr_decay).
+    weight_decay: factor of the L2 penalty. initial_accumulator_value: where the sums start. eps: added to the root.
+    maximize: ascend. differentiable: let gradients through `step`. ValueError for options out of range.
     """
 
     late_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}

@@ -13,9 +13,9 @@ __all__ = ["Adamax", "adamax"]
 
 
 class Adamax(FusedOptimizer):
-    """Descend along the averaged gradient over the decaying maximum of its size.
+    """Descend along the averaged gradient over the decaying maximum of the gradient's absolute value.
 
-    params: parameters or groups. lr: learning rate. betas: decay of average and maximum. eps: added to the size.
+    params: parameters or groups. lr: learning rate. betas: decay of average and maximum. eps: added to that value.
     weight_decay: factor of the L2 penalty. maximize: ascend. differentiable: let gradients through `step`.
     ValueError for options out of range.
     """

@@ -1,6 +1,6 @@
 """`FusedOptimizer`: an optimiser that updates a group's parameters by chains of formulas.
 
-Makes the state and drives `step`; a subclass says what state there is and what the chain computes.
+Makes the state and drives `step`; a subclass defines what state there is and what the chain computes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .stepper import by_count, by_count_on_device, counter, number, run_closure,
 
 
 class FusedOptimizer(Optimizer):
-    """Base of the optimisers that are formulas.
+    """Base of the optimisers whose update of a parameter is a chain of formulas.
 
     `foreach` and `fused` choose nothing: every step is fused over all parameters. `capturable` keeps counters on the
     parameters' device; in classes with `counts_on_device` the host does not read them there. `differentiable` runs the
@@ -97,8 +97,8 @@ class FusedOptimizer(Optimizer):
     def _by_count(
         self, group: dict[str, Any], params: Sequence[Tensor]
     ) -> Iterator[tuple[Any, list[Tensor]]]:
-        """Count the step; yield each number of steps (a tensor, if it stays on the device) with the parameters that
-        have made it.
+        """Add 1 to the parameters' counters; yield pairs of a number of steps (a tensor, if it stays on the device) and
+        the parameters that have made it.
         """
         stays = self._stays_on_device(group)
         yield from (by_count_on_device if stays else by_count)(params, self.state)
@@ -124,7 +124,8 @@ class FusedOptimizer(Optimizer):
         names in the state.
         """
         writes: dict[str, Sequence[Tensor]] = {"p": params}
-        found = [self.state[p] for p in params] if states else []  # a look-up would add an entry
+        # Looked up only if needed: `self.state` is a defaultdict, to which a look-up adds an entry.
+        found = [self.state[p] for p in params] if states else []
         for letter, name in states.items():
             writes[letter] = [state[name] for state in found]
         grads = {"g": [self._gradient(p) for p in params]}

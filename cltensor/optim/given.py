@@ -35,7 +35,7 @@ def _given(kind: Any) -> type[_Given]:
     return type(kind.__name__, (_Given, kind), {})
 
 
-_PAIRS = {  # options of a class that the functional forms take apart
+_PAIRS = {  # options that are tuples in the class, separate arguments in the functional form
     "betas": ("beta1", "beta2"),
     "etas": ("etaminus", "etaplus"),
     "step_sizes": ("step_size_min", "step_size_max"),
@@ -79,5 +79,5 @@ def step_given(kind: Any, given: dict[str, Any], **lists: str) -> None:
         run._update_sparse(group, [p for p in params if not run.grads[p]._strided])
     if dense:
         run._update(group, dense)
-    for name, entries in states.items():  # a first step may have made state, as momentum buffers
+    for name, entries in states.items():  # a first step may have made new state: momentum buffers
         entries[:] = [state[p].get(name) for p in params][: len(entries)]

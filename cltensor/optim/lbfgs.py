@@ -94,7 +94,7 @@ class LBFGS(Optimizer):
         """Run up to max_iter iterations; `closure` clears the gradients, computes the loss and its gradients, and returns it."""
         closure = enable_grad()(closure)
         group = self.param_groups[0]
-        # The state is of all parameters together. Kept under the first one, it is saved, loaded and cast with that.
+        # One state for all parameters, kept under the first one, with which it is saved, loaded and cast.
         state = self.state[self._params[0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
@@ -188,7 +188,7 @@ def _remember(state: dict[str, Any], grad: Tensor, loss: float) -> None:
 
 
 def _learn(state: dict[str, Any], grad: Tensor, history: int) -> None:
-    """Add the last change of gradient and parameters to the history, if the function curves upwards along it."""
+    """Add the last changes of gradient and parameters to the history, if the curvature along them is positive."""
     change = grad - state["prev_flat_grad"]
     step = state["d"] * state["t"]
     curve = change.dot(step)

@@ -94,9 +94,7 @@ class NAdam(FusedOptimizer):
     def _by_product(
         self, group: dict[str, Any], params: list[Tensor], count: Any, mu: Any
     ) -> list[tuple[Any, list[Tensor]]]:
-        """Multiply every parameter's product of momenta by `mu`; return the parameters grouped by their product, with
-        it.
-        """
+        """Multiply every parameter's product of momenta by `mu`; return pairs of a product and its parameters."""
         if isinstance(count, Tensor):
             return self._by_product_on_device(group, params, count, mu)
         if group["differentiable"]:  # each product has a history of its own

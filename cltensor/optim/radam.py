@@ -14,7 +14,7 @@ __all__ = ["RAdam", "radam"]
 
 
 class RAdam(FusedOptimizer):
-    """Descend along the averaged gradient until its squares are known well, then as Adam.
+    """Descend along the averaged gradient in the first steps, whose average of squares is too uncertain; then as Adam.
 
     params: parameters or groups. lr: learning rate. betas: decay of the averages of gradient and square. eps: added to
     the root. weight_decay: factor of the L2 penalty, or of the direct decay where `decoupled_weight_decay`.

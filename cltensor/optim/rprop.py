@@ -1,4 +1,4 @@
-"""Rprop: steps of a size of their own per element, by the sign of the gradient."""
+"""Rprop: each element has a step size of its own, and of its gradient only the sign is used."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ __all__ = ["Rprop", "rprop"]
 
 
 class Rprop(FusedOptimizer):
-    """Step by the sign of the gradient; steps grow while it stays and shrink when it turns.
+    """Move each element by its step size against its gradient's sign. The size shrinks if the sign changes, else grows.
 
-    params: parameters or groups. lr: the first step. etas: factors of shrinking and growing. step_sizes: the smallest and
-    the largest step. maximize: ascend. differentiable: let gradients through `step`. ValueError for options out of range.
+    params: parameters or groups. lr: the first step size. etas: factors to shrink and to grow by. step_sizes: the
+    smallest and the largest. maximize: ascend. differentiable: let gradients through `step`. ValueError for options out
+    of range.
     """
 
     counts_on_device = True

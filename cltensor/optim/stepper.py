@@ -106,12 +106,12 @@ def number(x: Any, keep: bool = False) -> Any:
 
 
 def exact(x: Tensor) -> Tensor:
-    """Return a number on the device as float64, if it has that: for formulas with differences of large numbers."""
+    """Return a number on a device as float64, if that has doubles: for formulas with differences of large numbers."""
     return x.double() if get_backend(x.device).info.fp64 else x
 
 
 def counter(value: float, place: Tensor | None = None, *, fused: bool = False) -> Tensor:
-    """Make a 0-dim tensor of a number: on the device "cpu", where reading it waits for nothing, or on that of `place`."""
+    """Make a 0-dim tensor that holds a number, on `place`'s device; by default on "cpu", where reading never waits."""
     double = not fused and dtypes.get_default_dtype() is dtypes.float64
     made = creation.tensor(
         float(value),
@@ -133,9 +133,9 @@ def _host_device() -> Any:
 
 
 class Replaced:
-    """`count`: how often an optimiser with state got other state or groups.
+    """`count`: how often an optimiser that had state was given other state or another group.
 
-    Recordings of its steps are outdated then.
+    Each time, recordings of steps made before become invalid.
     """
 
     count = 0
@@ -224,7 +224,7 @@ def _write(t: Tensor, value: float) -> tuple[Buffer, np.ndarray | None]:
 
 
 def by_count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tuple[float, list]]:
-    """Count a step of every parameter; return the parameters grouped by their number of steps, with that number."""
+    """Add 1 to every parameter's counter; return pairs of a number of steps and the parameters that have made it."""
     if params and Recorder.active is None and all(_apart(state[p]["step"]) for p in params):
         return list(_count(params, state).items())
     parts: dict[float, list[Tensor]] = {}
@@ -239,14 +239,12 @@ def by_count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tup
 
 
 def by_count_on_device(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tuple]:
-    """Do as `by_count` for counters that stay on the device: each group comes with the counter of its first parameter."""
+    """Do as `by_count` without reading counters: the first parameter's counter, a tensor, stands for the number."""
     return [(state[some[0]]["step"], some) for some in _count(params, state).values()]
 
 
 def _count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> dict[float, list[Tensor]]:
-    """Count a step of every parameter by a kernel; return the parameters grouped by the number of steps that the host
-    has noted.
-    """
+    """Add 1 to every parameter's counter by a kernel; return number of steps (from the host's notes) -> parameters."""
     counters = [state[p]["step"] for p in params]
     parts: dict[float, list[Tensor]] = {}
     tallies = [1 + tally(count) for count in counters]
@@ -276,9 +274,7 @@ def note(t: Tensor, value: float) -> None:
 
 
 def renew(t: Tensor) -> None:
-    """Renew the note of a number that something else may have changed: before a recording, which cannot read it,
-    begins.
-    """
+    """Read a number on the device again if its note is outdated: to be called before a recording, which cannot read."""
     if fields(t).get("_tally") is not None:
         note(t, tally(t))
 
@@ -291,7 +287,7 @@ def put(tensors: Sequence[Tensor], value: Tensor, noted: float) -> None:
 
 
 def run_closure(closure: Callable[[], Any] | None) -> Any:
-    """Call a step's closure with gradients on."""
+    """Call a step's closure, if there is one, with gradients enabled; return its loss."""
     if closure is None:
         return None
     with enable_grad():
@@ -299,7 +295,7 @@ def run_closure(closure: Callable[[], Any] | None) -> Any:
 
 
 def require(condition: Any, text: str) -> None:
-    """Raise ValueError unless an option is as it must be."""
+    """Raise ValueError(text) unless a condition on an option holds."""
     if not condition:
         raise ValueError(text)
 

@@ -22,7 +22,7 @@ def _check(module: Any, name: str, tensor: Any) -> None:
 
 
 def set_tensor(module: Module, name: str, tensor: Tensor | None) -> None:
-    """Replace a parameter, buffer or attribute by a tensor, which for a parameter need not be a Parameter."""
+    """Replace a parameter, buffer or attribute by a tensor; a parameter's replacement need not be a Parameter."""
     _check(module, name, tensor)
     for table in (module._parameters, module._buffers):
         if name in table:

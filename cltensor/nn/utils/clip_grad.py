@@ -1,6 +1,6 @@
 """Clipping gradients by their norm over all parameters, or element by element. Nothing here waits for the device.
 
-Owns how many tensors are measured in few launches; scaling goes through ops/multi.py.
+Owns the norm of many tensors in few launches; scaling goes through ops/multi.py.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale the gradients of parameters so that their norm together is at most max_norm; return what it was."""
+    """Scale the gradients of parameters so that their total norm is at most max_norm; return the total norm before."""
     generated = isinstance(parameters, types.GeneratorType)
     parameters = _listed(parameters)
     if generated and not parameters:

@@ -1,4 +1,4 @@
-"""Folding a batch norm in evaluation into the layer before it."""
+"""Folding a batch norm in evaluation mode into the layer before it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """Return a convolution that does what `conv` and then `bn` do; both must be in evaluation."""
+    """Return a convolution that computes `bn(conv(x))`; both modules must be in evaluation mode."""
     fused = _copy(conv, bn)
     fused.weight, fused.bias = fuse_conv_bn_weights(
         fused.weight,
@@ -37,14 +37,17 @@ def fuse_conv_bn_weights(
     conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float,
     bn_w: Tensor | None, bn_b: Tensor | None, transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """Return weight and bias of a convolution followed by a batch norm; channels of a transposed one are dim 1."""
+    """Return weight and bias of the convolution that equals a convolution followed by a batch norm.
+
+    transpose: it is a transposed one, whose weight has the output channels in dim 1.
+    """
     ones = [1] * (conv_w.ndim - 2)
     shape = [1, -1, *ones] if transpose else [-1, 1, *ones]
     return _fuse(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape)
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """Return a `Linear` that does what `linear` and then `bn` do; both must be in evaluation."""
+    """Return a `Linear` that computes `bn(linear(x))`; both modules must be in evaluation mode."""
     if bn.num_features not in (linear.out_features, 1):
         raise AssertionError(
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got "
@@ -61,7 +64,7 @@ def fuse_linear_bn_weights(
     linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float,
     bn_w: Tensor | None, bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """Return weight and bias of a `Linear` followed by a batch norm."""
+    """Return weight and bias of the `Linear` that equals a `Linear` followed by a batch norm."""
     return _fuse(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
 
 

@@ -46,7 +46,7 @@ def _make_orthogonal(a: Tensor) -> Tensor:
 
 
 class _Orthogonal(Module):
-    """Maps matrices to orthogonal ones; with a base (Lezcano-Casado, arXiv 1909.09501), to the base times those."""
+    """Maps matrices to orthogonal ones, or to their products with `base` (Lezcano-Casado, arXiv 1909.09501)."""
 
     base: Tensor | None
 
@@ -215,7 +215,7 @@ class _SpectralNorm(Module):
         return weight / FUNCTIONS["vdot"](u, matrix.mv(v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        """Return the value itself: what is already normalised stays so."""
+        """Return the value itself: normalising a value that is already normalised does not change it."""
         return value
 
 

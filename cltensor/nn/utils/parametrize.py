@@ -66,7 +66,7 @@ def _check_same(kept: str, old: Any, found: str, new: Any, flag: str, doing: str
 
 
 class ParametrizationList(ModuleList):
-    """The modules that compute a tensor in turn, and what the first is given (`original`, or `original0`, ...)."""
+    """The modules that compute a tensor in turn, and the first one's arguments (`original`, or `original0`, ...)."""
 
     original: Tensor
 
@@ -131,7 +131,7 @@ class ParametrizationList(ModuleList):
 
     @no_grad()
     def right_inverse(self, value: Any) -> None:
-        """Change the originals so that they give a value; RuntimeError unless all modules have a right inverse."""
+        """Set the originals so that they give `value`. RuntimeError unless all modules have a right inverse."""
         for module in reversed(list(self)):
             if not hasattr(module, "right_inverse"):
                 raise RuntimeError(
@@ -231,7 +231,7 @@ def register_parametrization(
 
     If `parametrization` has a `right_inverse`, that computes the tensors to be learnt from the present value. Several
     parametrisations are applied one after another. unsafe: dtype and shape may change, and nothing is checked now.
-    ValueError for what does not fit.
+    ValueError for a name without tensor, and for a parametrisation that changes dtype or shape.
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):

@@ -56,7 +56,7 @@ class BasePruningMethod(ABC):
         """Return ones where elements of `t` stay and zeros elsewhere; what `default_mask` prunes stays pruned."""
 
     def apply_mask(self, module: Any) -> Tensor:
-        """Return the parameter as the mask leaves it."""
+        """Return the parameter's unpruned value (`name_orig`) times the mask."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
         mask = getattr(module, self._tensor_name + "_mask")
@@ -69,7 +69,7 @@ class BasePruningMethod(ABC):
     ) -> Any:
         """Prune a parameter of a module by a new method of this class; return the hook.
 
-        importance_scores: what is judged in place of the parameter, of its shape (else AssertionError).
+        importance_scores: tensor to judge elements by in place of the parameter; AssertionError for another shape.
         """
         method = _joined(cls, module, name, args, kwargs)
         orig = getattr(module, name)
@@ -112,7 +112,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(importance_scores, default_mask=before)
 
     def remove(self, module: Any) -> None:
-        """Make the pruning permanent: the parameter is what the mask leaves."""
+        """Make the pruning permanent: the masked value becomes the parameter; `name_orig` and the mask are removed."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned before pruning can be removed")
         name = self._tensor_name
@@ -128,7 +128,7 @@ class BasePruningMethod(ABC):
 def _joined(
     cls: builtins.type[BasePruningMethod], module: Any, name: str, args: Any, kwargs: Any
 ) -> BasePruningMethod:
-    """Make a method; where the parameter is pruned already, a container of what pruned it and the new one."""
+    """Make a method; if the parameter is pruned already, return a container of the former methods and the new one."""
     keys = [
         key
         for key, hook in module._forward_pre_hooks.items()
@@ -159,7 +159,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: Any) -> None:
-        """Add one more. TypeError for what is no method, ValueError for one of another parameter."""
+        """Add a method. TypeError for an object that is no pruning method, ValueError for one of another parameter."""
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if method is not None and self._tensor_name != method._tensor_name:
@@ -208,7 +208,7 @@ def _left(method: Any, t: Tensor, mask: Tensor) -> Any:
     return tuple(everything)
 
 
-# What follows is named as in torch: pruning methods written elsewhere call it.
+# These functions have torch's names, because pruning methods in other programs call them.
 
 
 def _validate_pruning_amount_init(amount: Any) -> None:
@@ -377,7 +377,7 @@ class LnStructured(_Structured):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes what a given mask says."""
+    """Prunes the elements for which a given mask is zero."""
 
     PRUNING_TYPE = "global"
 
@@ -432,7 +432,7 @@ def ln_structured(
 
 
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
-    """Prune by a mask."""
+    """Prune the elements for which `mask` is zero."""
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -442,8 +442,8 @@ def global_unstructured(
 ) -> None:
     """Prune several parameters by one unstructured method that judges all their elements together.
 
-    parameters: pairs of module and name. importance_scores: dict from such pairs to what is judged instead. TypeError for
-    other arguments and for methods that are not unstructured.
+    parameters: pairs of module and name. importance_scores: dict from such pairs to tensors to judge elements by in
+    place of the parameters. TypeError for other arguments and for methods that are not unstructured.
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")

@@ -1,6 +1,7 @@
-"""Sequences of different lengths: padding, `PackedSequence`, and the ways between them.
+"""Sequences of different lengths: padded tensors, `PackedSequence`, and conversions between these.
 
-Lengths and batch sizes are host integers; data moves by one gather or scatter of rows. Knows nothing of recurrent networks.
+Lengths and batch sizes are integers on the host; a conversion is one gather or scatter of rows. Knows no recurrent
+networks.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def _index(places: Sequence[int], x: Tensor) -> Tensor:
 
 
 def _pick(x: Tensor, places: list[int]) -> Tensor:
-    """Return the rows at the given places; all of them in order are the tensor itself."""
+    """Return the rows at the given places; the tensor itself if these are all its rows in order."""
     if places == list(range(x.shape[0])):
         return x
     return x.index_select(0, _index(places, x))
@@ -243,7 +244,10 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Stack sequences (L, *) of different lengths into (T, B, *), or (B, T, *), padded on one side; the first one's dtype."""
+    """Stack sequences (L, *) of different lengths into (T, B, *), or (B, T, *), padded on one side.
+
+    The result has the first sequence's dtype.
+    """
     if not isinstance(sequences, Iterable):
         raise RuntimeError(
             f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
@@ -275,7 +279,7 @@ def pad_sequence(
 def unpad_sequence(
     padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False
 ) -> list[Tensor]:
-    """Split padded sequences into a list of the given lengths, copies."""
+    """Return a list of copies of padded sequences, cut to the given lengths."""
     x = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     rows = zip(x.unbind(0), lengths.tolist(), strict=True)
     return [row[:n].clone(memory_format=contiguous_format) for row, n in rows]

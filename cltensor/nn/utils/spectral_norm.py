@@ -45,7 +45,7 @@ class SpectralNorm:
         self.n_power_iterations = n_power_iterations
 
     def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
-        """Return the current weight, if asked for after further power iterations."""
+        """Return the current weight; with `do_power_iteration`, first update u and v by power iterations."""
         weight = getattr(module, f"{self.name}_orig")
         u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
         matrix = rows(weight, self.dim)

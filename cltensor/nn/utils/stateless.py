@@ -33,7 +33,7 @@ def call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with the given tensors in place of its own; what the module assigns to them is written to the dict.
+    """Call a module with the given tensors in place of its own. What it assigns to their names is stored in the dict.
 
     tie_weights: a tensor that has several names is replaced under all of them. strict: RuntimeError unless all are
     named.

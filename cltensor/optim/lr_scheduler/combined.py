@@ -12,7 +12,7 @@ from .plateau import ReduceLROnPlateau
 
 
 class _Combined(LRScheduler):
-    """Base of both: checks, saves and loads the schedules they consist of."""
+    """Base of `SequentialLR` and `ChainedScheduler`: checks, saves and loads the schedules they are made of."""
 
     _schedulers: Sequence[LRScheduler]
 
@@ -105,7 +105,7 @@ class SequentialLR(_Combined):
 
 
 class ChainedScheduler(_Combined):
-    """All schedules at once, each working on what the one before has written."""
+    """Apply all schedules at each step, one after the other: each starts from the rates that the former has written."""
 
     def __init__(
         self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None

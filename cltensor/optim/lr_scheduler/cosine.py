@@ -28,12 +28,12 @@ class CosineAnnealingLR(LRScheduler):
         groups = self.optimizer.param_groups
         if self._is_initial:
             return self._current()
-        if (
-            self._step_count == 1 and epoch > 0
-        ):  # the first step after loading: no rate to go on from
+        # First step after loading: there is no last rate to start from.
+        if self._step_count == 1 and epoch > 0:
             height = 1 + math.cos(epoch * math.pi / top)
             return [least + (base - least) * height / 2 for base in self.base_lrs]
-        if (epoch - 1 - top) % (2 * top) == 0:  # the last rate was the least: nothing to multiply
+        # The last rate was `eta_min`, from which no ratio leads away.
+        if (epoch - 1 - top) % (2 * top) == 0:
             height = 1 - math.cos(math.pi / top)
             return [
                 g["lr"] + (base - least) * height / 2

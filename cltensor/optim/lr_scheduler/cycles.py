@@ -12,10 +12,10 @@ from .base import LRScheduler, check_optimizer, for_groups, function_state, set_
 
 
 class _MomentumCycle(LRScheduler):
-    """Base of both: cycles a group's momentum or, for optimisers with betas, its first beta."""
+    """Base of `CyclicLR` and `OneCycleLR`: sets a group's momentum or, for optimisers with betas, its first beta."""
 
     def _start_momentum(self, base: Any, top: Any, last_epoch: int) -> tuple[list, list]:
-        """Find where the momentum is kept, and set it to its maximum; return the minima and maxima of all groups."""
+        """Find which option is the momentum, and set it to its maximum; return the minima and maxima of all groups."""
         defaults = self.optimizer.defaults
         if "momentum" not in defaults and "betas" not in defaults:
             raise ValueError(

@@ -12,9 +12,9 @@ from .base import ClosedFactorLR, LRScheduler, function_state
 
 
 class _Lambdas(LRScheduler):
-    """Base of the schedules by functions: one for each group.
+    """Base of the schedules defined by functions, one for each group.
 
-    Saving them keeps attributes of callable objects, not functions.
+    `state_dict` has the attributes of callable objects, but no functions.
     """
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
