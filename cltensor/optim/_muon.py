@@ -20,10 +20,10 @@ _ADJUSTMENTS = ("original", "match_rms_adamw")
 class Muon(Optimizer):
     """Descend along the nearest semi-orthogonal matrix to the momentum; parameters have two dims.
 
-    params: parameters or groups. lr: learning rate. weight_decay: direct decay. momentum: decay of the averaged gradient.
-    nesterov: look ahead. ns_coefficients, ns_steps: polynomial and number of steps of the Newton-Schulz iteration. eps:
-    least norm to divide by. adjust_lr_fn: how lr is adjusted to the shape: None, "original" or "match_rms_adamw".
-    ValueError for options out of range.
+    params: parameters or groups. lr: learning rate. weight_decay: direct decay. momentum: decay of the averaged
+    gradient. nesterov: use Nesterov momentum. ns_coefficients, ns_steps: polynomial and number of steps of the
+    Newton-Schulz iteration. eps: least norm to divide by. adjust_lr_fn: how lr is adjusted to the shape: None,
+    "original" or "match_rms_adamw". ValueError for options out of range.
     """
 
     def __init__(

@@ -16,8 +16,8 @@ class Adadelta(FusedOptimizer):
     """Descend along the gradient, scaled by the root of the average of squared steps over that of squared gradients.
 
     params: parameters or groups. lr: factor of the step. rho: decay of both averages. eps: added to both. weight_decay:
-    factor of the L2 penalty. maximize: ascend. differentiable: let gradients through `step`. ValueError for options out
-    of range.
+    factor of the L2 penalty. maximize: ascend. differentiable: let gradients flow through `step`. ValueError for
+    options out of range.
     """
 
     counts_on_device = True

@@ -21,7 +21,7 @@ class Adagrad(FusedOptimizer):
 
     params: parameters or groups. lr: learning rate. lr_decay: after n steps the rate is lr / (1 + n * lr_decay).
     weight_decay: factor of the L2 penalty. initial_accumulator_value: where the sums start. eps: added to the root.
-    maximize: ascend. differentiable: let gradients through `step`. ValueError for options out of range.
+    maximize: ascend. differentiable: let gradients flow through `step`. ValueError for options out of range.
     """
 
     late_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}

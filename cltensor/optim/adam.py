@@ -17,7 +17,7 @@ class Adam(FusedOptimizer):
 
     params: parameters or groups. lr: learning rate, a number or a tensor of one element. betas: decay of the two averages.
     eps: added to the root. weight_decay: factor of the L2 penalty, or of the direct decay where `decoupled_weight_decay`.
-    amsgrad: divide by the largest average so far. maximize: ascend. differentiable: let gradients through `step`.
+    amsgrad: divide by the largest average so far. maximize: ascend. differentiable: let gradients flow through `step`.
     ValueError for options out of range.
     """
 

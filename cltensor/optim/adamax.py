@@ -16,7 +16,7 @@ class Adamax(FusedOptimizer):
     """Descend along the averaged gradient over the decaying maximum of the gradient's absolute value.
 
     params: parameters or groups. lr: learning rate. betas: decay of average and maximum. eps: added to that value.
-    weight_decay: factor of the L2 penalty. maximize: ascend. differentiable: let gradients through `step`.
+    weight_decay: factor of the L2 penalty. maximize: ascend. differentiable: let gradients flow through `step`.
     ValueError for options out of range.
     """
 

@@ -22,7 +22,7 @@ class ASGD(FusedOptimizer):
 
     params: parameters or groups. lr: learning rate. lambd: decay of parameters and rate. alpha: power of the rate's fall.
     t0: the step at which averaging starts. weight_decay: factor of the L2 penalty. maximize: ascend.
-    differentiable: let gradients through `step`. ValueError for options out of range.
+    differentiable: let gradients flow through `step`. ValueError for options out of range.
     """
 
     counters = ("step", "eta", "mu")

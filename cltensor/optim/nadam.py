@@ -17,7 +17,7 @@ class NAdam(FusedOptimizer):
 
     params: parameters or groups. lr: learning rate. betas: decay of the averages of gradient and square. eps: added to
     the root. weight_decay: factor of the L2 penalty, or of the direct decay where `decoupled_weight_decay`.
-    momentum_decay: how fast the momentum warms up. maximize: ascend. differentiable: let gradients through `step`.
+    momentum_decay: how fast the momentum warms up. maximize: ascend. differentiable: let gradients flow through `step`.
     ValueError for options out of range.
     """
 

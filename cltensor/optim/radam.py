@@ -18,7 +18,7 @@ class RAdam(FusedOptimizer):
 
     params: parameters or groups. lr: learning rate. betas: decay of the averages of gradient and square. eps: added to
     the root. weight_decay: factor of the L2 penalty, or of the direct decay where `decoupled_weight_decay`.
-    maximize: ascend. differentiable: let gradients through `step`. ValueError for options out of range.
+    maximize: ascend. differentiable: let gradients flow through `step`. ValueError for options out of range.
     """
 
     counts_on_device = True

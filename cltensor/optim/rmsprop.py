@@ -17,7 +17,7 @@ class RMSprop(FusedOptimizer):
 
     params: parameters or groups. lr: learning rate. alpha: decay of the average. eps: added to the root. weight_decay:
     factor of the L2 penalty. momentum: decay of the running sum of steps. centered: subtract the averaged gradient's
-    square. maximize: ascend. differentiable: let gradients through `step`. ValueError for options out of range.
+    square. maximize: ascend. differentiable: let gradients flow through `step`. ValueError for options out of range.
     """
 
     counts_on_device = True

@@ -14,11 +14,12 @@ __all__ = ["Rprop", "rprop"]
 
 
 class Rprop(FusedOptimizer):
-    """Move each element by its step size against its gradient's sign. The size shrinks if the sign changes, else grows.
+    """Move each element by its step size, against the sign of its gradient.
 
+    Step sizes grow while the sign stays the same, and shrink when it changes.
     params: parameters or groups. lr: the first step size. etas: factors to shrink and to grow by. step_sizes: the
-    smallest and the largest. maximize: ascend. differentiable: let gradients through `step`. ValueError for options out
-    of range.
+    smallest and the largest. maximize: ascend. differentiable: let gradients flow through `step`. ValueError for
+    options out of range.
     """
 
     counts_on_device = True

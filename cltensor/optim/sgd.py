@@ -17,8 +17,8 @@ class SGD(FusedOptimizer):
     """Descend along the gradient, or along its running sum.
 
     params: parameters or groups. lr: learning rate, a number or a tensor of one element. momentum: decay of the running
-    sum, which takes 1 - dampening of each gradient. nesterov: look ahead. weight_decay: factor of the L2 penalty.
-    maximize: ascend. differentiable: let gradients through `step`. ValueError for options out of range.
+    sum, which takes 1 - dampening of each gradient. nesterov: use Nesterov momentum. weight_decay: factor of the L2
+    penalty. maximize: ascend. differentiable: let gradients flow through `step`. ValueError for options out of range.
     """
 
     counters = ()

@@ -239,7 +239,7 @@ def by_count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tup
 
 
 def by_count_on_device(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tuple]:
-    """Do as `by_count` without reading counters: the first parameter's counter, a tensor, stands for the number."""
+    """Do as `by_count` for counters that stay on the device; in the number's place is the first parameter's counter."""
     return [(state[some[0]]["step"], some) for some in _count(params, state).values()]
 
 

@@ -215,7 +215,7 @@ class Timer:
         self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = 10.0,
         callback: Callable[[int, float], Any] | None = None,
     ) -> Measurement:  # fmt: skip
-        """Time blocks of runs until `meets_confidence(threshold)` is true or `max_run_time` seconds are over."""
+        """Time blocks of runs until `meets_confidence(threshold)`, for `min_run_time` to `max_run_time` seconds."""
         number = self._block(min_run_time / 1000)
         times: list[float] = []
         while sum(times) < max_run_time:

@@ -236,7 +236,7 @@ class _Held(Function):
 
 
 class CheckpointFunction(Function):
-    """The reentrant variant: a node whose backward runs the function and a backward pass of its own."""
+    """The reentrant variant: a node whose backward runs the function again, and a backward pass through that run."""
 
     @staticmethod
     def forward(ctx: Any, function: Any, preserve: bool, *args: Any) -> Any:
@@ -295,9 +295,9 @@ def checkpoint(
     """Call a function without keeping what it saves for backward; backward runs it again, with the same random numbers.
 
     With `preserve_rng_state=False` the second run draws new random numbers. `context_fn` returns the contexts of the
-    first and of the second run. `determinism_check="none"` does not compare what both runs saved. With
-    `use_reentrant=True`, the default with a warning, the second run is a backward pass of its own, and the function
-    takes no keyword arguments.
+    first and of the second run. With `determinism_check="none"` only the number of tensors that both runs save is
+    compared, not shapes, dtypes and devices. With `use_reentrant=True`, the default with a warning, the second run is
+    followed by a backward pass of its own, and the function takes no keyword arguments.
     """
     if use_reentrant is None:
         starting = "Starting in PyTorch 2.9, calling checkpoint without use_reentrant will raise an exception."

@@ -16,9 +16,9 @@ __all__ = ["ModuleTracker"]
 
 
 class ModuleTracker:
-    """Within the block, keep the names of the modules whose forward or backward is running in `parents`.
+    """Within the block, keep track of the modules whose forward or backward is running; `parents` has their names.
 
-    A name starts with the class of the outermost module: "Net.layers.0". `parents` always contains "Global", too.
+    A name starts with the class of the outermost module: "Net.layers.0".
     """
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ def fuse_conv_bn_weights(
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
     """Return weight and bias of the convolution that equals a convolution followed by a batch norm.
 
-    transpose: it is a transposed one, whose weight has the output channels in dim 1.
+    transpose: whether it is a transposed convolution, whose weight has the output channels in dim 1.
     """
     ones = [1] * (conv_w.ndim - 2)
     shape = [1, -1, *ones] if transpose else [-1, 1, *ones]

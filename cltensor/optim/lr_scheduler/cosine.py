@@ -32,7 +32,7 @@ class CosineAnnealingLR(LRScheduler):
         if self._step_count == 1 and epoch > 0:
             height = 1 + math.cos(epoch * math.pi / top)
             return [least + (base - least) * height / 2 for base in self.base_lrs]
-        # The last rate was `eta_min`, from which no ratio leads away.
+        # The last rate was `eta_min`: its distance from `eta_min`, which is scaled below, is 0.
         if (epoch - 1 - top) % (2 * top) == 0:
             height = 1 - math.cos(math.pi / top)
             return [

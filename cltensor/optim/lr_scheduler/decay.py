@@ -1,4 +1,4 @@
-"""Schedules that multiply the rates: by functions of the user's, by steps, lines, powers."""
+"""Schedules that multiply the rates by a factor: a user's function, or steps, a line, powers."""
 
 from __future__ import annotations
 

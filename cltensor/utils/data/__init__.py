@@ -58,8 +58,7 @@ __all__ = [
     "random_split",
 ]
 
-# Programs import `default_collate` and others from the private modules in which torch defines them: `_utils.collate`
-# and so on.
+# Programs import `default_collate` and others from the modules in which torch defines them, such as `_utils.collate`.
 _kept = {name: _sys.modules[f"{__name__}.{name}"] for name in ("collate", "fetch", "worker")}
 _utils = _ModuleType(f"{__name__}._utils", "Modules of this package under torch's private path.")
 _utils.__dict__.update(_kept)

@@ -14,8 +14,8 @@ class DistributedSampler(Sampler[int]):
     """The indices of one replica: every `num_replicas`-th, beginning at `rank`.
 
     Number of replicas and rank default to those of the default process group. Without `drop_last`, indices are repeated
-    until they divide evenly. With `shuffle`, call `set_epoch` before each epoch to get another order. ValueError for a
-    rank out of range, and if there is no process group to ask.
+    until the replicas' shares are equal. With `shuffle`, call `set_epoch` before each epoch to get another order.
+    ValueError for a rank out of range, and if there is no process group to ask.
     """
 
     def __init__(

@@ -54,9 +54,9 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """`num_samples` random indices (default: the dataset's length), each once or, with `replacement`, drawn repeatedly.
+    """`num_samples` random indices (default: the dataset's length).
 
-    Without replacement, a number above the dataset's length takes several permutations, one after the other.
+    With `replacement` they are drawn independently; without, an index comes again only after all others have come.
     """
 
     def __init__(

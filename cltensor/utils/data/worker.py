@@ -153,7 +153,7 @@ def _serve(
     epoch = 0
     while (task := tasks.get()) is not None:
         number, indices = task[1:]
-        if task[0] != epoch:  # a persistent worker begins again
+        if task[0] != epoch:  # the loader has begun another pass with persistent workers
             epoch, failed = task[0], None
             try:
                 fetch = job.fetcher()
