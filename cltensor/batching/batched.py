@@ -63,6 +63,8 @@ def _passed(name: str) -> Any:
 
 
 def _denied(name: str) -> Any:
+    """Return a property that raises `NoRule`: an op that reads it would see the underlying tensor's memory."""
+
     def read(self: Batched) -> NoReturn:
         raise NoRule(name)
 
@@ -161,7 +163,7 @@ class Batched(Tensor):
 
     @property
     def data(self) -> Any:
-        """RuntimeError, as in torch."""
+        """Raise RuntimeError, as torch does."""
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
 
     @data.setter
@@ -180,15 +182,15 @@ class Batched(Tensor):
     is_nonzero = __bool__
 
     def data_ptr(self) -> int:
-        """RuntimeError: there is no memory of its own."""
+        """Raise RuntimeError: a batched tensor has no memory of its own."""
         raise _refusal(_MEMORY)
 
     def numpy(self, *, force: bool = False) -> Any:
-        """RuntimeError: there is no memory of its own."""
+        """Raise RuntimeError: a batched tensor has no memory of its own."""
         raise _refusal(_MEMORY)
 
     def tolist(self) -> Any:
-        """RuntimeError: there are elements for each slice."""
+        """Raise RuntimeError: each slice has elements of its own."""
         raise _refusal(_MEMORY)
 
     def _host(self) -> Any:
@@ -286,7 +288,7 @@ def first_slice(t: Any) -> Any:
 
 
 def base(t: Any) -> Any:
-    """Return the underlying tensor that no level hides a dimension of."""
+    """Return the innermost underlying tensor, of which no level hides a dimension."""
     while t.__class__ is Batched:
         t = t.value
     return t

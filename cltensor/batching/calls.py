@@ -3,11 +3,10 @@
 Owns the interception, the table of rules and the fallback for functions without a rule. The rules are in rules/.
 
 Note [Batching]
-    `vmap` calls its function once, with tensors of which one dimension is hidden (`Batched`). While one runs, the
-    functions of the library stand aside: the `__code__` of each is replaced by one that checks whether an argument is
-    batched, and the original code is put back when the last `vmap` ends. So a call is intercepted however the function
-    is reached - as a method, an operator, a name imported earlier, from a gradient formula - and while no `vmap` runs
-    there is no check and no cost.
+    `vmap` calls its function once, with tensors of which one dimension is hidden (`Batched`). While a `vmap` runs, the
+    `__code__` of each library function is replaced by one that checks whether an argument is batched; the original code
+    is put back when the last `vmap` ends. So a call is intercepted however the function is reached - as a method, an
+    operator, a name imported earlier, from a gradient formula - and while no `vmap` runs there is no check and no cost.
     A call with batched arguments goes to the function's rule, for the innermost level among the arguments: the rule
     moves the hidden dimension to where the function accepts it and calls the function once on the underlying tensors
     (`Batched.value`), which may be batched at an outer level. A function without a rule is first run unchanged: most
@@ -52,16 +51,19 @@ LOOPED: dict[str, int] = {}  # function name -> how many calls were made slice b
 
 
 def rule(names: str, *, always: bool = False) -> Callable:
-    """Decorate a function as the rule for these names (separated by spaces): it gets a `Call`, then the arguments."""
+    """Decorate a function as the rule for these names (separated by spaces): it is passed a `Call`, then the arguments.
+
+    always: call the rule in any running `vmap`, even if no argument is batched.
+    """
     return _entering(names, always, lambda fn: fn)
 
 
 def named_rule(
     names: str, serves: Callable[[Call, dict[str, Any]], bool] | None = None
 ) -> Callable:
-    """As `rule`, but the rule gets a dict of arguments by name.
+    """As `rule`, but the rule is passed a dict of the arguments by parameter name, after the `Call`.
 
-    Where `serves` is false, the call takes the fallback.
+    A call for which `serves` returns False takes the fallback.
     """
 
     def by_name(fn: Callable) -> Callable:
@@ -75,6 +77,7 @@ def named_rule(
 
 
 def _entering(names: str, always: bool, form: Callable) -> Callable:
+    """Return a decorator that enters `form(function)` into `RULES` under each name, and returns the function unchanged."""
 
     def register(fn: Callable) -> Callable:
         made = form(fn)
@@ -88,7 +91,12 @@ def _entering(names: str, always: bool, form: Callable) -> Callable:
 
 
 class Entry:
-    """A function of the library: its rule, its own code, the code that replaces that during a `vmap`, and an unchanged twin."""
+    """A function of the library that is intercepted during a `vmap`.
+
+    fn: the function; own: its original `__code__`; code: the code that replaces that during a `vmap`, and calls `call`;
+    original: a copy of the function that keeps the original code. innermost: a copy of the function under all decorators,
+    whose signature is computed at first use. loops: whether the function, having no rule, is called for each slice.
+    """
 
     __slots__ = (
         "always",
@@ -187,9 +195,9 @@ class Call:
 
 
 def attempt(entry: Entry, level: int, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Run a function unchanged on batched tensors.
+    """Run a function that has no rule unchanged on batched tensors.
 
-    If it reads their memory, run it for each slice, from then on at once.
+    If it reads their memory, call it for each slice instead; all later calls do so without this attempt.
     """
     if not entry.loops:
         STACK.inside += 1
@@ -219,15 +227,17 @@ def sliced(name: str, fn: Callable, level: int, args: tuple, kwargs: dict[str, A
 
 
 def _part(t: Any, i: int, level: int, size: int) -> Any:
+    """Return slice `i` of a tensor batched at this level; other values as they are."""
     if not is_batched(t, level):
         return t
-    if not size:  # there is no slice to take: ones give the results' shapes and dtypes
+    if not size:  # there is no slice: a call on ones finds the results' shapes and dtypes
         shape = t.shape
         return t.value.new_ones(shape)
     return t.value.select(t.bdim, i)
 
 
 def _joined(name: str, column: Sequence[Any], level: int, size: int) -> Any:
+    """Stack one result of all slices, and hide the new dimension; of results that are no tensors, return the first."""
     head = column[0]
     if not isinstance(head, Tensor):
         return head
@@ -246,7 +256,10 @@ _running = 0
 
 
 class Aside:
-    """Context in which the library's functions check for batched arguments; nested and concurrent uses are counted."""
+    """Context in which the library's functions check for batched arguments.
+
+    Nested and concurrent uses are counted: the first exchanges the functions' code, the last puts it back.
+    """
 
     def __enter__(self) -> None:
         global _running
@@ -264,6 +277,7 @@ class Aside:
 
 
 def _stand_aside() -> None:
+    """Exchange the functions' code for code that checks for batched arguments."""
     from . import derivatives
 
     if not _ENTRIES:
@@ -274,6 +288,7 @@ def _stand_aside() -> None:
 
 
 def _come_back() -> None:
+    """Give the functions their own code back."""
     from . import derivatives
 
     for e in _ENTRIES:
@@ -282,7 +297,10 @@ def _come_back() -> None:
 
 
 class _Meanwhile:
-    """Restores the functions' own code while interception replaces that for good (Note [Interception])."""
+    """Restores the functions' own code while interception.py replaces that code for good (Note [Interception]).
+
+    The entries are dropped, because they remember the code that is being replaced.
+    """
 
     def give_back(self) -> None:
         _LOCK.acquire()
@@ -300,6 +318,7 @@ interception.TEMPORARY.insert(0, _Meanwhile())
 
 
 def _collected() -> Iterator[Entry]:
+    """Yield an entry for each function to intercept, once all rules are registered."""
     from . import derivatives, functions, places, rules  # noqa: F401 - they register themselves
 
     seen: set[int] = set()
@@ -311,5 +330,5 @@ def _collected() -> Iterator[Entry]:
 
 
 def active() -> bool:
-    """Whether this thread runs a `vmap`."""
+    """Return whether this thread runs a `vmap`."""
     return bool(levels.STACK.levels)

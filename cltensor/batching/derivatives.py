@@ -21,11 +21,12 @@ def recorded(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 @rule("autograd.record.tie")
 def tied(call: Call, node: Any, gradient: Any) -> Any:
-    """Return the gradient untied: no node is recorded for batched tensors."""
+    """Return the gradient as it is: no node can be recorded for batched tensors, so none ties the gradient to `node`."""
     return gradient
 
 
 def _tuple(items: Any) -> tuple[Any, ...]:
+    """Return a tensor or a sequence of tensors as a tuple; () for None."""
     if items is None:
         return ()
     return (items,) if hasattr(items, "_vc") else tuple(items)
@@ -36,9 +37,9 @@ def grad(
     call: Call, outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: Any = None,
     create_graph: bool = False, *args: Any, **kwargs: Any,
 ) -> Any:  # fmt: skip
-    """Return gradients of the underlying tensors.
+    """Return the gradients of batched outputs with respect to batched inputs, by the graph of the underlying tensors.
 
-    Samples are independent: the gradient of their sum is each one's own.
+    Slices are independent, so the gradient of the sum over slices consists of each slice's own gradient.
     """
     outs, ins = _tuple(outputs), _tuple(inputs)
     number = top((*outs, *ins))
@@ -131,7 +132,7 @@ def dropped(call: Call, t: Any) -> None:
 
 # ------------------------------------------------------------------------------------------- batched gradients
 
-_before: Any = None
+_before: Any = None  # the engine's own `_run_node`, while this module's replaces it
 
 
 def _run_node(task: Any, node: Any, grads: list[Any]) -> Any:

@@ -68,12 +68,12 @@ def apply(call: Call, cls: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("Operator.__call__")
 def operator(call: Call, op: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a user-defined operator for each slice: its body may use code other than the library's, which is not intercepted."""
+    """Call a user-defined operator for each slice: its body may run code that is not intercepted, NumPy's say."""
     return call.loop()
 
 
 class _Context:
-    """The `ctx` passed to a mapped Function's methods: saves underlying tensors, returns them with their dims hidden."""
+    """The `ctx` passed to a mapped Function's methods: it saves the underlying tensors, and returns them with their dims hidden."""
 
     def __init__(self, real: Any, number: int) -> None:
         self.__dict__["_real"], self.__dict__["_number"] = real, number
@@ -85,6 +85,7 @@ class _Context:
         setattr(self._real, name, value)
 
     def _beneath(self, ts: Any) -> tuple[list[Any], list[int | None]]:
+        """Return the underlying tensors, and the position of each one's hidden dim (None if it is not batched)."""
         own = [t.__class__ is Batched and t.level == self._number for t in ts]
         values = [t.value if o else t for t, o in zip(ts, own, strict=True)]
         return values, [t.bdim if o else None for t, o in zip(ts, own, strict=True)]
@@ -110,6 +111,7 @@ class _Context:
 
 
 def _hidden(ts: Any, dims: Any, number: int) -> list[Any]:
+    """Return the tensors with these dims hidden at a level; those whose dim is None, and None, as they are."""
     return [
         t if d is None or t is None else hide(t, d, number) for t, d in zip(ts, dims, strict=True)
     ]
@@ -131,7 +133,7 @@ def _shown(t: Any, number: int, dim: int | None, size: int) -> Any:
 
 
 def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Apply a new Function whose forward, backward and jvp are those of `cls`, each run under a level of their own."""
+    """Apply, to the underlying tensors, a new Function that runs the forward, backward and jvp of `cls` under a level each."""
     flat, spec = tree_flatten((args, kwargs))
     in_dims = [t.bdim if call.here(t) else None for t in flat]
     size, randomness = call.size, call.randomness

@@ -82,6 +82,7 @@ def _mapped(
     func: Callable, size: int, dims: Sequence[int | None], leaves: Sequence[Any], spec: TreeSpec,
     out_dims: Any, randomness: str, kwargs: dict[str, Any],
 ) -> Any:  # fmt: skip
+    """Call `func` once under a new level of `size` slices; return its results with their hidden dimensions exposed."""
     with Aside(), opened(size, randomness) as level:
         given = _create_batched_inputs(dims, leaves, level.number, spec)
         out = func(*given, **kwargs)
@@ -214,6 +215,7 @@ def _process_batched_inputs(
 
 
 def _size(dims: Sequence[int | None], leaves: Sequence[Any]) -> int:
+    """Return the size of the mapped dimension; ValueError if the arguments have none, or different ones."""
     sizes = [t.shape[d] for t, d in zip(leaves, dims, strict=True) if d is not None]
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
@@ -225,6 +227,7 @@ def _size(dims: Sequence[int | None], leaves: Sequence[Any]) -> int:
 
 
 def _get_name(func: Any) -> str:
+    """Return the function's name in error texts."""
     if hasattr(func, "__name__"):
         return func.__name__
     if isinstance(func, functools.partial):

@@ -13,7 +13,7 @@ from ..ops import row
 from ..tensor import Tensor
 from .signatures import innermost
 
-# Modules of functions -> the prefix that makes a function's name here, by which rules are found.
+# Modules of public functions -> the prefix of their names in the table of rules ("linalg_det" for `linalg.det`).
 _MODULES = {"nn.functional": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
 
 # Internal functions that take tensors and read their memory: module -> names.
@@ -38,7 +38,9 @@ def functions() -> Iterator[tuple[str, Any]]:
     A function may come under several names; the first one counts.
     """
     of_rows = _row_functions()
-    top = {id(fn) for fn in row.FUNCTIONS.values()}  # `linalg` and others re-export some of these
+    top = {
+        id(fn) for fn in row.FUNCTIONS.values()
+    }  # re-exported by `linalg` and others: yielded below, without a prefix
     yield "Row.__call__", row.Row.__call__
     yield "Row.inplace", row.Row.inplace
     yield "Operator.__call__", library.Operator.__call__

@@ -11,8 +11,12 @@ from typing import Any
 
 from ..ops.row import NUMPYS
 
-_OURS = {"axis": "dim", "keepdims": "keepdim"}
-_FIRST = {"input", "self", *NUMPYS["input"]}
+_OURS = {"axis": "dim", "keepdims": "keepdim"}  # NumPy's name -> torch's
+_FIRST = {
+    "input",
+    "self",
+    *NUMPYS["input"],
+}  # names of the first argument, whatever the function itself calls it
 
 
 def signature(entry: Any) -> Any:
@@ -23,7 +27,10 @@ def signature(entry: Any) -> Any:
 
 
 def innermost(fn: Any) -> types.FunctionType:
-    """Return a copy of the function under all decorators, with its present code: that function may be intercepted later, too."""
+    """Return a copy of the function under all decorators, which keeps its present code.
+
+    The function itself may be intercepted later, and then has code with another signature.
+    """
     while hasattr(fn, "__wrapped__"):
         fn = fn.__wrapped__
     bare = types.FunctionType(
@@ -46,6 +53,7 @@ def bound(entry: Any, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(name: str, names: Any, head: str) -> str:
+    """Return the parameter that a keyword names; `names`: the function's parameters, `head`: the first of them."""
     if name in names:
         return name
     if name in _OURS and _OURS[name] in names:
@@ -59,10 +67,7 @@ def _renamed(name: str, names: Any, head: str) -> str:
 
 
 def spread(entry: Any, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return the positional and keyword arguments that call the function with a dict of arguments by name.
-
-    Inverse of `bound`.
-    """
+    """Return positional and keyword arguments for a dict of arguments by parameter name; the inverse of `bound`."""
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     gap = False

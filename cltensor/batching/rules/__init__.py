@@ -1,4 +1,4 @@
-"""The rules: how each kind of function takes a hidden dimension. Importing this package fills `calls.RULES`."""
+"""The batching rules: how each kind of function is called on tensors with a hidden dimension. Importing this fills `calls.RULES`."""
 
 from . import (
     dims,

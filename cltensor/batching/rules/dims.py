@@ -1,6 +1,7 @@
 """Rules for functions with a `dim`: the hidden dimension is moved to the front, and the dims asked for are shifted by one.
 
-A 0-dim tensor counts as one of one dimension where a dim is named, and gets it back afterwards.
+torch lets a 0-dim tensor's dim be named 0 or -1. Such a tensor is given a dim of size 1 for the call, which is removed
+from the results.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def _scalars(out: Any) -> Any:
 
 
 def along(call: Call, given: dict[str, Any], head: str) -> Any:
-    """Call with `dim` shifted."""
+    """Call the function with `dim` shifted, for the tensor in the argument `head`."""
     x = given[head]
     value, ndim = call.front(x), len(x.shape)
     given["dim"] = shifted(given["dim"], ndim)
@@ -38,7 +39,7 @@ def along(call: Call, given: dict[str, Any], head: str) -> Any:
 
 
 def head_of(given: dict[str, Any]) -> str:
-    """The name of the first parameter."""
+    """Return the name of the first parameter, which holds the tensor."""
     return next(iter(given))
 
 
@@ -104,7 +105,7 @@ def flat(call: Call, given: dict[str, Any]) -> Any:
 
 @rule("max min")
 def extremes(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """The extreme of all elements, along a dim, or of two tensors."""
+    """Return the extreme of all elements, the extremes along a dim, or the elementwise extremes of two tensors."""
     other = kwargs.get("other", args[0] if args else None)
     if isinstance(other, Tensor):
         pair = "maximum" if call.name == "max" else "minimum"
@@ -124,7 +125,7 @@ def extremes(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("var std var_mean std_mean")
 def spread(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Compute moments over dims; over all visible ones if none is named."""
+    """Compute variances or standard deviations over dims; over all visible ones if none is named."""
     given = {k: v for k, v in kwargs.items() if k != "out"}
     names = ("unbiased",) if args and isinstance(args[0], bool) else ("dim", "unbiased", "keepdim")
     given |= dict(zip(names, args, strict=False))
@@ -142,7 +143,7 @@ def spread(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("unsafe_chunk unsafe_split unsafe_split_with_sizes")
 def apart(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Split a copy."""
+    """Split a copy of the tensor, so that the parts do not share its memory."""
     return getattr(input.clone(), call.name.removeprefix("unsafe_"))(*args, **kwargs)
 
 
@@ -153,7 +154,7 @@ def apart(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
     _of_first,
 )
 def one(call: Call, given: dict[str, Any]) -> Any:
-    """Call along one dim."""
+    """Call a function that works along one dim; without a dim, it takes the fallback."""
     if given.get("dim", 0) is None:
         return call.fallback()
     head = head_of(given)
@@ -191,7 +192,7 @@ def transformed(call: Call, given: dict[str, Any]) -> Any:
 
 @named_rule("diff")
 def diff(call: Call, given: dict[str, Any]) -> Any:
-    """Differences along a dim, with what is put before and after."""
+    """Return differences along a dim, after joining `prepend` and `append` to the input."""
     ndim = len(given["input"].shape)
     given["dim"] = shifted(given["dim"], ndim)
     for name in ("input", "prepend", "append"):
@@ -221,7 +222,7 @@ def flip(call: Call, input: Any, *dims: Any, **kwargs: Any) -> Any:
 
 @named_rule("roll")
 def roll(call: Call, given: dict[str, Any]) -> Any:
-    """Roll along dims, or the elements where none is named."""
+    """Roll along dims; along the flattened slice if none is named."""
     x = given["input"]
     value, ndim = call.front(x), len(x.shape)
     if given["dims"] in ((), None, []):
@@ -244,7 +245,7 @@ def area(call: Call, given: dict[str, Any]) -> Any:
 
 @rule("linalg_cross cross")
 def cross(call: Call, input: Any, other: Any, dim: Any = None, **kwargs: Any) -> Any:
-    """Vector products along a dim."""
+    """Return cross products of 3-vectors along a dim: torch.cross takes the first of size 3 by default, linalg.cross the last."""
     dim = kwargs.get("axis", dim)
     if dim is None:
         if call.name == "cross":
@@ -267,7 +268,7 @@ def cross(call: Call, input: Any, other: Any, dim: Any = None, **kwargs: Any) ->
 
 @named_rule("repeat_interleave")
 def repeat_interleave(call: Call, given: dict[str, Any]) -> Any:
-    """Repeat elements along a dim, or all of them."""
+    """Repeat elements along a dim; those of the flattened slice if none is named."""
     x, repeats, dim = given["input"], given["repeats"], given["dim"]
     if not call.here(x) or repeats is None or call.here(repeats):
         return call.loop()

@@ -62,7 +62,7 @@ def unpooled(call: Call, input: Any, indices: Any, *args: Any, **kwargs: Any) ->
 
 @rule("interpolate upsample upsample_nearest upsample_bilinear local_response_norm channel_shuffle")
 def images(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call with images as more entries of the batch."""
+    """Call a function of images, with the slices as further entries of the batch."""
     if len(input.shape) < 3:
         return call.fallback()
     x, lead = fold(call, input, len(input.shape) - 1)
@@ -71,13 +71,13 @@ def images(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("pixel_shuffle pixel_unshuffle")
 def pixels(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Exchange channels and places: any dims may come before."""
+    """Rearrange elements between channels and positions; the function accepts any number of leading dims."""
     return call.hide(call.f(call.front(input), *args, **kwargs))
 
 
 @rule("fold")
 def folded(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Windows to columns, and back (`nn.functional.unfold` comes from views.py)."""
+    """Turn windows into columns, or columns back into windows; views.py calls this for `nn.functional.unfold`."""
     own = 2 if call.name == "fold" else 3
     if len(input.shape) not in (own, own + 1):
         return call.fallback()
@@ -87,7 +87,7 @@ def folded(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("stft istft")
 def spectra(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Transform windows of signals, and back."""
+    """Apply the short-time Fourier transform, or its inverse."""
     own = 1 if call.name == "stft" else 2
     complex_pairs = own == 2 and not input.is_complex()
     if any(call.here(v) for v in (*args, *kwargs.values())) or complex_pairs:
@@ -98,7 +98,7 @@ def spectra(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("pad")
 def pad(call: Call, input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
-    """Pad the last dims."""
+    """Pad the last dims, with a number or with the input's own elements."""
     if mode == "constant" or value is not None:
         return call.hide(call.f(call.front(input), pad, mode, value))
     spatial = len(pad) // 2
@@ -116,7 +116,7 @@ def constant_pad(call: Call, input: Any, pad: Any, value: Any = 0) -> Any:
 
 @rule("grid_sample grid_sampler grid_sampler_2d grid_sampler_3d")
 def grid_sample(call: Call, input: Any, grid: Any, *args: Any, **kwargs: Any) -> Any:
-    """Read images at the places of a grid."""
+    """Sample images at the positions that a grid holds."""
     if len(input.shape) != len(grid.shape) or len(input.shape) < 4:
         return call.fallback()
     x, lead = fold(call, input, len(input.shape) - 1)
@@ -126,7 +126,7 @@ def grid_sample(call: Call, input: Any, grid: Any, *args: Any, **kwargs: Any) ->
 
 @rule("affine_grid")
 def affine_grid(call: Call, theta: Any, size: Any, align_corners: bool | None = None) -> Any:
-    """The grid of an affine map."""
+    """Return the sampling grid of an affine map."""
     t, lead = fold(call, theta, 2)
     return unfold(call, call.f(t, (t.shape[0], *size[1:]), align_corners), lead)
 
@@ -136,7 +136,7 @@ def affine_grid(call: Call, theta: Any, size: Any, align_corners: bool | None = 
 
 @named_rule("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d")
 def convolved(call: Call, given: dict[str, Any]) -> Any:
-    """Convolve."""
+    """Convolve; with batched filters, slices are groups, or further output channels where one image meets all filters."""
     x, weight, bias = given["input"], given["weight"], given["bias"]
     spatial = next(n for key, n in _SPATIAL.items() if key in call.name)
     seen = len(x.shape)
@@ -153,7 +153,9 @@ def convolved(call: Call, given: dict[str, Any]) -> Any:
     size, groups = call.size, given["groups"]
     transposed = "transpose" in call.name
     w = call.front(weight)
-    shared = not call.here(x) and groups == 1  # one image under all filters
+    shared = (
+        not call.here(x) and groups == 1
+    )  # all slices convolve the same images: filters are further output channels
     if shared:
         given["input"] = x if seen == spatial + 2 else x.unsqueeze(0)
         w = w.movedim(0, 1).flatten(1, 2) if transposed else w.flatten(0, 1)
@@ -175,6 +177,6 @@ def convolved(call: Call, given: dict[str, Any]) -> Any:
 
 @rule("conv_tbc")
 def conv_tbc(call: Call, input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
-    """Convolve sequences of times, batch and channels."""
+    """Convolve sequences whose dims are time, batch and channel."""
     out = FUNCTIONS["conv1d"](input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
     return out.permute(2, 0, 1)

@@ -39,9 +39,10 @@ def _items(index: Any) -> tuple:
 
 
 def _taken_apart(x: Any, index: Any) -> tuple[Any, list[Any]]:
-    """Apply the parts of a subscript that make views.
+    """Apply the parts of a subscript that make views (integers, slices, None).
 
-    Return the view, and for each of its dims an index tensor or None.
+    Return the view, and a list with the index tensor of each of its dims (None for a dim without one); masks are
+    converted to index tensors. The list is empty if the subscript has no tensors.
     """
     items = list(_items(index))
     items = [
@@ -112,6 +113,7 @@ def _broadcast(call: Call, found: list[Any]) -> tuple[list[Any], int]:
 
 
 def _picked(call: Call, x: Any, found: list[Any]) -> Any:
+    """Index a tensor with an index tensor or None for each dim, as `_taken_apart` returns them."""
     start, together = _block(found)
     if not any(call.here(i) for i in found):
         if not call.here(x):
@@ -155,6 +157,7 @@ def setitem(call: Call, x: Any, index: Any, value: Any) -> None:
 
 
 def _put(call: Call, seen: Any, found: list[Any], value: Any, accumulate: bool) -> None:
+    """Write, or with `accumulate` add, a value into the elements of `seen` that the index tensors in `found` name."""
     start, together = _block(found)
     into = call.front(seen)
     made, ndim = _broadcast(call, found)
@@ -251,7 +254,7 @@ def scatter(call: Call, input: Any, dim: int, index: Any, *args: Any, **kwargs: 
 
 @named_rule("index_select")
 def index_select(call: Call, given: dict[str, Any]) -> Any:
-    """Select the parts along a dim that a 1-d index names."""
+    """Select along a dim by a 1-d index."""
     x, index = given["input"], given["index"]
     ndim = len(x.shape)
     if not call.here(index):
@@ -269,9 +272,9 @@ def index_select(call: Call, given: dict[str, Any]) -> Any:
 
 @rule("index_add index_copy index_fill index_reduce")
 def index_write(call: Call, input: Any, dim: int, index: Any, *args: Any, **kwargs: Any) -> Any:
-    """Write parts along a dim.
+    """Write into the positions of a dim that a 1-d index names.
 
-    With a batched index, slices are concatenated along that dim and the index is offset by slice.
+    With a batched index, the slices are concatenated along that dim, and slice i's index is increased by i times its size.
     """
     ndim = len(input.shape)
     if not ndim:
@@ -336,7 +339,10 @@ def put(call: Call, input: Any, index: Any, source: Any, accumulate: bool = Fals
 
 @named_rule("embedding")
 def embedding(call: Call, given: dict[str, Any]) -> Any:
-    """Look up rows of a table. Batched tables are concatenated to one, and the index is offset by slice."""
+    """Look up rows of a table.
+
+    Batched tables are concatenated to one, and slice i's indices are increased by i times a table's rows.
+    """
     index = given.get("indices", given.get("input"))
     weight = given["weight"]
     key = "indices" if "indices" in given else "input"
@@ -382,7 +388,7 @@ def masked_select(call: Call, input: Any, mask: Any, **kwargs: Any) -> Any:
 
 @rule("masked_scatter")
 def masked_scatter(call: Call, input: Any, mask: Any, source: Any) -> Any:
-    """Write where a mask holds."""
+    """Write elements of `source`, in order, where a mask holds: a loop over the slices."""
     return call.loop()
 
 
@@ -429,13 +435,13 @@ def diagonal_scatter(call: Call, given: dict[str, Any]) -> Any:
 
 @rule("argwhere nonzero_static")
 def slices(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """Call for each slice."""
+    """Loop over the slices."""
     return call.loop()
 
 
 @named_rule("bucketize")
 def bucketize(call: Call, given: dict[str, Any]) -> Any:
-    """Search boundaries."""
+    """Find the bucket between boundaries that each element falls into."""
     x, bounds = given["input"], given["boundaries"]
     if not isinstance(x, Tensor) or given["out"] is not None:
         return call.fallback()
@@ -449,7 +455,7 @@ def bucketize(call: Call, given: dict[str, Any]) -> Any:
 
 @rule("searchsorted")
 def searchsorted(call: Call, sorted_sequence: Any, input: Any, **kwargs: Any) -> Any:
-    """Search sorted rows."""
+    """Find where elements would be inserted into sorted rows."""
     if not isinstance(input, Tensor) or kwargs.get("out") is not None:
         return call.fallback()
     order = kwargs.get("sorter")

@@ -1,4 +1,8 @@
-"""Rules for joins and splits: tensors that are not batched are expanded, and the dim is shifted by one."""
+"""Rules for functions that join or split tensors.
+
+In a join, tensors that are not batched are expanded to all slices, and `dim` is shifted by one for the batch dimension
+in front. The other functions are written in terms of functions that have rules.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,19 @@ from ..calls import Call, named_rule, rule
 
 @named_rule("cat concat concatenate stack")
 def join(call: Call, given: dict[str, Any]) -> Any:
-    """Join tensors along a dim, or a new one."""
+    """Concatenate tensors along a dim, or stack them along a new one."""
     tensors = list(given["tensors"])
     if given["out"] is not None:
         return call.fallback()
     stacks = call.name == "stack"
-    # torch ignores empty tensors of one dim, whatever the shape of the others
+    # torch's `cat` ignores tensors of shape (0,), whatever the shapes of the others.
     passed = [not stacks and len(t.shape) == 1 and t.shape[0] == 0 for t in tensors]
     kept = [t for t, past in zip(tensors, passed, strict=True) if not past] or tensors
     dim = wrap_dim(int(given["dim"]), max(len(t.shape) for t in kept) + stacks)
     made = [call.full(t) for t in tensors]
-    if len(kept) < len(tensors):  # those, too, have a gradient, and count for the dtype
+    if len(kept) < len(
+        tensors
+    ):  # ignored tensors have gradients, and take part in dtype promotion: keep them
         sizes = list(kept[0].shape)
         sizes[dim] = 0
         made = [
@@ -32,7 +38,7 @@ def join(call: Call, given: dict[str, Any]) -> Any:
 
 @rule("hstack vstack row_stack dstack column_stack")
 def stacked(call: Call, tensors: Any, **kwargs: Any) -> Any:
-    """numpy's joins."""
+    """Join tensors by NumPy's functions, which give tensors of few dims more dims first."""
     from ...ops.row import FUNCTIONS
 
     name = "vstack" if call.name == "row_stack" else call.name
@@ -46,7 +52,7 @@ def stacked(call: Call, tensors: Any, **kwargs: Any) -> Any:
 
 @rule("atleast_1d atleast_2d atleast_3d")
 def atleast(call: Call, *tensors: Any) -> Any:
-    """Put in dims of size 1."""
+    """Give each tensor at least 1, 2 or 3 dims, by inserting dims of size 1."""
     if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
         tensors = tuple(tensors[0])
     made = tuple([_atleast(t, int(call.name[8])) for t in tensors])
@@ -54,6 +60,7 @@ def atleast(call: Call, *tensors: Any) -> Any:
 
 
 def _atleast(t: Any, least: int) -> Any:
+    """Insert dims of size 1 into a tensor of fewer than `least` dims, where NumPy puts them."""
     ndim = len(t.shape)
     if ndim >= least:
         return t
@@ -68,7 +75,7 @@ def _atleast(t: Any, least: int) -> Any:
 
 @rule("meshgrid")
 def meshgrid(call: Call, *tensors: Any, indexing: str | None = None) -> Any:
-    """Coordinates of a grid."""
+    """Return the coordinates of a grid's points, a tensor for each of its axes."""
     if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
         tensors = tuple(tensors[0])
     flat = [t.reshape(-1) for t in tensors]
@@ -86,7 +93,7 @@ def meshgrid(call: Call, *tensors: Any, indexing: str | None = None) -> Any:
 
 @rule("hsplit vsplit dsplit")
 def split(call: Call, input: Any, indices_or_sections: Any) -> Any:
-    """numpy's splits."""
+    """Split along the dim that NumPy's function of that name splits."""
     if len(input.shape) < {"hsplit": 1, "vsplit": 2, "dsplit": 3}[call.name]:
         return call.fallback()
     dim = {"hsplit": int(len(input.shape) > 1), "vsplit": 0, "dsplit": 2}[call.name]
@@ -95,7 +102,7 @@ def split(call: Call, input: Any, indices_or_sections: Any) -> Any:
 
 @rule("rot90")
 def rot90(call: Call, input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
-    """Turn by quarters."""
+    """Rotate by `k` quarter turns in the plane of two dims."""
     ndim = len(input.shape)
     if len(dims) != 2 or ndim < 2 or dims[0] % ndim == dims[1] % ndim:
         return call.fallback()

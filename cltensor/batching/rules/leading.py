@@ -1,4 +1,4 @@
-"""Rules for functions of matrices and others with leading batch dims: the hidden dimension becomes the first of those."""
+"""Rules for functions that accept leading batch dims, as those of matrices do: the hidden dimension becomes the first of them."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def systems(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 
 def _widened(value: Any, missing: int) -> Any:
-    """Insert dims of size 1 after the first."""
+    """Insert `missing` dims of size 1 after the first dim."""
     return value.reshape(value.shape[0], *(1,) * missing, *value.shape[1:]) if missing else value
 
 
 @named_rule("diag_embed")
 def diag_embed(call: Call, given: dict[str, Any]) -> Any:
-    """Put rows on diagonals."""
+    """Return matrices whose diagonals are the rows of the last dim."""
     ndim = len(given["input"].shape) + 1
     dims = [given[n] % ndim + 1 for n in ("dim1", "dim2")]
     return call.hide(call.f(call.front(given["input"]), given["offset"], *dims))
@@ -92,13 +92,13 @@ def diag(call: Call, input: Any, diagonal: int = 0, **kwargs: Any) -> Any:
 
 @rule("diagflat")
 def diagflat(call: Call, input: Any, offset: int = 0) -> Any:
-    """A matrix of all elements on a diagonal."""
+    """Return a matrix with all elements of the input on one of its diagonals."""
     return input.reshape(-1).diag_embed(offset)
 
 
 @rule("trace")
 def trace(call: Call, input: Any) -> Any:
-    """The sum of a diagonal."""
+    """Return the sum of a matrix's diagonal."""
     if len(input.shape) != 2:
         return call.fallback()
     return input.diagonal().sum(-1)

@@ -1,4 +1,4 @@
-"""Rules for losses: computed without reduction, which is then done for each slice."""
+"""Rules for losses: a loss is computed with `reduction="none"`, then each slice is reduced by itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .pointwise import aligned
 
 
 def _reduction(given: dict[str, Any]) -> str:
-    """torch's old flags, or `reduction`."""
+    """Return the reduction asked for by torch's deprecated flags, which are set to None in `given`, or else by `reduction`."""
     average, reduce = given.get("size_average"), given.get("reduce")
     for name in ("size_average", "reduce"):
         if name in given:
@@ -23,6 +23,7 @@ def _reduction(given: dict[str, Any]) -> str:
 
 
 def _total(call: Call, out: Any, reduction: str) -> Any:
+    """Reduce unreduced losses over all dims but the first, the batch dimension, and hide that."""
     if reduction == "none":
         return call.hide(out)
     if out.ndim == 1:
@@ -35,7 +36,7 @@ def _total(call: Call, out: Any, reduction: str) -> Any:
     "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div soft_margin_loss poisson_nll_loss"
 )
 def elements(call: Call, given: dict[str, Any]) -> Any:
-    """A loss of pairs of elements."""
+    """Compute a loss that is a pointwise function of input and target."""
     reduction = _reduction(given)
     if reduction not in ("none", "mean", "sum", "batchmean"):
         return call.fallback()
@@ -43,7 +44,8 @@ def elements(call: Call, given: dict[str, Any]) -> Any:
     made = aligned(call, [given[n] for n in names])
     size = given["input"].shape
     ndim = max(t.ndim for t in made)
-    # A weighted loss is the library's own where all have the batch.
+    # Weights are aligned and passed on: the loss function applies them. Input and target get one shape here, because
+    # the loss functions warn about different shapes or refuse them.
     given |= zip(names, made, strict=True)
     if any(t.ndim != ndim for t in made[:2]):
         whole = FUNCTIONS["broadcast_tensors"](*made[:2])
@@ -65,7 +67,11 @@ def elements(call: Call, given: dict[str, Any]) -> Any:
 
 @named_rule("cross_entropy nll_loss")
 def classes(call: Call, given: dict[str, Any]) -> Any:
-    """A loss of scores and the classes that should have them."""
+    """Compute a classification loss of scores and target classes (indices or probabilities).
+
+    The batch dimension is merged into the scores' own batch. A mean is computed here, because each slice has its own
+    divisor: the number, or the sum of the weights, of its targets that are not `ignore_index`.
+    """
     reduction = _reduction(given)
     x, target, weight = given["input"], given["target"], given["weight"]
     probabilities = target.dtype.category >= 2

@@ -10,7 +10,7 @@ from ..calls import Call, rule
 
 @rule("new_zeros new_ones new_empty")
 def filled(call: Call, input: Any, *size: Any, **kwargs: Any) -> Any:
-    """Make a tensor of some size for each slice."""
+    """Return a tensor that has the given size for each slice."""
     if "size" in kwargs:
         size = (kwargs.pop("size"),)
     return call.hide(
@@ -20,7 +20,7 @@ def filled(call: Call, input: Any, *size: Any, **kwargs: Any) -> Any:
 
 @rule("new_full")
 def full(call: Call, input: Any, size: Any, fill_value: Any, **kwargs: Any) -> Any:
-    """Make a tensor of some size and value for each slice."""
+    """Return a tensor that has the given size for each slice, filled with one value or with a value for each slice."""
     if call.here(fill_value) or not call.here(input):
         like = input if call.here(input) else fill_value
         made = like.new_empty(size, **({"dtype": input.dtype} | kwargs))
@@ -30,14 +30,14 @@ def full(call: Call, input: Any, size: Any, fill_value: Any, **kwargs: Any) -> A
 
 @rule("new_empty_strided")
 def strided(call: Call, input: Any, size: Any, stride: Any, **kwargs: Any) -> Any:
-    """Make a tensor of some size and strides for each slice."""
+    """Return a tensor that has the given size and strides for each slice; the slices lie one after the other."""
     span = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
     return call.hide(call.f(call.front(input), (call.size, *size), (span, *stride), **kwargs))
 
 
 @rule("new_tensor tensor as_tensor asarray")
 def refused(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """Make a tensor from data; from a batched tensor, a detached copy."""
+    """Return a tensor made from data; a detached copy if the data are a batched tensor."""
     data = args[1] if call.name == "new_tensor" else args[0]
     if call.here(data):
         named = {k: v for k, v in kwargs.items() if k in ("dtype", "device")}
@@ -49,7 +49,7 @@ def refused(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 @rule("arange linspace logspace full scalar_tensor")
 def numbers(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """Make a tensor from numbers that are batched: a fill value is copied in, others have the tensor made for each slice."""
+    """Return a tensor made from batched 0-dim tensors: a fill value is copied in; with other arguments, loop over the slices."""
     if call.name in ("full", "scalar_tensor"):
         given = dict(kwargs)
         args = list(args)  # type: ignore[assignment]

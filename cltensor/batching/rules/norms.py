@@ -1,6 +1,7 @@
-"""Rules for normalisations: those over last dims are called unchanged.
+"""Rules for normalisations.
 
-In those over channels, slices become further channels or batch entries.
+Functions that normalise over the last dims are called with the hidden dimension as one more leading dim. In functions
+that normalise channels, the slices become further entries of the batch or further channels.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _STATISTICS = (
 def last_dims(
     call: Call, input: Any, normalized_shape: Any, weight: Any = None, *rest: Any, **kwargs: Any
 ) -> Any:
-    """Normalise over the last dims."""
+    """Normalise over the last dims; batched weights and biases are applied afterwards, slice by slice, by broadcasting."""
     weight = kwargs.pop("weight", weight)
     if call.name == "rms_norm":
         if not call.here(weight):
@@ -40,6 +41,7 @@ def last_dims(
 
 
 def _call(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call the function with the hidden dimension of `input` in front, if `input` is batched."""
     if not call.here(input):
         return call.f(input, *args, **kwargs)
     return call.hide(call.f(call.front(input), *args, **kwargs))
@@ -47,7 +49,7 @@ def _call(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("group_norm")
 def group_norm(call: Call, input: Any, num_groups: int, weight: Any = None, bias: Any = None, *rest: Any, **kwargs: Any) -> Any:  # fmt: skip
-    """Normalise groups of channels."""
+    """Normalise groups of channels: slices are further entries of the batch; a batched weight or bias is applied afterwards."""
     if len(input.shape) < 2:
         return call.fallback()
     apart = call.here(weight) or call.here(bias)
@@ -61,6 +63,7 @@ def group_norm(call: Call, input: Any, num_groups: int, weight: Any = None, bias
 
 
 def _affine(out: Any, weight: Any, bias: Any) -> Any:
+    """Scale and shift each channel (dim 1) of a normalised tensor."""
     ones = (1,) * (len(out.shape) - 2)
     if weight is not None:
         out = out * weight.reshape(-1, *ones)
@@ -69,7 +72,11 @@ def _affine(out: Any, weight: Any, bias: Any) -> Any:
 
 @named_rule("batch_norm instance_norm")
 def channels(call: Call, given: dict[str, Any]) -> Any:
-    """Normalise channels over a batch, or over each image."""
+    """Normalise each channel over the batch (batch_norm) or over each image (instance_norm).
+
+    Slices become further entries of the batch if no statistic is computed over the images of a slice, and none that is given is
+    batched; otherwise they become further channels, each with its own statistics, weight and bias.
+    """
     x, mean, var = given["input"], given["running_mean"], given["running_var"]
     weight, bias = given["weight"], given["bias"]
     batch = call.name == "batch_norm"
@@ -114,6 +121,9 @@ def channels(call: Call, given: dict[str, Any]) -> Any:
             given[name] = call.full(given[name]).reshape(-1)
     later = {k: given.pop(k) for k in list(given) if k.endswith("_of")}
     out = call.again(given)
-    for name, where in later.items():  # statistics that could not be written where they lie
+    for (
+        name,
+        where,
+    ) in later.items():  # the function updated a flattened copy of these running statistics
         where.copy_(given[name.removesuffix("_of")].reshape(where.shape))
     return call.hide(out.reshape(out.shape[0], size, -1, *out.shape[2:]), 1)

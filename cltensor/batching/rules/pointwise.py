@@ -1,8 +1,8 @@
 """Rules for pointwise functions: operands broadcast, so the hidden dimension goes in front of all visible ones.
 
-Owns the alignment of operands, which other rules use. An operand that is 0-dim for each slice has one dim in the
-underlying tensor, and would take part in dtype promotion, which torch's 0-dim tensors do not: such an operand is cast
-first.
+Owns the alignment of operands, which other rules use. In dtype promotion, torch gives a 0-dim tensor less weight than
+one with dims. An operand that is 0-dim for each slice has one dim in the underlying tensor, which would give it full
+weight: such an operand is first cast to the dtype that the visible shapes promote to.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def padded(t: Any, ndim: int) -> Any:
 def aligned(call: Call, values: Sequence[Any], unpromoted: Sequence[bool] = ()) -> list[Any]:
     """Return the operands' underlying tensors, padded so that they broadcast.
 
-    Values not batched at this level stay unchanged.
+    Values not batched at this level stay unchanged. unpromoted: for each value, whether it takes no part in dtype
+    promotion (False for values beyond its end).
     """
     tensors = [v for v in values if isinstance(v, Tensor)]
     ndim = rank(tensors)
@@ -74,7 +75,7 @@ def aligned(call: Call, values: Sequence[Any], unpromoted: Sequence[bool] = ()) 
 
 @rule("Row.__call__")
 def row(call: Call, op: Row, *xs: Any) -> Any:
-    """Call a row."""
+    """Apply a row (see ops/row.py) to the underlying tensors."""
     skip = [letter in op.unpromoted for letter in OPERANDS[: len(xs)]] if op.unpromoted else ()
     return call.hide(op(*aligned(call, xs, skip)))
 
@@ -109,7 +110,7 @@ def row_in_place(call: Call, op: Row, t: Any, *others: Any) -> Any:
     "__lshift__ __rshift__ real imag_"
 )
 def elements(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """Call a function of elements."""
+    """Call a pointwise function on the aligned operands."""
     keys = list(kwargs)
     if kwargs.get("out") is not None:
         return call.fallback()

@@ -1,6 +1,6 @@
-"""Rules for products: the hidden dimension is a batch dim of the matrices.
+"""Rules for matrix and tensor products: the hidden dimension is a batch dim of the matrices.
 
-If only one operand is batched, its slices are further rows of one matrix.
+If only the left operand is batched, its slices are further rows of one matrix.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _outer(value: Any, seen: int, ndim: int) -> Any:
 
 @rule("matmul linalg_matmul")
 def matmul(call: Call, input: Any, other: Any, *, out: Any = None) -> Any:
-    """Multiply vectors, matrices, batches of matrices."""
+    """Multiply vectors, matrices or batches of matrices."""
     if out is not None or not (isinstance(input, Tensor) and isinstance(other, Tensor)):
         return call.fallback()
     m, n = len(input.shape), len(other.shape)
@@ -33,7 +33,7 @@ def matmul(call: Call, input: Any, other: Any, *, out: Any = None) -> Any:
         return call.fallback()
     _agree(input, other)
     product = FUNCTIONS["matmul"]
-    if not call.here(other) and n <= 2:  # the slices are further rows of one product
+    if not call.here(other) and n <= 2:  # the slices of `input` are further rows of one product
         x = call.front(input)
         return call.hide(product(x, other))
     if not call.here(input) and m <= 2 and n == 1:
@@ -58,7 +58,7 @@ def matmul(call: Call, input: Any, other: Any, *, out: Any = None) -> Any:
 
 
 def _agree(x: Any, y: Any) -> None:
-    """Raise `matmul`'s own error for operands that do not fit, with their visible shapes in its text."""
+    """Raise `matmul`'s own error for operands whose sizes or dtypes differ, with their visible shapes in its text."""
     m, n = x.shape[-1], y.shape[-2 if len(y.shape) > 1 else -1]
     if m != n or x.dtype is not y.dtype:
         FUNCTIONS["matmul"](
@@ -99,7 +99,7 @@ def mv(call: Call, input: Any, vec: Any, **kwargs: Any) -> Any:
 
 @rule("dot inner_1d")
 def dot(call: Call, input: Any, tensor: Any, **kwargs: Any) -> Any:
-    """Multiply vectors."""
+    """Return the dot product of two vectors."""
     if len(input.shape) == len(tensor.shape) == 1 and input.shape != tensor.shape:
         return call.f(
             *[FUNCTIONS["empty"](t.shape, dtype=t.dtype, device=t.device) for t in (input, tensor)]
@@ -109,7 +109,7 @@ def dot(call: Call, input: Any, tensor: Any, **kwargs: Any) -> Any:
 
 @rule("vdot")
 def vdot(call: Call, input: Any, other: Any, **kwargs: Any) -> Any:
-    """Multiply vectors, the first conjugated."""
+    """Return the dot product of two vectors, the first conjugated."""
     return FUNCTIONS["dot"](input.conj() if input.is_complex() else input, other)
 
 
@@ -147,7 +147,7 @@ def linear(call: Call, input: Any, weight: Any, bias: Any = None, **kwargs: Any)
 
 @rule("addmm addmv addr baddbmm addbmm")
 def added(call: Call, input: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:  # fmt: skip
-    """Multiply and add."""
+    """Return `beta * input + alpha * product(a, b)`, with the product that the function's name says."""
     if out is not None:
         return call.fallback()
     name = {"addmm": "mm", "addmv": "mv", "addr": "outer", "baddbmm": "bmm", "addbmm": "bmm"}[
@@ -187,7 +187,7 @@ def inner(call: Call, input: Any, other: Any, **kwargs: Any) -> Any:
 
 @rule("einsum")
 def einsum(call: Call, equation: Any, *operands: Any) -> Any:
-    """Sum products: the hidden dimension gets a letter of its own."""
+    """Evaluate an einsum in which the hidden dimension has a letter that the equation does not use."""
     if len(operands) == 1 and isinstance(operands[0], tuple | list):
         operands = tuple(operands[0])
     if not isinstance(equation, str):
@@ -208,7 +208,7 @@ def einsum(call: Call, equation: Any, *operands: Any) -> Any:
 
 @rule("tensordot")
 def tensordot(call: Call, a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
-    """Sum products over pairs of dims."""
+    """Contract pairs of dims, by einsum."""
     m, n = len(a.shape), len(b.shape)
     if isinstance(dims, Tensor) or out is not None:
         return call.fallback()
@@ -229,7 +229,7 @@ def tensordot(call: Call, a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any
 
 @rule("kron")
 def kron(call: Call, input: Any, other: Any, **kwargs: Any) -> Any:
-    """Multiply each element with a whole tensor."""
+    """Return the Kronecker product."""
     ndim = max(len(input.shape), len(other.shape))
     a = input.reshape(*(1,) * (ndim - len(input.shape)), *input.shape)
     b = other.reshape(*(1,) * (ndim - len(other.shape)), *other.shape)
@@ -248,7 +248,7 @@ def bilinear(call: Call, input1: Any, input2: Any, weight: Any, bias: Any = None
 
 @rule("cdist")
 def cdist(call: Call, x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = None) -> Any:
-    """Distances of all pairs of rows."""
+    """Return the distances between all pairs of rows."""
     ndim = max(len(x1.shape), len(x2.shape))
     a, b = (_outer(call.front(t), len(t.shape), ndim) if call.here(t) else t for t in (x1, x2))
     return call.hide(call.f(a, b, p, compute_mode))
@@ -259,7 +259,7 @@ def attention(
     call: Call, query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
     is_causal: bool = False, scale: Any = None, enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
-    """Attend: slices are more entries of the batch."""
+    """Compute attention, with the slices as further entries of the batch."""
     given = (query, key, value)
     ranks = {len(t.shape) for t in given}
     ndim = max(ranks)

@@ -1,4 +1,8 @@
-"""Rules for random functions, by the `randomness` of the `vmap`: an error, different numbers for each slice, or the same."""
+"""Rules for random functions, which obey the `randomness` of the `vmap`: an error, different numbers for each slice, or the same.
+
+The numbers are drawn with the level closed (`without`): these rules are called even if no argument is batched, and
+would otherwise intercept their own calls.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,7 @@ def _allowed(call: Call, kwargs: dict[str, Any]) -> bool:
 
 @rule("rand randn", always=True)
 def made(call: Call, *size: Any, **kwargs: Any) -> Any:
-    """Numbers of some shape."""
+    """Return random numbers of a given shape, uniform or normal."""
     differ = _allowed(call, kwargs)
     with without(call.level):
         if not differ:
@@ -48,7 +52,7 @@ def made(call: Call, *size: Any, **kwargs: Any) -> Any:
 
 @rule("randint", always=True)
 def randint(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """Integers of some shape."""
+    """Return random integers of a given shape."""
     differ = _allowed(call, kwargs)
     with without(call.level):
         if not differ:
@@ -61,7 +65,7 @@ def randint(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 @rule("randperm", always=True)
 def randperm(call: Call, n: int, **kwargs: Any) -> Any:
-    """A permutation."""
+    """Return a random permutation of 0 … n - 1."""
     differ = _allowed(call, kwargs)
     with without(call.level):
         if not differ:
@@ -71,7 +75,7 @@ def randperm(call: Call, n: int, **kwargs: Any) -> Any:
 
 @rule("rand_like randn_like randint_like", always=True)
 def like(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Numbers of a tensor's shape."""
+    """Return random numbers of another tensor's shape."""
     differ = _allowed(call, kwargs)
     with without(call.level):
         if not differ:
@@ -84,7 +88,7 @@ def like(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
     "bernoulli poisson _standard_gamma _sample_dirichlet multinomial binomial normal", always=True
 )
 def drawn(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """Numbers of distributions given by tensors."""
+    """Draw from distributions whose parameters are tensors."""
     differ = _allowed(call, kwargs)
     given = [*args, *kwargs.values()]
     if not differ and top(given) == call.level:
@@ -106,6 +110,7 @@ def drawn(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 
 def _wide(call: Call, t: Any, ndim: int) -> Any:
+    """Return a tensor for all slices, with dims of size 1 inserted so that it has `ndim` visible dims; other values as they are."""
     if not isinstance(t, Tensor):
         return t
     missing = ndim - len(t.shape)
@@ -118,7 +123,10 @@ def _wide(call: Call, t: Any, ndim: int) -> Any:
     always=True,
 )
 def dropped(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Drop elements, or channels."""
+    """Apply dropout to elements or channels, or `rrelu`.
+
+    With randomness "same", the mask is found by dropping from ones of a slice's shape, and applied to all slices.
+    """
     given = bound(call.entry, call.args, call.kwargs)
     training = given.get("training", given.get("train", True))
     p = given.get("p", 0.5)
@@ -147,7 +155,7 @@ def dropped(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _alpha(input: Any, found: Any, p: float) -> Any:
-    """Drop, as alpha dropout does it, what was dropped from ones."""
+    """Apply alpha dropout where `found`, the result of alpha dropout on ones, shows that an element was dropped."""
     least = -1.7580993408473766
     scale = 1 / math.sqrt((least * least * p + 1) * (1 - p)) if p < 1 else 0.0
     shift = -scale * least * p
@@ -156,11 +164,12 @@ def _alpha(input: Any, found: Any, p: float) -> Any:
 
 
 def _plain(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments without `inplace`: the rule writes into the input itself."""
     return {k: v for k, v in kwargs.items() if k != "inplace"}
 
 
 def _quiet(call: Call, given: dict[str, Any]) -> Any:
-    """Nothing is drawn: the function is one of elements."""
+    """Execute a call that draws no random numbers, and so acts on each element alone."""
     input = given["input"]
     if not call.here(input):
         with without(call.level):
@@ -173,7 +182,7 @@ def _quiet(call: Call, given: dict[str, Any]) -> Any:
     "uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_", always=True
 )
 def filled(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Fill with numbers."""
+    """Fill a tensor with random numbers, in place."""
     differ = _allowed(call, kwargs)
     if differ and not call.here(self):
         raise RuntimeError(_IN_PLACE)

@@ -38,7 +38,7 @@ def _has_gaps(call: Call, input: Any) -> bool:
 
 @rule("contiguous")
 def contiguous(call: Call, input: Any, memory_format: Any = contiguous_format) -> Any:
-    """Lay the elements out in row-major order."""
+    """Return the tensor with each slice contiguous in row-major order."""
     if memory_format is not contiguous_format:
         raise RuntimeError(
             "NYI: Tensor.contiguous(...) inside of vmap for memory_format other than torch.contiguous_format"
@@ -48,7 +48,7 @@ def contiguous(call: Call, input: Any, memory_format: Any = contiguous_format) -
 
 @rule("to type_as")
 def to(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
-    """Convert, perhaps to the dtype and device of another tensor."""
+    """Convert to a dtype or device, or to those of another tensor."""
     other = next((v for v in (*args, *kwargs.values()) if hasattr(v, "_vc")), None)
     if other is not None:
         given = {k: v for k, v in kwargs.items() if v is not other}
@@ -63,7 +63,7 @@ def to(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("full_like")
 def full_like(call: Call, input: Any, fill_value: Any, **kwargs: Any) -> Any:
-    """Make a tensor of the same shape."""
+    """Return a tensor of the input's shape, filled with one value or with a value for each slice."""
     if not call.here(input):
         return call.fallback()
     if call.here(fill_value):

@@ -1,4 +1,4 @@
-"""Rules for views: the hidden dimension is kept in front or in place, without a copy, so that writes into a view reach the tensor."""
+"""Rules for views: the hidden dimension is moved to the front or left in place without a copy, so that a view's writes reach its base."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .dims import shifted
 
 
 def _sizes(name: str, args: tuple, kwargs: dict[str, Any]) -> tuple[int, ...]:
+    """Return the sizes or dims that a call passes as several arguments, as one sequence, or by name."""
     for key in ("shape", "size", "dims"):
         if key in kwargs and not args:
             args = (kwargs.pop(key),)
@@ -24,7 +25,7 @@ def _sizes(name: str, args: tuple, kwargs: dict[str, Any]) -> tuple[int, ...]:
 
 @rule("view reshape")
 def reshaped(call: Call, input: Any, *shape: Any, **kwargs: Any) -> Any:
-    """Look at the elements as another shape."""
+    """View (or copy, if `reshape` has to) the elements in another shape; `view` also takes a dtype."""
     if "dtype" in kwargs:
         shape = (kwargs.pop("dtype"),)
     if len(shape) == 1 and isinstance(shape[0], dtype):
@@ -38,13 +39,13 @@ def reshaped(call: Call, input: Any, *shape: Any, **kwargs: Any) -> Any:
 
 @rule("view_as reshape_as expand_as")
 def like(call: Call, self: Any, other: Any) -> Any:
-    """Look at the elements as another tensor's shape."""
+    """Call `view`, `reshape` or `expand` with another tensor's shape."""
     return getattr(self, call.name[:-3])(other.shape)
 
 
 @rule("flatten")
 def flatten(call: Call, input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    """Merge dims."""
+    """Merge the dims from `start_dim` to `end_dim` into one."""
     if not len(input.shape):
         return input.reshape(1)
     ndim = len(input.shape)
@@ -55,13 +56,13 @@ def flatten(call: Call, input: Any, start_dim: int = 0, end_dim: int = -1) -> An
 
 @rule("ravel")
 def ravel(call: Call, input: Any) -> Any:
-    """Merge all dims."""
+    """Merge all dims into one."""
     return input.contiguous().reshape(-1)
 
 
 @rule("expand broadcast_to")
 def expand(call: Call, input: Any, *size: Any, implicit: bool = False, **kwargs: Any) -> Any:
-    """Repeat elements along new dims and those of size 1."""
+    """Broadcast along new leading dims and dims of size 1."""
     wanted = _sizes(call.name, size, kwargs)
     value = call.front(input)
     missing = len(wanted) - len(input.shape)
@@ -75,7 +76,7 @@ def expand(call: Call, input: Any, *size: Any, implicit: bool = False, **kwargs:
 
 @rule("permute")
 def permute(call: Call, input: Any, *dims: Any, **kwargs: Any) -> Any:
-    """Put dims in another order."""
+    """Reorder the dims."""
     order = _sizes(call.name, dims, kwargs)
     ndim = len(input.shape)
     return call.hide(
@@ -97,14 +98,14 @@ def transpose(call: Call, given: dict[str, Any]) -> Any:
 
 @rule("movedim moveaxis")
 def movedim(call: Call, input: Any, source: Any, destination: Any) -> Any:
-    """Move dims."""
+    """Move dims to other positions."""
     ndim = len(input.shape)
     return call.hide(call.front(input).movedim(shifted(source, ndim), shifted(destination, ndim)))
 
 
 @rule("t numpy_T matrix_T matrix_H adjoint")
 def turned(call: Call, input: Any) -> Any:
-    """Transpose."""
+    """Transpose: `t` a matrix, `numpy_T` (that is `.T`) all dims, the others the last two dims."""
     ndim = len(input.shape)
     value = call.front(input)
     if call.name == "t" and ndim > 2:
@@ -123,7 +124,7 @@ def turned(call: Call, input: Any) -> Any:
 
 @rule("unsqueeze")
 def unsqueeze(call: Call, input: Any, dim: int = 0, **kwargs: Any) -> Any:
-    """Put in a dim of size 1."""
+    """Insert a dim of size 1."""
     dim = kwargs.get("axis", dim)
     place = wrap_dim(dim, len(input.shape) + 1) + 1
     return call.hide(call.front(input).unsqueeze(place))
@@ -131,7 +132,7 @@ def unsqueeze(call: Call, input: Any, dim: int = 0, **kwargs: Any) -> Any:
 
 @rule("squeeze")
 def squeeze(call: Call, input: Any, dim: Any = None, **kwargs: Any) -> Any:
-    """Leave out dims of size 1."""
+    """Remove dims of size 1: all, or those named."""
     dim = kwargs.get("axis", dim)
     ndim, value = len(input.shape), call.front(input)
     if not ndim:
@@ -144,7 +145,7 @@ def squeeze(call: Call, input: Any, dim: Any = None, **kwargs: Any) -> Any:
 
 @named_rule("select")
 def select(call: Call, given: dict[str, Any]) -> Any:
-    """Take one place of a dim."""
+    """View one index of a dim; the dim is removed."""
     x, dim, index = given["input"], given["dim"], given["index"]
     if not len(x.shape) or call.here(index):
         return call.fallback()
@@ -154,7 +155,7 @@ def select(call: Call, given: dict[str, Any]) -> Any:
 
 @named_rule("diagonal")
 def diagonal(call: Call, given: dict[str, Any]) -> Any:
-    """Look at a diagonal."""
+    """View a diagonal of two dims as the last dim."""
     ndim = len(given["input"].shape)
     return call.hide(
         call.front(given["input"]).diagonal(
@@ -165,7 +166,10 @@ def diagonal(call: Call, given: dict[str, Any]) -> Any:
 
 @named_rule("unfold")
 def unfold(call: Call, given: dict[str, Any]) -> Any:
-    """View windows along a dim. `nn.functional.unfold` has the same name, and comes here, too."""
+    """View sliding windows along a dim.
+
+    `nn.functional.unfold` has the same name in the table of rules: calls with a `kernel_size` are its calls.
+    """
     if "kernel_size" in given:
         from .images import folded
 
@@ -212,7 +216,7 @@ def as_strided(
 
 @rule("view_as_real view_as_complex")
 def pairs(call: Call, input: Any) -> Any:
-    """Look at complex numbers as pairs, or at pairs as complex numbers."""
+    """View complex numbers as pairs of real numbers, or pairs as complex numbers."""
     if call.name == "view_as_complex" and not len(input.shape):
         return call.fallback()
     return call.hide(call.f(call.front(input)))
@@ -220,19 +224,19 @@ def pairs(call: Call, input: Any) -> Any:
 
 @rule("real imag")
 def part(call: Call, input: Any) -> Any:
-    """Look at a part of complex numbers."""
+    """View the real or the imaginary parts of complex numbers."""
     return hide(call.f(input.value), input.bdim, call.level)
 
 
 @rule("set_real set_imag")
 def set_part(call: Call, self: Any, value: Any) -> None:
-    """Write a part of complex numbers."""
+    """Write the real or the imaginary parts of complex numbers."""
     (self.real if call.name == "set_real" else self.imag).copy_(value)
 
 
 @rule("view_dtype")
 def bits(call: Call, x: Any, dt: dtype) -> Any:
-    """Look at the bits as another dtype."""
+    """View the bits as another dtype."""
     return x.view(dt)
 
 
@@ -264,7 +268,7 @@ def broadcast_tensors(call: Call, *tensors: Any) -> Any:
 
 @rule("sum_to_size")
 def sum_to_size(call: Call, self: Any, *size: Any, **kwargs: Any) -> Any:
-    """Sum over broadcast dims."""
+    """Sum over the dims along which a tensor of the wanted size would be broadcast to this one."""
     wanted = _sizes(call.name, size, kwargs)
     ndim, lead = len(self.shape), len(self.shape) - len(wanted)
     dims = [d for d in range(ndim) if d < lead or (wanted[d - lead] == 1 and self.shape[d] != 1)]

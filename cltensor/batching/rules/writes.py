@@ -1,4 +1,7 @@
-"""Rules for in-place writes: batched values can be written only into batched tensors."""
+"""Rules for in-place writes: batched values can be written into batched tensors only.
+
+A tensor that is not batched has one value for all slices, and cannot hold different ones.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from .pointwise import aligned, rank, refuse_unbatched
 
 @rule("copy_")
 def copy(call: Call, self: Any, src: Any, non_blocking: bool = False) -> Any:
-    """Copy elements into the tensor."""
+    """Copy the elements of `src`, broadcast, into the tensor."""
     refuse_unbatched(call, self)
     if rank((self, src)) > len(self.shape):
         raise RuntimeError(
@@ -44,7 +47,7 @@ def elements(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("deliver")
 def deliver(call: Call, value: Any, out: Any, function: str, *args: Any, **kwargs: Any) -> Any:
-    """Raise RuntimeError for `out=`, as torch does."""
+    """Return a computed result; with `out=`, into which it would be written, raise RuntimeError as torch does."""
     if out is None:
         return value
     raise RuntimeError(
@@ -94,7 +97,7 @@ def zero(call: Call, self: Any) -> Any:
 
 @rule("assign")
 def assign(call: Call, t: Any, fn: Any, *, resize: bool = False) -> Any:
-    """Replace a tensor's value by the result of the out-of-place function."""
+    """Replace a tensor's value by `fn(t)`."""
     if not call.here(t):
         return call.entry.original(t, fn, resize=resize)
     return t.copy_(fn(t))
@@ -102,17 +105,18 @@ def assign(call: Call, t: Any, fn: Any, *, resize: bool = False) -> Any:
 
 @rule("squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_")
 def reshaped(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Become a view."""
+    """Turn the tensor itself into a view of its elements, which the function of the same name without `_` returns."""
     return self._become(getattr(self, call.name[:-1])(*args, **kwargs))
 
 
 def _out_of_place(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Write what the function of the same name returns."""
+    """Write the result of the method of the same name without `_` into the tensor."""
     refuse_unbatched(call, self)
     return self.copy_(getattr(self, call.name[:-1])(*args, **kwargs))
 
 
 def _rest() -> None:
+    """Give all in-place methods that have no rule yet the rule `_out_of_place`."""
     for name in METHODS:
         plain = name[:-1]
         if (
