@@ -23,6 +23,7 @@ class Config:
     """The default device, e.g. "opencl:1". Unset: "cpu" where an OpenCL CPU device exists."""
     eager: bool = False
     """Run every op at once instead of fusing pointwise chains."""
+    # What is written to stderr; each level includes those below.
     debug: int = 0
     """1 devices and builds, 2 one line per launch, 3 why chains were split, 4 kernel source."""
     cache_dir: Path | None = None

@@ -13,29 +13,31 @@ from .language import lanes_of
 if TYPE_CHECKING:
     from .pointwise import Program
 
-# Formulas of draws and the stream that each draws from; formulas that read the lower or the upper half of a 64-bit
-# word.
+# The formulas of draws; the stream of random numbers that each draws from; the formulas that read the lower or the upper
+# half of a 64-bit word.
 BITS, MORE, WORD = "philox_bits(x, y, z)", "philox_more(x, y, z)", "philox_word(x, y, z)"
 STREAMS = {BITS: 0, MORE: 1, WORD: 0}
 LOWER, UPPER = "x & 4294967295", "shr(x, 40) & 16777215"
 # Elements whose words are drawn at once (CLT_DRAWN): those of the 8 vectors of 8 Philox blocks that are computed side by
-# side; twice as many where words have 32 bits
+# side; twice as many where all words have 32 bits.
 COUNT = 128
 
 
 class Draw(NamedTuple):
-    """A draw of a program: its node, stream and arguments, and what is read of its words."""
+    """A draw of a program: the node that draws, its arguments, and which parts of its words are read."""
 
-    node: int
-    stream: int
-    seed: str
-    offset: str
-    form: str  # "all" (64-bit words), "apart" (lower and upper halves) or "short" (32-bit words): names the function that fills the array
+    node: int  # number of the node in the program
+    stream: int  # of STREAMS
+    seed: str  # name of the kernel's parameter
+    offset: str  # name of the kernel's parameter
+    # Which words the array holds: "all" (64-bit words), "apart" (their lower halves, then their upper ones) or "short"
+    # (32-bit words). Part of the name of the function that fills it.
+    form: str
     many: int = COUNT  # elements whose words are drawn at once, the same for all draws of a program
 
     @property
     def array(self) -> str:
-        """Declare the array of words."""
+        """Return the declaration of the array of words."""
         kind, count = (
             ("ulong", self.many)
             if self.form == "all"
@@ -45,7 +47,7 @@ class Draw(NamedTuple):
 
     @property
     def fill(self) -> str:
-        """Fill the array with the words of the elements from `first`, a multiple of 4, on."""
+        """Return the statement that fills the array with the words of `many` elements, from `first` on, a multiple of 4."""
         share = 2 if self.form == "short" else 1
         return (
             f"clt_drawn_{self.form}((ulong)({self.offset} + (first >> {share})), (ulong){self.seed}, "
@@ -53,11 +55,11 @@ class Draw(NamedTuple):
         )
 
     def read(self) -> str:
-        """Read a vector of whole words, from `at` on."""
+        """Return the text that reads a vector of whole words, from `at` on."""
         return f"*(const clt_drawn_words *)(words{self.node} + at)"
 
     def read_half(self, text: str, lanes: int) -> str:
-        """Read a vector of what the formula `text`, LOWER or UPPER, takes of the words from `at` on."""
+        """Return the text that reads a vector of halves of words, from `at` on: those that the formula `text` (LOWER or UPPER) takes."""
         if text == LOWER:
             return f"*(const clt_drawn_halves *)(words{self.node} + at)"
         upper = f"*(const clt_drawn_halves *)(words{self.node} + {self.many} + at)"

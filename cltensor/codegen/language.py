@@ -39,16 +39,14 @@ _MASK_BUILTINS = {"isnan", "isinf", "isfinite", "signbit"}
 
 
 class Library(NamedTuple):
-    """A device function of ours: its header in cl_kernels/, whether it takes vectors, its replacement for double, cost.
+    """A device function of the library, defined in cl_kernels/."""
 
-    `double` is empty where the function exists for double, too; its own name where OpenCL's builtin of that name replaces
-    it; else a formula.
-    """
-
-    header: str
-    vector: bool
+    header: str  # the file in cl_kernels/, without its suffix
+    vector: bool  # whether the function takes vectors, too
+    # What computes it in double: "" if the function exists for double; its own name if OpenCL's builtin of that name
+    # does; else a formula.
     double: str
-    cost: int
+    cost: int  # about how many additions take as long on a CPU
 
 
 # name in formulas -> where it is defined; `<name>_<type>` is the C function's name, type being its register type.
@@ -152,9 +150,13 @@ class Formula:
 
     text: str
     tree: ast.expr = field(repr=False, compare=False)
+    # Files of cl_kernels/ with the functions that the formula calls.
     headers: frozenset[str] = field(compare=False)
+    # A function in it takes no vectors: the kernel computes one element at a time.
     scalar_only: bool = field(compare=False)
+    # It calls a function other than those of a few instructions (_LIGHT_BUILTINS).
     heavy: bool = field(compare=False)
+    # It contains `/` or `%`.
     divides: bool = field(compare=False)
     """Of integer lanes: by functions of elementary/quotient.cl."""
     cost: int = field(compare=False)

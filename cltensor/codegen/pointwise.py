@@ -33,8 +33,8 @@ from .language import (
 )
 from .source import include, lane_macros, render
 
-# Limits of narrow rows, which are taken many at a time: elements of a row at most, rows at least, cost of all copies of
-# the chain at most.
+# A kernel takes many rows at a time (see `narrowed`) if a row has at most NARROW elements, there are at least
+# SEVERAL_ROWS, and the copies of the chain in the kernel's text cost at most NARROW_COST together.
 NARROW, SEVERAL_ROWS, NARROW_COST = 48, 64, 256
 
 _ids = itertools.count()
@@ -51,8 +51,10 @@ class PointOp:
     def __init__(self, name: str, text: str, masks: str = "", rounds: bool = False) -> None:
         self.name = name
         self.text = text
-        self.masks = frozenset(masks)
-        # Python numbers are rounded to the operands' dtype first, where that has 16 bits.
+        self.masks = frozenset(
+            masks
+        )  # letters of operands that are conditions: read as true where they are not zero
+        # Whether Python numbers beside operands of a 16-bit float dtype are first rounded to that dtype.
         self.rounds = rounds
         self.id = next(_ids)
 
@@ -68,39 +70,51 @@ class PointOp:
 
 
 IDENTITY = PointOp("copy", "x")
-# (bytes, many): a GPU's lane reads `many` elements at once where each element reads at most that many bytes; of dense
-# operands, and of rows.
+# (bytes, many): a GPU's lane loads `many` elements before it stores the first, if computing an element reads at most
+# `bytes` of memory. For dense operands, and for operands in rows.
 AT_ONCE, AT_ONCE_OF_ROWS = ((2, 8), (8, 4), (16, 2)), ((16, 4), (32, 2))
 # A GPU's lane makes random numbers for as many adjacent elements as a store of STORED bytes holds, so that lanes fill
 # cache lines together; for twice as many where the chain costs more than DEAR (computing then takes longer than
 # storing), since adjacent Philox blocks share what follows from the key.
 STORED, DEAR = 16, 200
 AT_ONCE_COST = 24  # in units of an addition: the longest chain of which a GPU's lane computes several elements together
-# The linear index of the element; its value is made by the kernel, not by its formula.
+# The linear index of the element being computed. The kernel supplies the value; the formula is a placeholder.
 INDEX = PointOp("index", "x")
 
 
 class Node(NamedTuple):
-    """A formula applied: compute dtype, result dtype, operands as references (kind, index)."""
+    """A formula applied to operands of a program.
+
+    A reference (kind, index) names a value of the program: ("a", i) is operand i in memory, ("k", i) number i,
+    ("t", i) the result of node i.
+    """
 
     op: PointOp
-    compute: dtype
-    result: dtype
-    args: tuple[tuple[str, int], ...]
+    compute: dtype  # operands are converted to it, and the formula computes in it
+    result: dtype  # the formula's value is converted to it
+    args: tuple[tuple[str, int], ...]  # a reference for each operand of the formula
 
 
 class Program(NamedTuple):
-    """The canonical form of a fused chain; hashable, and free of every number that varies at run time."""
+    """The canonical form of a fused chain; hashable, and free of every number that varies at run time.
 
-    leaves: tuple[tuple[dtype, str], ...]
-    scalars: tuple[dtype, ...]
-    nodes: tuple[Node, ...]
-    outputs: tuple[tuple[tuple[str, int], dtype, str], ...]
-    rank: int
+    Classes are the letters of the module's docstring.
+    """
+
+    leaves: tuple[tuple[dtype, str], ...]  # operands in memory: dtype, class
+    scalars: tuple[dtype, ...]  # compute dtypes of the nodes that use the numbers
+    nodes: tuple[Node, ...]  # operands before the nodes that read them
+    outputs: tuple[
+        tuple[tuple[str, int], dtype, str], ...
+    ]  # what is stored: reference, stored dtype, class
+    rank: int  # dims of the collapsed iteration space; 0: one linear index serves all operands and outputs
+    # Non-temporal stores; the launcher has checked that the results begin at multiples of region.STREAM_ALIGN.
     streamed: bool = False
     """Dense outputs go past the cache; they are aligned to vectors."""
+    # The length of a row where rows are narrow.
     narrow: int = 0
     """Rows of so few elements are taken as many at a time as a vector has lanes (see `narrowed`); 0: one after the other."""
+    # The kernel prefetches its operands.
     ahead: bool = False
     """What is read comes from beyond the cache, and is asked for before it is needed."""
 
@@ -166,8 +180,9 @@ def _bytes(dt: dtype) -> int:
 class Body:
     """Statements that compute a program's nodes, given register variables for its leaves and scalars.
 
-    With `stored`, a node that is read only by stores of its own dtype is not rounded: the store rounds. `drawn`: draws,
-    by node, whose words are read from arrays that were filled ahead of the chain.
+    stored: the values of outputs are used by stores only, so that a node read by nothing but stores of its own dtype need
+    not be rounded: the store rounds. drawn: the random draws, by node number, whose words are read from arrays that were
+    filled ahead of the chain.
     """
 
     def __init__(
@@ -192,7 +207,7 @@ class Body:
             )
 
     def value(self, ref: tuple[str, int]) -> tuple[str, dtype]:
-        """Name and dtype of a leaf ('a'), scalar ('k') or node ('t')."""
+        """Return the register variable and the dtype of the operand, number or node that a reference names."""
         kind, number = ref
         program = self.program
         if kind == "a":
@@ -202,6 +217,10 @@ class Body:
         return f"t{number}", program.nodes[number].result
 
     def cast(self, ref: tuple[str, int], target: dtype) -> str:
+        """Return the variable of a value converted to a dtype; each conversion is declared once.
+
+        A number is passed in the compute dtype of its only reader already.
+        """
         name, source = self.value(ref)
         if ref[0] == "k":
             return name
@@ -301,7 +320,7 @@ def kernel_name(program: Program) -> str:
 
 
 class Memory:
-    """How a storage dtype is loaded and stored `lanes` at a time; partial and strided accesses too."""
+    """Source text that loads and stores values of a storage dtype: one at a time, `lanes` at a time, or gathered."""
 
     def __init__(self, dt: dtype, lanes: int) -> None:
         self.dt, self.lanes = dt, lanes
@@ -381,7 +400,7 @@ class Memory:
 
 
 def neighbours(program: Program) -> bool:
-    """Return whether a GPU's lane computes adjacent elements: random numbers, which are made two or four at a time."""
+    """Return whether a GPU's lane computes adjacent elements: so it does for random numbers, which come two or four at a time."""
     if program.rank or any(cls not in "dc" for _, cls in program.leaves):
         return False
     if any(cls != "d" for _, _, cls in program.outputs):
@@ -392,8 +411,8 @@ def neighbours(program: Program) -> bool:
 def at_once(program: Program) -> int:
     """Return how many elements a GPU's lane reads before it writes the first: loads in flight hide memory's latency.
 
-    It is 1 where that many copies of a long chain would be too much text. Rows gain even if nothing is read, as the
-    addresses of several elements are then computed together.
+    Long chains give 1, because the kernel has a copy of the chain for each element. Operands or results in rows give more
+    than 1 even if nothing is read, because the addresses of several elements are then computed together.
     """
     if neighbours(program):
         widest = max(dt.itemsize for _, dt, _ in program.outputs)
@@ -410,9 +429,8 @@ def at_once(program: Program) -> int:
 
 
 def unrolled(program: Program) -> int:
-    """Return how many vectors of 16 elements a CPU's step takes.
-
-    Those that are 64 bytes of the widest dtype, where all dtypes are integers of 8 or 16 bits; else 1.
+    """Return how many vectors of 16 elements a CPU's step takes: 64 bytes of the widest dtype, where all dtypes are bool
+    or integers of 8 or 16 bits and the chain is cheap; else 1.
     """
     types = {dt for dt, _ in program.leaves} | {dt for _, dt, _ in program.outputs}
     types |= {dt for node in program.nodes for dt in (node.compute, node.result)}
@@ -479,14 +497,14 @@ def narrowed(
 
 
 def rows_at_a_time(width: int, lanes: int) -> tuple[int, int]:
-    """Return how many rows are taken at a time, such that they fill whole vectors (about 4), and how many vectors."""
+    """Return how many narrow rows are taken at a time, and how many vectors these fill: whole ones, about four."""
     fewest = lanes // gcd(width, lanes)
     rows = min(lanes, fewest * max(1, 4 * lanes // (fewest * width)))
     return rows, rows * width // lanes
 
 
 def narrow_class(cls: str, strides: Sequence[int], width: int) -> str:
-    """Return the class of an operand or result where rows are narrow."""
+    """Return the class of an operand or result where rows are narrow, from its class otherwise and its strides."""
     if cls not in "vg":
         return cls
     step = strides[-1] if cls == "v" else strides[-2]

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .fusion import Fusion
     from .product import Factors
 
+# A result of a chain that is written: the reference of its node in the program (or of the product's own leaf), the dtype
+# in which it is stored, and the dense buffer it is written to.
 Result = tuple[tuple[str, int], Any, "Buffer"]
 """What is kept of a chain: its reference, dtype, and where it is written."""
 
@@ -54,9 +56,9 @@ def run_fused(backend: Backend, fusion: Fusion, outputs: list[Result]) -> bool:
 
 
 def _place(leaf: Leaf, shape: tuple[int, ...]) -> Place | None:
-    """Return an operand's layout over the product's rows.
+    """Return an operand's layout over the product, seen as a matrix of rows.
 
-    None if its rows are not evenly spaced, or if it is read across memory.
+    None if the operand's rows are not evenly spaced, or if it is large and read across memory.
     """
     strides = leaf.strides
     if strides is None:

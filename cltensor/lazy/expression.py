@@ -15,21 +15,25 @@ if TYPE_CHECKING:
 
     from ..storage import Storage
 
+# Bounds of a pending expression (Note [Bounds]): nodes, operands in memory, bytes of memory that these keep alive.
 MAX_NODES = 64
 MAX_LEAVES = 24
 MAX_HELD = 1 << 30
-LIGHT = 4  # every kernel that reduces an expression of at most so many light nodes recomputes it
+LIGHT = 4  # an expression of at most this many light nodes is recomputed by every kernel that reduces it
 # Operands with one number per row or column may take this fraction of a result's bytes and still not count as extra
 # memory to read.
 BESIDE = 1 / 16
-MAX_RECOMPUTE = 4  # a broadcast expression of at most so many light nodes is recomputed per element
+MAX_RECOMPUTE = (
+    4  # a broadcast expression of at most this many light nodes is recomputed per element
+)
 
 UNKNOWN_READS = 1 << 40  # `Storage.reads` if the pending readers were not counted
 
-# Flags of an expression, each also set by an operand's flag. NON_DENSE: some operand has strides or is broadcast.
-# STRIDED: NON_DENSE with an operand that is neither dense nor a single number. RESHAPED: a View with dims None. READ: a
-# kernel that reads expressions (a reduction) has computed the expression, or one of its operands, as a prologue,
-# without writing it.
+# Flags of an expression, which it also inherits from its operands. NON_DENSE: some operand has strides or is broadcast.
+# STRIDED: NON_DENSE with an operand that is neither dense nor a single number. INDEXED: contains INDEX nodes, whose
+# values are the positions of elements. RESHAPED: contains a View with dims None. HEAVY: contains a formula with
+# functions that take long. PRODUCTS: contains a pending matrix product. READ: a kernel that reads expressions (a
+# reduction) has computed the expression, or one of its operands, as a prologue, without writing it.
 NON_DENSE, INDEXED, RESHAPED, HEAVY, PRODUCTS, STRIDED, READ = 1, 2, 4, 8, 16, 32, 64
 
 
@@ -54,9 +58,10 @@ class Scalar:
 
 
 class View:
-    """Another pending expression as an operand: `dims` has a source dimension or -1 (broadcast) per dimension.
+    """Another pending expression as an operand, with its dims permuted, broadcast or reshaped.
 
-    None: reshaped.
+    dims: for each dim of the reader, the dim of the expression that runs along it, or -1 for broadcasting; None if the
+    expression is read in another shape with the same elements in the same order.
     """
 
     __slots__ = ("dims", "expr")
@@ -66,7 +71,12 @@ class View:
 
 
 class Expr:
-    """A pending pointwise result."""
+    """A pending pointwise result: a formula (`op`) applied to operands (`args`: Leaf, Scalar, View or Expr).
+
+    value: the buffer once the expression has run, else None. cell: a weak reference to the storage that holds it.
+    users: how often it is an operand of other expressions. size, leaves, held: nodes, operands in memory and bytes of these,
+    operands of operands included; shared ones may be counted several times.
+    """
 
     __slots__ = (
         "again",
@@ -92,7 +102,9 @@ class Expr:
         self.value: Buffer | None = None
         self.cell: weakref.ref[Storage] | None = None
         self.users = 0
-        self.again = 0  # how many kernels computed it without writing it (recompute.py)
+        self.again = (
+            0  # how many kernels have computed the expression without writing it (recompute.py)
+        )
         size, leaves, held, flags = 1, 0, 0, HEAVY if op.heavy else 0
         for a in args:
             kind = a.__class__

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ..storage import Storage
 
 
-# The references that programs use, made once: a kernel's key is hashed and compared at each launch, and identical
-# objects compare faster.
+# The references (kind, index) that programs use (see `codegen.pointwise.Node`), made once: a kernel's key is hashed and
+# compared at each launch, and identical objects compare faster.
 _MOST = 64 * MAX_NODES
 _LEAF_REFS = [("a", i) for i in range(_MOST)]
 _SCALAR_REFS = [("k", i) for i in range(_MOST)]
@@ -26,12 +26,18 @@ _NODE_REFS = [("t", i) for i in range(_MOST)]
 _new: Any = tuple.__new__  # makes a named tuple in half the time
 
 
+# An output of a fusion: the reference of its node in the program, the expression that it computes, and the live storage
+# that holds the expression, which will get the buffer.
 Output = tuple[tuple[str, int], Expr, "Storage"]
 """What a kernel keeps: its reference, the expression, and who holds it."""
 
 
 class Fusion:
-    """Collects expressions over one iteration shape into a program and its arguments."""
+    """Collects expressions over one iteration shape into a program and its arguments.
+
+    keep_live: nodes that live storages hold become outputs. product: a pending product that may become the launch's main
+    part, with the chain as its epilogue; all other products are run first.
+    """
 
     __slots__ = (
         "exprs", "keep_live", "leaves", "left", "nodes", "outputs", "product", "product_leaf", "refs",
@@ -43,20 +49,28 @@ class Fusion:
     ) -> None:
         self.shape = shape
         self.keep_live = keep_live
-        self.product = product  # the product that may stay pending, the chain being its epilogue
-        self.product_leaf: Leaf | None = None  # stands for the product among the operands
-        self.refs: dict[Any, tuple[str, int]] = {}
+        self.product = product
+        self.product_leaf: Leaf | None = (
+            None  # stands for the product among the operands, if the chain reads it
+        )
+        self.refs: dict[
+            Any, tuple[str, int]
+        ] = {}  # id of an expression, or (id, View dims) -> its reference
         self.leaves: list[Leaf] = []
         self.strided = False  # whether any leaf has strides
         self.scalars: list[Any] = []
         self.scalar_types: list[dtype] = []
         self.nodes: list[Node] = []
         self.outputs: list[Output] = []
-        self.left: list[Expr] = []  # nodes that live storages hold, and that stay pending anyway
-        self.exprs: list[Expr] = []
+        self.left: list[
+            Expr
+        ] = []  # nodes that live storages hold, and that are recomputed later instead of written
+        self.exprs: list[
+            Expr
+        ] = []  # the expression of each node; one seen through two Views comes twice
 
     def visit(self, expr: Expr, dims: tuple[int, ...] | None = None) -> tuple[str, int]:
-        """Add an expression, seen through the View dims `dims`, with its operands; return its reference."""
+        """Add an expression, seen through the View dims `dims` (None: as it is), with its operands; return its reference."""
         refs = self.refs
         key = id(expr) if dims is None else (id(expr), dims)
         ref = refs.get(key)
@@ -151,8 +165,8 @@ class Fusion:
         return _LEAF_REFS[len(self.leaves) - 1]
 
     def stays_open(self) -> bool:
-        """Return whether a node that is not kept stays pending after the kernel: read from outside, or held but only
-        seen through a View.
+        """Return whether a node that the kernel does not write stays pending: one that expressions outside the fusion
+        read, or that a live storage holds although the fusion only sees it through a View.
         """
         kept, inside = {id(expr) for _, expr, _ in self.outputs}, self.internal_users()
         return any(
@@ -174,8 +188,8 @@ class Fusion:
         return count
 
     def only_reader(self, storage: Storage) -> bool:
-        """Return whether only this fusion can still read the storage's old buffer, and reads it densely: the result may
-        overwrite it.
+        """Return whether a result may overwrite the storage's old buffer (`storage.home`): nothing but this fusion can
+        still read it, and the fusion reads it densely.
         """
         home, mine = storage.home, set()
         size = storage.value.dtype.itemsize
@@ -208,7 +222,8 @@ def classify(
 ) -> tuple:
     """Collapse all layouts together; return (rank, sizes, (class, strides) per leaf, (class, strides) per output).
 
-    Rank 0 means that one linear index serves all operands and outputs.
+    `operands` and `outputs` are strides over `shape`, None for dense. Rank 0 means that one linear index serves all of
+    them. Classes are those of codegen/pointwise.py.
     """
     constant = [
         st is not None and not any(s for s, n in zip(st, shape, strict=True) if n != 1)

@@ -1,4 +1,4 @@
-"""Launching a collected fusion: its arguments, its program's kernel, and operands worth transposing into a
+"""Launching a collected fusion: the kernel's arguments, the kernel of the program, and operands worth transposing into a
 copy first.
 """
 
@@ -51,7 +51,7 @@ def wrap_int(value: int, dt: dtype) -> int:
     return value - (1 << bits) if dt.is_signed and value >> (bits - 1) else value
 
 
-_kernels: dict[tuple, tuple] = {}
+_kernels: dict[tuple, tuple] = {}  # (backend, program) -> what `entry_of` returns
 _ONE = (1,)
 
 
@@ -124,9 +124,9 @@ def _operand(leaf: Leaf, shape: tuple[int, ...]) -> Operand:
 
 
 def turned(backend: Backend, leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
-    """Return an operand as a dense copy where a large iteration would read it across memory; else unchanged.
+    """Return a dense copy of an operand that a large iteration would read across memory; any other operand unchanged.
 
-    The copy is made by tiles, which is cheaper than a kernel that takes one element from every cache line.
+    The copy is made by tiles, which takes less time than a kernel that uses one element of every cache line it reads.
     """
     if leaf.strides is None or prod(shape) < TURN or not runs_across(leaf.strides, shape):
         return leaf
@@ -134,6 +134,7 @@ def turned(backend: Backend, leaf: Leaf, shape: tuple[int, ...]) -> Leaf:
 
 
 def _is_copy(fusion: Fusion, outputs: list) -> bool:
+    """Return whether a fusion only copies one operand, without conversion."""
     nodes = fusion.nodes
     if len(nodes) != 1 or len(outputs) != 1 or nodes[0].op is not IDENTITY:
         return False

@@ -31,7 +31,9 @@ class Factors(NamedTuple):
     bias: Operand | None
     alpha: float
     beta: float
-    storages: tuple[Storage, ...]
+    storages: tuple[
+        Storage, ...
+    ]  # of a, b and, if there is one, bias: their `reads` count the pending product
 
 
 def pending_product(factors: Factors) -> Expr:

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
     Long = Callable[[Backend, Storage, Expr], None]
 
-MOST = 1024  # trees that are remembered; none with 0
+MOST = 1024  # trees that are remembered; 0 turns this replay off
 
 
 class _Launched(NamedTuple):
-    """The traced launches of a tree, and the places of the results among a play's buffers: held inner results first,
-    the tree's own last.
-    """
+    """The traced launches of a tree."""
 
     trace: Trace
-    numbers: Numbers
-    places: tuple[int, ...]
+    numbers: Numbers  # what the trace derives from sizes; the sizes are in the tree's key, and so always the same
+    places: tuple[
+        int, ...
+    ]  # of the results among a play's buffers: inner results that live storages hold, the tree's last
 
 
 _launched: dict[tuple, _Launched | None] = {}  # None: the tree cannot be traced

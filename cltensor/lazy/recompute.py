@@ -17,18 +17,22 @@ if TYPE_CHECKING:
     from ..runtime import Backend
 
 LARGE = 1 << 23  # bytes of a result from which on memory bandwidth is the limit, not arithmetic
-MOST_COST = 20  # total `Formula.cost` of the nodes to recompute
-MOST_HELD = 2  # bytes of operands that it keeps alive while it is pending, in multiples of the result's bytes
+MOST_COST = 20  # total `Formula.cost` of the nodes that are computed again
+MOST_HELD = 2  # bytes of operands that a result may keep alive while it is pending, in multiples of its own bytes
 MOST_TIMES = 2  # how often a result may be computed without being written
 
 
 def is_large(expr: Expr) -> bool:
-    """Whether a result is of a size for which `spared` is worth asking."""
+    """Return whether a result is so large that leaving it unwritten can save time (see `spared`)."""
     return layouts.numel(expr.shape) * expr.dtype.itemsize >= LARGE
 
 
 def spared(fusion: Fusion, target: Expr) -> list[Output]:
-    """Return the outputs, other than the target, that need not be written: cheap ones, whose operands the rest of the kernel reads, too, or take no more bytes than the output."""
+    """Return the outputs, other than the target, that need not be written.
+
+    These are cheap to compute, are operands of other nodes of the fusion, and keep little memory alive: up to MOST_HELD times their own
+    bytes if the rest of the kernel reads their operands as well, else about their own bytes.
+    """
     if len(fusion.outputs) < 2 or any(storage.home is not None for _, _, storage in fusion.outputs):
         return []
     used = {ref for node in fusion.nodes for ref in node.args}
@@ -62,13 +66,15 @@ def _is_spared(fusion: Fusion, ref: tuple[str, int], expr: Expr) -> bool:
     nbytes = n * expr.dtype.itemsize
     held = 0
     for leaf in [fusion.leaves[i] for _, i in read]:
-        product = leaf is fusion.product_leaf  # which has no memory yet
+        product = leaf is fusion.product_leaf  # a placeholder, whose buffer is not the product's
         held += n * leaf.dtype.itemsize if product else leaf.buffer.nbytes
     return held <= nbytes * (BESIDE + (MOST_HELD if read <= elsewhere else 1))
 
 
 def note_left(backend: Backend, left: list[Expr]) -> None:
-    """Note results that a kernel has computed and not kept: they do not count among the pending ones, whose number is bounded."""
+    """Note results that a kernel has computed without writing them: they move to `backend.left`, so that they do not count among the
+    pending results, whose number is bounded.
+    """
     if not left:
         return
     for expr in left:

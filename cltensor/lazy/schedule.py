@@ -31,9 +31,9 @@ from .tree import run_tree, write_tree
 if TYPE_CHECKING:
     from ..storage import Storage
 
-MAX_PENDING = 256
+MAX_PENDING = 256  # pending results listed for a device: beyond this, all are run, unless half of the list has died
 MOST_BYTES = 100  # an upper bound of the argument bytes that one node or operand adds: its pointer, strides and numbers
-SIBLINGS = 32  # so many of the latest pending results are considered for the same launch
+SIBLINGS = 32  # how many of the latest pending results are considered for sharing a launch
 
 
 def split(reason: str) -> None:
@@ -90,7 +90,7 @@ def _run_long(backend: Backend, storage: Storage, expr: Expr) -> None:
 
 
 def _fits(backend: Backend, fusion: Fusion) -> bool:
-    """Whether the arguments of a fusion's kernel stay below the device's limit in bytes."""
+    """Return whether the arguments of a fusion's kernel stay below the device's limit in bytes."""
     limit, most = backend.info.arg_bytes, (len(fusion.refs) + len(fusion.leaves)) * MOST_BYTES
     return most <= limit or argument_bytes(fusion) <= limit
 
@@ -116,6 +116,7 @@ def _leave_pending(fusion: Fusion, target: Expr) -> None:
 
 
 def _collect(backend: Backend, expr: Expr) -> Fusion:
+    """Return the fusion of an expression and of siblings that share its work; one pending product in it is not run, but may get an epilogue."""
     product = first_product(expr) if expr.flags & PRODUCTS else None
     fusion = Fusion(expr.shape, product=product)
     fusion.visit(expr)
@@ -124,13 +125,17 @@ def _collect(backend: Backend, expr: Expr) -> Fusion:
 
 
 def _collect_alone(expr: Expr) -> Fusion:
+    """Return the fusion of an expression without siblings; all products in it are run first."""
     fusion = Fusion(expr.shape)
     fusion.visit(expr)
     return fusion
 
 
 def _run_with_product(backend: Backend, fusion: Fusion) -> bool:
-    """Run a matrix product with its epilogue in one launch; its own result is written, too, if a reader of it stays pending. False: not possible."""
+    """Run a fusion as a matrix product with an epilogue, in one launch; return False, with nothing done, where that is not possible.
+
+    The product itself is written, too, if a live storage holds it or one of its readers stays pending.
+    """
     product, leaf = fusion.product, fusion.product_leaf
     assert product is not None
     assert leaf is not None
@@ -186,9 +191,9 @@ def run_held(backend: Backend, expr: Expr) -> None:
 
 
 def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
-    """Add other pending results of the same shape to a fusion, if they need nodes that it computes anyway.
+    """Add other pending results of the same shape to a fusion, if they need nodes that the fusion computes anyway.
 
-    Large ones are added, too, if most of the operands they read are read by the fusion: that saves a pass over memory.
+    If the target is large, others are added, too, most of whose operands the fusion reads: that saves a pass over memory.
     """
     pending = backend.pending[-SIBLINGS:]
     # If there are many, testing each of them costs more than asking the fusion first.
@@ -219,7 +224,7 @@ def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
 
 
 def _reads_alike(expr: Expr, fusion: Fusion) -> bool:
-    """Whether a fusion reads more than half of the buffers that an expression reads."""
+    """Return whether a fusion reads more than half of the buffers that an expression reads."""
     if expr.flags & PRODUCTS:
         return False
     read, wanted = {id(leaf.buffer) for leaf in fusion.leaves}, {id(b) for b in buffers(expr)}
@@ -227,7 +232,7 @@ def _reads_alike(expr: Expr, fusion: Fusion) -> bool:
 
 
 def _touches(expr: Expr, inside: set[int]) -> bool:
-    """Whether an expression contains a pending node of a fusion, whose nodes' ids are `inside`."""
+    """Return whether an expression contains a pending node of a fusion, whose nodes' ids are `inside`."""
     todo = [expr]
     seen = set()
     while todo:
@@ -244,6 +249,7 @@ def _touches(expr: Expr, inside: set[int]) -> bool:
 
 
 def _run_outputs(backend: Backend, fusion: Fusion) -> None:
+    """Launch a fusion's kernel with new buffers for its outputs, or with a storage's old buffer where it may be overwritten."""
     n = layouts.numel(fusion.shape)
     outputs: list[tuple] = []
     for ref, expr, storage in fusion.outputs:
@@ -259,13 +265,13 @@ def _run_outputs(backend: Backend, fusion: Fusion) -> None:
 
 
 def _settle(backend: Backend, fusion: Fusion, buffers: list[Buffer]) -> None:
-    """Give the outputs of a fusion their buffers."""
+    """Store the buffers of a fusion that has run in its outputs' storages and expressions, and drop their operands."""
     inside: dict[int, int] | None = None
     for (_, expr, storage), buffer in zip(fusion.outputs, buffers, strict=False):
         storage.value = expr.value = buffer
         storage.home = None
-        # Pending expressions outside the fusion that refer to this one will read its buffer without a Leaf that counts as a reader, so that
-        # the buffer must never be overwritten in place.
+        # Pending expressions outside the fusion that have this one as an operand will read its buffer. Readers are counted by Leafs, which
+        # they have none of: mark the count as unknown, so that the buffer is never overwritten in place.
         users = expr.users
         if users:
             if inside is None:  # if a node of the fusion stays pending, no user counts as finished
@@ -303,8 +309,9 @@ def write_region(
 
 
 def run_readers(storage: Storage, spared: Storage | None = None) -> None:
-    """Run every pending result that reads the storage's buffer, which is about to be written, except `spared`, which
-    nobody will ask for.
+    """Run every pending result that reads the storage's buffer, which is about to be written.
+
+    spared: a pending result that need not be run, because nothing will read it any more.
     """
     if not storage.reads:
         return
@@ -349,5 +356,5 @@ def flush(backend: Backend) -> None:
                 storage = cell()
                 if storage is not None and storage.value.__class__ is Expr:
                     _realise(backend, storage)
-        finally:  # a result that failed has raised; reading it raises again
+        finally:  # after an error, too: the lists are emptied, and a failed result raises again when it is read
             backend.pending, backend.left = [], []

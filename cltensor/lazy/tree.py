@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..runtime import Backend, Buffer
     from ..storage import Storage
 
-MOST = 12  # nodes of a tree
+MOST = 12  # nodes of a tree that is run this way
 VARIANTS = 8  # kernels kept for trees that differ in sizes only
 KEPT = 4096  # trees in the table, where a strided tree has an entry for each shape
 # Flags that an expression may have and still be run as a small tree.
@@ -51,15 +51,15 @@ LeafRecord = tuple["Buffer", int, dtype, tuple[int, ...] | None]
 
 
 class _Entry(NamedTuple):
-    """A tree's kernel with its division of work, and what is the same at each launch: dtypes of numbers, sizes, strides
-    of operands and result.
-    """
+    """A tree's kernel with its division of work, and those of its arguments that are the same at each launch."""
 
-    kernel: tuple
-    scalars: list[dtype]
-    sizes: tuple[int, ...]
-    strides: tuple[tuple[int, ...], ...] | None
-    placed: tuple[int, ...]
+    kernel: tuple  # as `launch.entry_of` returns it
+    scalars: list[dtype]  # compute dtypes of the numbers
+    sizes: tuple[int, ...]  # of the collapsed iteration space; () if one linear index serves all
+    strides: (
+        tuple[tuple[int, ...], ...] | None
+    )  # of each operand over `sizes`; None if all are dense
+    placed: tuple[int, ...]  # strides of the result over `sizes`
 
     def arguments(self, n: int, leaves: list[LeafRecord], numbers: list[Any]) -> list[Any]:
         """Return the kernel's arguments up to its results."""
@@ -154,7 +154,7 @@ def settle(
 
 
 def _run_node(storage: Storage, expr: Expr) -> bool:
-    """Do as `run_tree` for a tree of one node over dense memory and numbers, without `walk`."""
+    """Do what `run_tree` does, for a tree of one node over dense memory and numbers, without the cost of `walk`."""
     backend, dt, home = storage.backend, expr.dtype, storage.home
     nbytes, width = storage.nbytes, dt.itemsize
     n = nbytes // width
@@ -198,7 +198,7 @@ def _run_node(storage: Storage, expr: Expr) -> bool:
 
 
 def _drop_done(backend: Backend) -> None:
-    """Remove the last entries of the backend's list of pending results as far as they are no longer pending."""
+    """Remove entries that are no longer pending from the end of the backend's list of pending results."""
     pending = backend.pending
     while pending and ((last := pending[-1]()) is None or last.value.__class__ is not Expr):
         pending.pop()
@@ -207,7 +207,7 @@ def _drop_done(backend: Backend) -> None:
 def write_tree(
     backend: Backend, expr: Expr, buffer: Buffer, strides: tuple[int, ...], offset: int
 ) -> bool:
-    """Compute a small tree into a region of memory, keeping no inner result; False, with nothing done, if it is none.
+    """Compute a small tree into a region of memory, writing no inner result; False, with nothing done, if it is no small tree.
 
     The caller holds the backend's lock.
     """
@@ -233,9 +233,9 @@ def write_tree(
 
 
 class Prepared:
-    """A storage's pending tree over numbers alone, to be run at once with other numbers in their places.
+    """A storage's pending tree whose operands are numbers alone, to be run repeatedly with other numbers in their place.
 
-    ValueError for any other value.
+    Raises ValueError if the storage holds anything else.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -275,10 +275,10 @@ def walk(
     """Append to `key`, `leaves` and `numbers` what identifies and feeds a kernel for an expression seen through `dims`,
     in a Fusion's order.
 
-    Returns False where a Fusion has to decide. `held` gets the inner nodes whose results live storages hold; None if
-    these are not to be kept. `names` maps a node that may be met again (it has several readers, or is seen through a
-    View), with its dims, to its name in the key; `missing` maps such a node to the number of its readers that were not
-    met.
+    Return False where a Fusion has to decide. `held` collects the inner nodes whose results live storages hold, with
+    these storages; None if inner results are not to be written. `names` maps (node, dims), for a node that may be met
+    again (it has several readers, or is seen through a View), to the number that stands for it in the key; `missing`
+    maps a node with several readers to how many of these have not been met.
     """
     op = expr.op
     if op is PRODUCT and dims is not None:
@@ -410,6 +410,7 @@ def _of_kind(
 
 
 def _with(entry: _Entry, given: tuple) -> _Entry:
+    """Return an entry with other sizes, strides of operands and strides of the result."""
     sizes, strides, placed = given
     return entry._replace(sizes=sizes, strides=strides, placed=placed)
 

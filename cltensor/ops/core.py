@@ -203,11 +203,11 @@ def compute(
 
 
 class Types(NamedTuple):
-    """What a row does with operands of one dtype: its formula, and the dtypes it computes and returns."""
+    """What a row does with operands that promote to one dtype."""
 
-    op: PointOp
-    compute: dtype
-    result: dtype
+    op: PointOp  # the formula for the dtype's category
+    compute: dtype  # the dtype in which the formula is computed
+    result: dtype  # the dtype of the result
 
 
 def compute_alike(types: Types, xs: Sequence[Any], into: Storage | None = None) -> Tensor | None:

@@ -40,21 +40,23 @@ _all: weakref.WeakSet[Replayed] = weakref.WeakSet()
 
 
 class _Result(NamedTuple):
-    """A tensor to be made after a play, in the buffer at `place`."""
+    """A tensor to be made after a play."""
 
-    place: int
-    nbytes: int
+    place: int  # of its buffer in the list that `Trace.play` returns
+    nbytes: int  # of its storage
     shape: Size
     dtype: Any
-    strides: tuple[int, ...] | None
-    offset: int
+    strides: tuple[int, ...] | None  # None: contiguous
+    offset: int  # in its storage, in elements
 
 
 class _Variant(NamedTuple):
-    """What calls of a kind launch, and their results' places and dtypes; the layouts are among the trace's numbers."""
+    """What calls of a kind launch, with symbols for sizes; the results' layouts are among the numbers that the trace derives."""
 
     trace: Trace
-    results: tuple[tuple[int, Any] | None, ...]
+    results: tuple[
+        tuple[int, Any] | None, ...
+    ]  # (place, dtype) as in `_Result`; None for a result that is None
 
     def call(self, sizes: tuple[int, ...]) -> _Call | None:
         """Return the call for these sizes; None if planning for them could take another path than was noted."""
@@ -71,10 +73,10 @@ class _Variant(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """What a call with given sizes launches, and its results' places and layouts."""
+    """What a call with given sizes launches, and its results."""
 
     trace: Trace
-    numbers: Numbers
+    numbers: Numbers  # the trace's, for these sizes
     results: tuple[_Result | None, ...]
 
     def play(self, given: Sequence[Buffer], dev: Any) -> list[Any]:

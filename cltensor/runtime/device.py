@@ -200,22 +200,23 @@ class DeviceInfo:
     """Whose schedules it is given: "cpu", "gpu" or "accelerator"."""
     host_shared: bool
     """Kernels and numpy work on the same memory."""
-    compute_units: int
+    compute_units: int  # threads of a CPU that kernels run on; a GPU's multiprocessors
     lanes: int
     """float32 lanes worth using per work-item: 16 on a CPU, 1 on a GPU."""
     native_lanes: int
     """float32 lanes of a register, as the driver says: of PoCL that is not what its compiler makes use of."""
-    max_group: int
-    local_mem: int
-    max_alloc: int
-    global_mem: int
-    arg_bytes: int
-    fp64: bool
-    fp16: bool
-    subgroups: bool
-    int64_atomics: bool
+    max_group: int  # work-items of a work-group, at most
+    local_mem: int  # bytes of local memory that a work-group may use
+    max_alloc: int  # bytes of a single allocation, at most
+    global_mem: int  # bytes
+    arg_bytes: int  # bytes of a kernel's arguments, at most
+    fp64: bool  # kernels may compute in double
+    fp16: bool  # cl_khr_fp16: kernels may compute in half
+    subgroups: bool  # cl_khr_subgroups or cl_intel_subgroups
+    int64_atomics: bool  # both of OpenCL's extensions for 64-bit atomics
     build_options: tuple[str, ...]
     """Options that every program gets."""
+    # The driver's strings, cleaned of padding.
     name: str
     vendor: str
     platform: str
@@ -234,10 +235,11 @@ class DeviceInfo:
 
     @property
     def wake_us(self) -> int:
-        """Microseconds of work up to which one CPU thread finishes sooner alone than with a second one, which must be
-        woken.
+        """Microseconds of work below which one CPU thread finishes sooner alone than with a second one, which it must wake
+        first.
 
-        Measured on two processors. Threads of drivers other than PoCL also stay awake for a while.
+        Measured on two processors. The values for drivers other than PoCL are smaller because their threads, too, stay awake
+        for a while after work.
         """
         return 4 if self.team else 50 if self.is_pocl else 20 if self.inline else 12
 
@@ -247,9 +249,9 @@ class DeviceInfo:
         return self.platform.startswith("NVIDIA")
 
     def with_registers(self, most: int) -> tuple[str, ...]:
-        """Return the options that limit a work-item to `most` registers, so that more groups run at once.
+        """Return the build options that limit a work-item to `most` registers, so that more groups run at once.
 
-        Empty where the compiler has none.
+        Empty where the compiler has no such option.
         """
         return (f"-cl-nv-maxrregcount={most}",) if self.is_nvidia else ()
 
@@ -342,9 +344,10 @@ def _kind(cl: Any, dev: Any) -> str:
 class Platforms:
     """The OpenCL devices of this machine in a stable order, and which one "cpu" is."""
 
-    all: tuple[Any, ...]
-    gpus: tuple[Any, ...]
-    cpu: Any
+    # pyopencl devices.
+    all: tuple[Any, ...]  # "opencl:N" is the N-th
+    gpus: tuple[Any, ...]  # "cuda:N" is the N-th
+    cpu: Any  # the device that "cpu" names; None if there is none
 
 
 _found: Platforms | None = None

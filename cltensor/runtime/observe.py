@@ -29,10 +29,12 @@ class Observed(NamedTuple):
     """One command as it ran: a kernel's launch, or a copy (`kernel` is None)."""
 
     backend: Backend
-    name: str
+    name: str  # the kernel's name, or "Memcpy DtoD", "HtoD" or "DtoH"
     kernel: Kernel | None
-    global_size: tuple[int, ...]
-    local_size: tuple[int, ...]
+    global_size: tuple[int, ...]  # work-items; () for a copy
+    local_size: tuple[
+        int, ...
+    ]  # work-items of a work-group; () for a copy, or where the driver chose it
     start: int
     """When it began to run, in ns of time.perf_counter_ns."""
     ns: int
@@ -43,7 +45,7 @@ class Observed(NamedTuple):
     """Floating-point operations as the launcher says it; 0 where they are few."""
     fresh: bool
     """Its program was compiled for this launch."""
-    thread: int
+    thread: int  # the operating system's id of the thread that launched it
 
     def rate(self) -> tuple[str, str]:
         """Return the rate ("25.1 GB/s") and its share of the device's peak ("93 %"); "" for what is not known."""
@@ -66,7 +68,7 @@ def rate(backend: Backend, ns: float, nbytes: int, flops: int) -> tuple[str, str
     return f"{value:.1f} {unit}", f"{100 * value * 1e9 / best:.0f} %" if best else ""
 
 
-_BALANCE = 10  # operations per byte above which arithmetic limits, if the peaks are not known
+_BALANCE = 10  # floating-point operations per byte above which arithmetic is taken to be the limit, if peaks are unknown
 Observer = Callable[[Observed], None]
 OBSERVERS: list[Observer] = []
 
@@ -196,6 +198,7 @@ def host_copy(backend: Backend, dst: int, src: int, nbytes: int) -> None:
 
 
 def _print(seen: Observed) -> None:
+    """Write a line for CLTENSOR_DEBUG=2: name, sizes, time, rate, and whether the program was built for this launch."""
     speed, share = seen.rate()
     words = [
         seen.name, "x".join(map(str, seen.global_size)), "x".join(map(str, seen.local_size)),

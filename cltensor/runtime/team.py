@@ -300,6 +300,8 @@ class Team:
 
 
 class _Memory(NamedTuple):
+    """Stands in for a Buffer as a kernel's argument: memory of the host at an address."""
+
     address: int
 
 
@@ -448,12 +450,14 @@ def _words(count: int) -> np.ndarray:
 
 
 class Command(NamedTuple):
-    """A launch; or, if `kernel` is None, a copy whose `args` are dst, its offset, src, its offset, bytes."""
+    """A launch, or a copy between buffers if `kernel` is None."""
 
     kernel: Kernel | None
-    global_size: tuple[int, ...]
-    local_size: tuple[int, ...]
-    args: Sequence[Any]
+    global_size: tuple[int, ...]  # work-items
+    local_size: tuple[int, ...]  # work-items of a work-group
+    args: Sequence[
+        Any
+    ]  # of the kernel; of a copy: destination, its offset, source, its offset, count, all but buffers in bytes
 
 
 class Playlist:

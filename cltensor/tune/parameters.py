@@ -18,19 +18,22 @@ Case = Callable[[], Any]
 class Parameter(NamedTuple):
     """One tunable size: its candidates, the cases to run, and the caches that must be cleared after a change.
 
-    `cases(torch, small)` returns named functions without arguments; their results are compared, and they are timed.
-    `small` asks for few cases.
+    `cases(torch, small)` returns functions without arguments, by name. Each is timed with each candidate, and its results
+    are compared with those of the default size. `small` asks for few cases.
     """
 
-    name: str
-    candidates: tuple[int, ...]
+    name: str  # "family.size", as code asks for it: `backend.tuned.get("copy.vectors", default)`
+    candidates: tuple[int, ...]  # besides the default
     cases: Callable[[Any, bool], dict[str, Case]]
-    kinds: tuple[str, ...] = ("cpu",)
+    kinds: tuple[str, ...] = (
+        "cpu",
+    )  # kinds of device (`DeviceInfo.kind`) whose kernels read the size
     caches: tuple[str, ...] = ()
     """`module:name` of what remembers kernels or plans without the size in its key."""
 
     @property
     def family(self) -> str:
+        """The part of the name before the dot, by which the command line selects parameters."""
         return self.name.partition(".")[0]
 
     def forget(self) -> None:
