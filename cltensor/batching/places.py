@@ -38,9 +38,8 @@ def functions() -> Iterator[tuple[str, Any]]:
     A function may come under several names; the first one counts.
     """
     of_rows = _row_functions()
-    top = {
-        id(fn) for fn in row.FUNCTIONS.values()
-    }  # re-exported by `linalg` and others: yielded below, without a prefix
+    # Re-exported by `linalg` and others: yielded below, without a prefix.
+    top = {id(fn) for fn in row.FUNCTIONS.values()}
     yield "Row.__call__", row.Row.__call__
     yield "Row.inplace", row.Row.inplace
     yield "Operator.__call__", library.Operator.__call__

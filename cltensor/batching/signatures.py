@@ -12,11 +12,8 @@ from typing import Any
 from ..ops.row import NUMPYS
 
 _OURS = {"axis": "dim", "keepdims": "keepdim"}  # NumPy's name -> torch's
-_FIRST = {
-    "input",
-    "self",
-    *NUMPYS["input"],
-}  # names of the first argument, whatever the function itself calls it
+# Names of the first argument, whatever the function itself calls it.
+_FIRST = {"input", "self", *NUMPYS["input"]}
 
 
 def signature(entry: Any) -> Any:

@@ -51,9 +51,8 @@ class PointOp:
     def __init__(self, name: str, text: str, masks: str = "", rounds: bool = False) -> None:
         self.name = name
         self.text = text
-        self.masks = frozenset(
-            masks
-        )  # letters of operands that are conditions: read as true where they are not zero
+        # Letters of operands that are conditions: read as true where they are not zero.
+        self.masks = frozenset(masks)
         # Whether Python numbers beside operands of a 16-bit float dtype are first rounded to that dtype.
         self.rounds = rounds
         self.id = next(_ids)
@@ -104,9 +103,8 @@ class Program(NamedTuple):
     leaves: tuple[tuple[dtype, str], ...]  # operands in memory: dtype, class
     scalars: tuple[dtype, ...]  # compute dtypes of the nodes that use the numbers
     nodes: tuple[Node, ...]  # operands before the nodes that read them
-    outputs: tuple[
-        tuple[tuple[str, int], dtype, str], ...
-    ]  # what is stored: reference, stored dtype, class
+    # What is stored: reference, stored dtype, class.
+    outputs: tuple[tuple[tuple[str, int], dtype, str], ...]
     rank: int  # dims of the collapsed iteration space; 0: one linear index serves all operands and outputs
     # Non-temporal stores; the launcher has checked that the results begin at multiples of region.STREAM_ALIGN.
     streamed: bool = False

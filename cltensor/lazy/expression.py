@@ -23,9 +23,8 @@ LIGHT = 4  # an expression of at most this many light nodes is recomputed by eve
 # Operands with one number per row or column may take this fraction of a result's bytes and still not count as extra
 # memory to read.
 BESIDE = 1 / 16
-MAX_RECOMPUTE = (
-    4  # a broadcast expression of at most this many light nodes is recomputed per element
-)
+# A broadcast expression of at most this many light nodes is recomputed per element.
+MAX_RECOMPUTE = 4
 
 UNKNOWN_READS = 1 << 40  # `Storage.reads` if the pending readers were not counted
 
@@ -102,9 +101,8 @@ class Expr:
         self.value: Buffer | None = None
         self.cell: weakref.ref[Storage] | None = None
         self.users = 0
-        self.again = (
-            0  # how many kernels have computed the expression without writing it (recompute.py)
-        )
+        # How many kernels have computed the expression without writing it (recompute.py).
+        self.again = 0
         size, leaves, held, flags = 1, 0, 0, HEAVY if op.heavy else 0
         for a in args:
             kind = a.__class__

@@ -50,24 +50,20 @@ class Fusion:
         self.shape = shape
         self.keep_live = keep_live
         self.product = product
-        self.product_leaf: Leaf | None = (
-            None  # stands for the product among the operands, if the chain reads it
-        )
-        self.refs: dict[
-            Any, tuple[str, int]
-        ] = {}  # id of an expression, or (id, View dims) -> its reference
+        # Stands for the product among the operands, if the chain reads it.
+        self.product_leaf: Leaf | None = None
+        # Id of an expression, or (id, View dims) -> its reference.
+        self.refs: dict[Any, tuple[str, int]] = {}
         self.leaves: list[Leaf] = []
         self.strided = False  # whether any leaf has strides
         self.scalars: list[Any] = []
         self.scalar_types: list[dtype] = []
         self.nodes: list[Node] = []
         self.outputs: list[Output] = []
-        self.left: list[
-            Expr
-        ] = []  # nodes that live storages hold, and that are recomputed later instead of written
-        self.exprs: list[
-            Expr
-        ] = []  # the expression of each node; one seen through two Views comes twice
+        # Nodes that live storages hold, and that are recomputed later instead of written.
+        self.left: list[Expr] = []
+        # The expression of each node; one seen through two Views comes twice.
+        self.exprs: list[Expr] = []
 
     def visit(self, expr: Expr, dims: tuple[int, ...] | None = None) -> tuple[str, int]:
         """Add an expression, seen through the View dims `dims` (None: as it is), with its operands; return its reference."""

@@ -31,9 +31,8 @@ class Factors(NamedTuple):
     bias: Operand | None
     alpha: float
     beta: float
-    storages: tuple[
-        Storage, ...
-    ]  # of a, b and, if there is one, bias: their `reads` count the pending product
+    # Of a, b and, if there is one, bias: their `reads` count the pending product.
+    storages: tuple[Storage, ...]
 
 
 def pending_product(factors: Factors) -> Expr:

@@ -34,9 +34,8 @@ class _Launched(NamedTuple):
 
     trace: Trace
     numbers: Numbers  # what the trace derives from sizes; the sizes are in the tree's key, and so always the same
-    places: tuple[
-        int, ...
-    ]  # of the results among a play's buffers: inner results that live storages hold, the tree's last
+    # Of the results among a play's buffers: inner results that live storages hold, the tree's last.
+    places: tuple[int, ...]
 
 
 _launched: dict[tuple, _Launched | None] = {}  # None: the tree cannot be traced

@@ -56,9 +56,8 @@ class _Entry(NamedTuple):
     kernel: tuple  # as `launch.entry_of` returns it
     scalars: list[dtype]  # compute dtypes of the numbers
     sizes: tuple[int, ...]  # of the collapsed iteration space; () if one linear index serves all
-    strides: (
-        tuple[tuple[int, ...], ...] | None
-    )  # of each operand over `sizes`; None if all are dense
+    # Of each operand over `sizes`; None if all are dense.
+    strides: tuple[tuple[int, ...], ...] | None
     placed: tuple[int, ...]  # strides of the result over `sizes`
 
     def arguments(self, n: int, leaves: list[LeafRecord], numbers: list[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Views of parts: one index, ranges, diagonals, windows, any strides, and a dimension cut into several."""
+"""Views of parts of a tensor: an index of a dimension, a range, a diagonal, windows, any strides; and the splitting of a dimension."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from .shape import inplace_view, sizes, view_of
 
 
 def embed(g: Tensor, shape: tuple[int, ...], place: Callable[[Tensor], Tensor]) -> Tensor:
-    """Zeros of a shape with `g` written where `place` (a view function) says; its gradient reads the place back."""
+    """Return zeros of a shape, with `g` written into the view that `place` returns of them.
+
+    The gradient of this is the same view of the incoming gradient.
+    """
     with unrecorded():
         out = g.new_zeros(shape)
         place(out).copy_(g)
@@ -27,7 +30,10 @@ def embed(g: Tensor, shape: tuple[int, ...], place: Callable[[Tensor], Tensor]) 
 
 
 def _into_zeros(place: Callable[[Tensor, Any], Tensor]) -> Callable:
-    """Gradient of a view of a part: zeros with the incoming gradient in its place, differentiable again."""
+    """Return the backward function of a view of a part: zeros with the incoming gradient in that part, differentiable again.
+
+    place: applies the view to a tensor of the input's shape, with the settings that `ctx` saved.
+    """
 
     def backward(ctx: Any, g: Tensor) -> Tensor:
         return embed(g, ctx.shapes[0], lambda z: place(z, ctx))
@@ -46,13 +52,13 @@ _diagonal_back = _into_zeros(lambda z, ctx: diagonal(z, ctx.offset, ctx.dim1, ct
 
 @public()
 def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """Take one index of a dimension, which disappears."""
+    """Return a view of one index of a dimension; the dimension is removed."""
     new = layouts.select(input.shape, input._strides, input._offset, dim, int(index))
     return view_of(input, new, "SelectBackward0", select_back, {"dim": dim, "index": int(index)})
 
 
 def slice_dim(input: Tensor, dim: int, start: int | None, end: int | None, step: int = 1) -> Tensor:
-    """Take a range of a dimension, as Python slices do; steps are positive."""
+    """Return a view of a range of a dimension, as a Python slice selects it; the step must be positive."""
     new = layouts.slice_(input.shape, input._strides, input._offset, dim, start, end, step)
     return view_of(
         input,
@@ -65,7 +71,7 @@ def slice_dim(input: Tensor, dim: int, start: int | None, end: int | None, step:
 
 @public()
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    """Take `length` indices of a dimension from `start` on."""
+    """Return a view of `length` indices of a dimension, from `start` on."""
     if is_tensor(start) and (start.ndim or start.dtype.category != 1):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
     start = int(start)
@@ -162,7 +168,7 @@ def _as_strided_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def positions(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dev: Any) -> Tensor:
-    """The storage position of every element of a layout, int64."""
+    """Return the storage position of every element of a layout, as an int64 tensor."""
     out = FUNCTIONS["full"](shape, offset, dtype=dtypes.int64, device=dev)
     for d, (n, s) in enumerate(zip(shape, strides, strict=True)):
         if s and n > 1:
@@ -179,6 +185,7 @@ def _several(
     backward: Callable,
     saved: dict[str, Any],
 ) -> tuple[Tensor, ...]:
+    """Return several views of a tensor, as the results of one node; torch allows no in-place write to such views."""
     make, storage, dt, dev = core.Registry.tensor._make, input._storage, input.dtype, input.device
     outs = [make(storage, shape, dt, dev, strides, offset) for shape, strides, offset in parts]
     for out in outs:
@@ -193,13 +200,14 @@ def _several(
 
 
 def _share(out: Tensor, x: Tensor) -> None:
+    """Give a view the same view of its base's tangents (forward mode)."""
     shape, strides, shift = out.shape, out._strides, out._offset - x._offset
     dual.share(out, x, lambda t: t.as_strided(shape, strides, t._offset + shift))
 
 
 @public(method=False)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Take every index of a dimension."""
+    """Return a view of each index of a dimension; the dimension is removed."""
     dim = layouts.wrap_dim(dim, input.ndim)
     if input.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
@@ -217,7 +225,11 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def _unbound(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Form of `unbind` as a method, apart from the function: a class that is asked for the one, which iterating calls, may call the other."""
+    """Return a view of each index of a dimension; the dimension is removed.
+
+    A function object of its own: iterating over a tensor calls the method, and a subclass whose `__torch_function__` is asked for it may
+    call `unbind`, the function, to answer.
+    """
     return unbind(self, dim)
 
 
@@ -225,6 +237,7 @@ METHODS["unbind"] = titled(_unbound, "unbind", _unbound.__doc__ or "")
 
 
 def _split_layouts(input: Tensor, dim: int, lengths: Sequence[int]) -> list[layouts.Layout]:
+    """Return the layouts of consecutive pieces of a dimension, of these lengths."""
     strides, offset = input._strides, input._offset
     before, after = input.shape[:dim], input.shape[dim + 1 :]
     shapes = {n: core.Size((*before, n, *after)) for n in lengths}
@@ -243,7 +256,7 @@ def _cat_back(ctx: Any, *gs: Tensor) -> Tensor:
 def split(
     tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
 ) -> tuple[Tensor, ...]:
-    """Cut a dimension into pieces of a size, or of the sizes of a list."""
+    """Split a dimension into views of one size (the last may be shorter), or of the sizes in a list."""
     how = split_size_or_sections if split_size is None else split_size
     if tensor.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
@@ -263,13 +276,13 @@ def split(
 
 @public()
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Cut a dimension into views of the given sizes. RuntimeError where they do not add up to its own."""
+    """Split a dimension into views of the given sizes. RuntimeError if these do not add up to the dimension's size."""
     return split(input, list(split_sizes), dim)
 
 
 @public()
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Cut a dimension into about equal pieces."""
+    """Split a dimension into at most `chunks` views of equal size, the last of which may be smaller."""
     shape = tuple(input.shape)
     if not shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
@@ -288,7 +301,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @public()
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Cut a dimension into a number of views, the first of them one longer where it must be, or at given indices."""
+    """Split a dimension at given indices, or into a number of views, of which the first ones are longer by one if the size demands it."""
     if not input.ndim:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
@@ -318,6 +331,8 @@ inplace_view("as_strided_", as_strided)
 
 
 def _splitter(name: str, rank: int, dim: int) -> None:
+    """Export NumPy's split along `dim`, for tensors of at least `rank` dims (hsplit: along dim 0 of a 1-dim tensor)."""
+
     def function(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
         if input.ndim < rank:
             raise RuntimeError(

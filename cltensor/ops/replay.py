@@ -54,9 +54,8 @@ class _Variant(NamedTuple):
     """What calls of a kind launch, with symbols for sizes; the results' layouts are among the numbers that the trace derives."""
 
     trace: Trace
-    results: tuple[
-        tuple[int, Any] | None, ...
-    ]  # (place, dtype) as in `_Result`; None for a result that is None
+    # (place, dtype) as in `_Result`; None for a result that is None.
+    results: tuple[tuple[int, Any] | None, ...]
 
     def call(self, sizes: tuple[int, ...]) -> _Call | None:
         """Return the call for these sizes; None if planning for them could take another path than was noted."""

@@ -1,7 +1,7 @@
 """A pointwise op is one `Row`: formula, gradient, dtype rule and names; function, method, in-place and `out=` forms follow.
 
-`FUNCTIONS` and `METHODS` collect what is public: `cltensor/__init__.py` exports the functions, operators.py attaches the methods,
-and the tests walk `ROWS`; `OPERATORS` are what `torch.ops.aten` alone names. Immediate ops (reductions, products, indexing) are plain functions exported with `@public`.
+`FUNCTIONS` and `METHODS` collect what is public: `cltensor/__init__.py` exports the functions, operators.py attaches the methods to Tensor,
+and the tests walk `ROWS`; `OPERATORS` is for `torch.ops.aten` alone. Immediate ops (reductions, products, indexing) are functions exported by `@public`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .elsewhere import Strideless, elsewhere, foreign
 from .refusals import refusal
 
 SAME, FLOAT, BOOL, REAL = "same", "int to float", "bool", "complex to real"
-OPERANDS = "xyzw"
+OPERANDS = "xyzw"  # names of a row's operands in formulas and gradient functions, in order
 # NumPy's argument names, which torch accepts besides its own.
 NUMPYS = {"input": ("x", "a", "x1"), "other": ("x2",)}
-_LETTERS = "bifc"
+_LETTERS = "bifc"  # the dtype categories 0 to 3, as a row's formulas name them
 _KINDS = ("bool", "integer", "floating", "complex")
 _PLACES = {letter: place for place, letter in enumerate(OPERANDS)}
 _CATEGORIES = {bool: 0, int: 1, float: 2, complex: 3}
@@ -40,23 +40,26 @@ OPERATORS: dict[str, Callable] = {}
 
 
 class MixedDevicesError(Exception):
-    """Some operands are 0-dim cpu tensors that may join the others' device."""
+    """Raised if operands lie on different devices, and those apart from the others are 0-dim cpu tensors, which can be moved."""
 
 
 class Row:
-    """One pointwise op.
+    """One pointwise op. Its operands are named x, y, z, w, in the order of a call.
 
     formula: text for every dtype, or a dict from letters of "bifc" (bool, integer, floating, complex) to text.
-    grad: for operands x, y, z…: a function whose parameter names (g, x, y, z, result) say what is saved.
-    promote: SAME, FLOAT (integers compute in the default dtype), BOOL (compares, result is bool) or REAL.
-    args: torch's names of the operands. node: torch's name of the gradient node, in `number_nodes` that of a call with a number
-    as the operand of the key. numbers: the operands of the public function that may be numbers, "xy" say; none by default.
+    grad: for operands that have a gradient: a function from the result's gradient `g` to the operand's. Its further
+        parameters (x, y, z, w or result) name the values that it needs: these are saved.
+    promote: SAME, FLOAT (integers compute in the default dtype), BOOL (compares, result is bool) or REAL (of complex operands).
+    args: torch's names of the operands. aliases: further names of the public forms.
+    node: torch's name of the gradient node, in `number_nodes` that of a call with a number as the operand of the key.
+    masks: letters of operands that are conditions: only whether they are nonzero counts, and their dtype takes no part in
+        promotion. weak: letters of other operands (numbers) whose type takes no part in promotion.
+    public, inplace: whether it has public forms, and an in-place one. numbers: letters of their operands that may be numbers.
     graph_from, graph_inputs: operands[graph_from:graph_inputs] are the node's inputs in the autograd graph.
-    weak: letters of operands (numbers) whose type takes no part in dtype promotion.
     step: the gradient is a step function of the operands, whose derivative torch takes to be zero.
     inplace_nodes: torch's name of the in-place form's node where it differs, then optionally the name with a number as the last
         operand. For a row without `grad` (a comparison), the in-place form's gradient is zero: the old value is overwritten.
-    wraps: a number is saved as the tensor that torch wraps it in, and let go as one.
+    wraps: saved numbers count as saved tensors, because torch wraps them in tensors: a second backward raises for them, too.
     final: a function from the other operands of an in-place call to torch's reason for refusing its gradient, "" if none.
     exact: numbers beside 16-bit tensors are used as they are; other rows round them to the tensors' dtype, as torch does.
     underivable: the name under which backward refuses to differentiate, where torch has no derivative but records a node.
@@ -121,14 +124,14 @@ class Row:
             self._publish(inplace)
 
     def op(self, category: int) -> PointOp:
-        """The formula for a dtype category; there must be one."""
+        """Return the formula for a dtype category; there must be one."""
         found = self.ops[category]
         assert found is not None, f"{self.name} has no formula for category {category}"
         return found
 
     # ---- calls
     def __call__(self, *xs: Any) -> Tensor:
-        """Apply to tensors and numbers, lazily; records the gradient."""
+        """Return the pending result of applying the op to tensors and numbers; record its gradient if one is needed."""
         try:
             out = self.forward(xs)
         except MixedDevicesError:
@@ -144,7 +147,7 @@ class Row:
         return out
 
     def forward(self, xs: Sequence[Any]) -> Tensor:
-        """Apply without gradient."""
+        """Return the pending result, without recording a gradient."""
         types = None if self.masks else self._types.get(getattr(xs[0], "dtype", None))
         if types is not None and (out := core.compute_alike(types, xs)) is not None:
             return out
@@ -169,7 +172,7 @@ class Row:
             else dt
         )
         types = core.Types(op, dt, result)
-        if types.compute is given:  # else the default dtype decides, and may change
+        if types.compute is given:  # else it is the default float dtype, which may change
             self._types[given] = types
         return types
 
@@ -247,7 +250,7 @@ class Row:
         return tuple(grads)
 
     def push(self, ctx: Any, out: Tensor, *tangents: Any) -> Any:
-        """Return the tangent (JVP): of real pointwise ops, the gradient formulas applied to the operands' tangents."""
+        """Return the tangent (JVP): of real pointwise ops, whose Jacobian is diagonal, the gradient formulas applied to the tangents."""
         if out.dtype.category == 3:
             return NotImplemented
         total = None
@@ -271,7 +274,7 @@ class Row:
         return out.new_zeros(out.shape) if total is None else total
 
     def inplace(self, t: Tensor, *others: Any) -> Tensor:
-        """Apply with the result written into `t`; torch's errors for shapes, dtypes, overlaps and leaves."""
+        """Write the result into `t`, the first operand, and return it; torch's errors for shapes, dtypes, overlaps and leaves."""
         views.check_inplace(t, *others)
         xs = (t, *others)
         record = bool(self.grads or self.inplace_nodes) and graph.needs_grad(*xs)
@@ -503,6 +506,7 @@ def invalid_combination(function: str, values: Sequence[Any]) -> TypeError:
     return TypeError(f"{function}() received an invalid combination of arguments - got ({got})")
 
 
+# Functions that torch also calls with numbers alone, without a tensor among them.
 _OF_NUMBERS = {
     "add",
     "sub",
@@ -588,7 +592,7 @@ def titled(fn: Any, name: str, doc: str) -> Any:
 
 
 def with_inplace(name: str, fn: Callable) -> None:
-    """Add the method `<name>_` that overwrites self with what `fn(self, …)` computes, history included."""
+    """Add the method `<name>_`, which replaces the tensor's values, and its autograd history, by those of `fn(self, …)`."""
 
     def method_(t: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return writes.assign(t, lambda x: fn(x, *args, **kwargs))

@@ -1,4 +1,4 @@
-"""Rows of `special`: functions that live under that name only, or under a longer name elsewhere."""
+"""Rows of `torch.special`: functions that exist in that namespace only, or under another name outside of it (`lgamma`, `igamma`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .row import FLOAT, FUNCTIONS, METHODS, Row, refused, with_inplace
 from .selection import where
 from .unary import digamma, lgamma
 
-SPECIAL: dict[str, object] = {}
+SPECIAL: dict[str, object] = {}  # name -> function: what `torch.special` exports
 
 
 def _row(
@@ -48,7 +48,7 @@ def _row(
 
 
 def _tiny(x: Tensor) -> Tensor:
-    """Return where x is so small that the derivative of a division by `x` would not be finite."""
+    """Return a mask of the x that are so close to 0 that a quotient by x, or its derivative, would not be finite."""
     return x.abs() <= dtypes.finfo(x.dtype).eps
 
 
@@ -112,7 +112,10 @@ ndtri = _row(
 
 
 def _log_ndtr_slope(x: Tensor) -> Tensor:
-    """The normal density over its integral; erfcx keeps it exact far below zero, and is infinite far above."""
+    """Return the derivative of `log_ndtr`: the normal density over its integral.
+
+    Below zero it is computed from erfcx, which stays exact far below; far above zero erfcx would be infinite.
+    """
     low, high = x.clamp(max=0), x.clamp(min=0)
     above = (high * high * -0.5).exp() / (ndtr(high) * math.sqrt(2 * math.pi))
     return where(x > 0, above, math.sqrt(2 / math.pi) / erfcx(low * -math.sqrt(0.5)))
@@ -213,7 +216,7 @@ gammaincc = Row(
 
 
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
-    """Logarithm of the multivariate gamma function of dimension p, for inputs above (p - 1) / 2."""
+    """Return the logarithm of the multivariate gamma function of dimension p, for inputs above (p - 1) / 2."""
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     with unrecorded():

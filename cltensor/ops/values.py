@@ -15,14 +15,17 @@ from .refusals import EXPECTED, out_refusal
 
 
 def conj(v: Any) -> Any:
-    """Conjugate of a tensor or number; real values as they are."""
+    """Return the conjugate of a tensor or number; real values as they are."""
     if v.__class__ in NUMBERS:
         return v.conjugate() if v.__class__ is complex else v
     return v.conj() if v.dtype.is_complex else v
 
 
 def number(function: str, argument: str, value: Any, position: int = 0) -> Any:
-    """A number as Python's own: numpy's scalars and 0-dim tensors without history count, others are torch's TypeError."""
+    """Return an argument as a Python number: numbers, NumPy's scalars, and 0-dim tensors that require no gradient are accepted.
+
+    Raises torch's TypeError for anything else. position: the argument's position in the error text, 0 to leave it out.
+    """
     if value.__class__ in NUMBERS:
         return value
     if is_tensor(value) and not value.ndim and not value.requires_grad:
@@ -38,7 +41,10 @@ def number(function: str, argument: str, value: Any, position: int = 0) -> Any:
 
 
 def real(function: str, argument: str, value: Any) -> float:
-    """A real number as a float: numpy's scalars and 0-dim tensors without history count, others are torch's TypeError."""
+    """Return an argument as a float: real numbers, NumPy's scalars, and 0-dim tensors that require no gradient are accepted.
+
+    Raises torch's TypeError for anything else.
+    """
     given = value
     if (is_tensor(value) and not value.ndim and not value.requires_grad) or isinstance(
         value, np.generic
@@ -58,9 +64,10 @@ C_NAMES = dtypes.C_NAMES | {
 
 
 def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> Any:
-    """Return the number for the dtype, a complex one without a zero imaginary part; RuntimeError if it does not fit.
+    """Return a number as it can be written into a tensor of this dtype: the real part, if number is complex and dtype real.
 
-    `name` replaces the C name of the type.
+    Raises torch's RuntimeError if the number is out of the dtype's range, or has an imaginary part that the dtype cannot
+    hold. `name` replaces the dtype's C name in the error text.
     """
     fits = value.__class__ is not complex or dt.is_complex or dt.category == 0 or not value.imag
     if fits and dt.category == 1:
@@ -71,7 +78,7 @@ def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> Any:
             high = (1 << bits - signed) - 1
             low = -high - 1 if signed else 0
             if not signed and value.__class__ is int:
-                low = -high  # whole numbers wrap round
+                low = -high  # negative integers wrap around, as in torch
             fits = low <= value.real <= high
     elif fits and dt.category > 1:
         limit = largest(dt)
@@ -86,7 +93,7 @@ def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> Any:
 
 @functools.cache
 def largest(dt: dtypes.dtype) -> float:
-    """The largest finite number of a float dtype."""
+    """Return the largest finite number of a float dtype."""
     return dtypes.finfo(dt).max
 
 
@@ -107,7 +114,7 @@ def check_out_dtype(dt: dtypes.dtype, out: Any, text: str = "") -> None:
 
 
 def result_dtype(function: str, dtype: Any, out: Any, usual: dtypes.dtype) -> dtypes.dtype:
-    """The dtype that is asked for, else that of `out=`, else the usual one; RuntimeError where the first two differ."""
+    """Return the dtype that `dtype=` asks for, else that of `out=`, else the usual one; RuntimeError where the first two differ."""
     if dtype is None and out is None:
         return usual
     dt = dtypes.asked(dtype, function)
@@ -117,7 +124,7 @@ def result_dtype(function: str, dtype: Any, out: Any, usual: dtypes.dtype) -> dt
 
 
 def into(value: Tensor, out: Tensor | None, function: str, inputs: tuple) -> Tensor:
-    """Return a result, or write it into an `out=` tensor, which must have its dtype."""
+    """Return a result, or write it into the `out=` tensor and return that; the two must have the same dtype."""
     if out is None:
         return value
     if is_tensor(out) and out.dtype is not value.dtype:

@@ -32,9 +32,8 @@ class Observed(NamedTuple):
     name: str  # the kernel's name, or "Memcpy DtoD", "HtoD" or "DtoH"
     kernel: Kernel | None
     global_size: tuple[int, ...]  # work-items; () for a copy
-    local_size: tuple[
-        int, ...
-    ]  # work-items of a work-group; () for a copy, or where the driver chose it
+    # Work-items of a work-group; () for a copy, or where the driver chose it.
+    local_size: tuple[int, ...]
     start: int
     """When it began to run, in ns of time.perf_counter_ns."""
     ns: int

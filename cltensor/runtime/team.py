@@ -455,9 +455,8 @@ class Command(NamedTuple):
     kernel: Kernel | None
     global_size: tuple[int, ...]  # work-items
     local_size: tuple[int, ...]  # work-items of a work-group
-    args: Sequence[
-        Any
-    ]  # of the kernel; of a copy: destination, its offset, source, its offset, count, all but buffers in bytes
+    # Of the kernel; for a copy: destination, its offset, source, its offset, the number of bytes (offsets count bytes, too).
+    args: Sequence[Any]
 
 
 class Playlist:

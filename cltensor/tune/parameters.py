@@ -25,9 +25,8 @@ class Parameter(NamedTuple):
     name: str  # "family.size", as code asks for it: `backend.tuned.get("copy.vectors", default)`
     candidates: tuple[int, ...]  # besides the default
     cases: Callable[[Any, bool], dict[str, Case]]
-    kinds: tuple[str, ...] = (
-        "cpu",
-    )  # kinds of device (`DeviceInfo.kind`) whose kernels read the size
+    # Kinds of device (`DeviceInfo.kind`) whose kernels read the size.
+    kinds: tuple[str, ...] = ("cpu",)
     caches: tuple[str, ...] = ()
     """`module:name` of what remembers kernels or plans without the size in its key."""
 

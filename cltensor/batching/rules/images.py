@@ -153,9 +153,8 @@ def convolved(call: Call, given: dict[str, Any]) -> Any:
     size, groups = call.size, given["groups"]
     transposed = "transpose" in call.name
     w = call.front(weight)
-    shared = (
-        not call.here(x) and groups == 1
-    )  # all slices convolve the same images: filters are further output channels
+    # All slices convolve the same images: filters are further output channels.
+    shared = not call.here(x) and groups == 1
     if shared:
         given["input"] = x if seen == spatial + 2 else x.unsqueeze(0)
         w = w.movedim(0, 1).flatten(1, 2) if transposed else w.flatten(0, 1)

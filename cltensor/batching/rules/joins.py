@@ -24,9 +24,8 @@ def join(call: Call, given: dict[str, Any]) -> Any:
     kept = [t for t, past in zip(tensors, passed, strict=True) if not past] or tensors
     dim = wrap_dim(int(given["dim"]), max(len(t.shape) for t in kept) + stacks)
     made = [call.full(t) for t in tensors]
-    if len(kept) < len(
-        tensors
-    ):  # ignored tensors have gradients, and take part in dtype promotion: keep them
+    # Ignored tensors have gradients, and take part in dtype promotion: keep them.
+    if len(kept) < len(tensors):
         sizes = list(kept[0].shape)
         sizes[dim] = 0
         made = [

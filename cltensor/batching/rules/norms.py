@@ -121,9 +121,7 @@ def channels(call: Call, given: dict[str, Any]) -> Any:
             given[name] = call.full(given[name]).reshape(-1)
     later = {k: given.pop(k) for k in list(given) if k.endswith("_of")}
     out = call.again(given)
-    for (
-        name,
-        where,
-    ) in later.items():  # the function updated a flattened copy of these running statistics
+    # The function updated a flattened copy of these running statistics.
+    for name, where in later.items():
         where.copy_(given[name.removesuffix("_of")].reshape(where.shape))
     return call.hide(out.reshape(out.shape[0], size, -1, *out.shape[2:]), 1)
