@@ -12,7 +12,8 @@ from typing import Any
 from benchmarks import measure
 from benchmarks.case import Case, Kit
 
-SMALL, SMALLER = 8 << 20, 2 << 20  # bytes of two sizes: fixed overhead cancels in the difference
+# Bytes of the two sizes to which a case is reduced: in the difference of their times, fixed overhead cancels.
+SMALL, SMALLER = 8 << 20, 2 << 20
 # Families whose bytes are proportional to the first dim of their inputs.
 FAMILIES = {
     "pointwise",
@@ -28,7 +29,7 @@ FAMILIES = {
 
 
 class Part(Kit):
-    """A kit that reduces to about `share` the rows of inputs that have as many rows as the first input."""
+    """A kit whose inputs have fewer rows: of each input with as many rows as the first, about the part `share`."""
 
     def __init__(self, kit: Kit, share: float) -> None:
         super().__init__(kit.name, kit.torch, kit.device, kit.wait, kit.version, kit.submit)
@@ -42,11 +43,11 @@ class Part(Kit):
         return (round(self._rows * self.kept), *shape[1:]) if shape[0] == self._rows else shape
 
     def rand(self, *shape: int, **how: Any) -> Any:
-        """As in `Kit`, of fewer rows."""
+        """Return what `Kit.rand` returns, with fewer rows."""
         return super().rand(*self._shape(shape), **how)
 
     def randint(self, high: int, *shape: int, seed: int = 0) -> Any:
-        """As in `Kit`, of fewer rows."""
+        """Return what `Kit.randint` returns, with fewer rows."""
         return super().randint(high, *self._shape(shape), seed=seed)
 
 

@@ -18,9 +18,12 @@ EVERY = ("numpy", "jax", "tinygrad")
 
 
 class Kit:
-    """A library with torch's names, and the device of its tensors; it makes the same inputs in every library."""
+    """A library with torch's names, and the device of its tensors; it makes the same inputs in every library.
 
-    like_torch = True
+    wait: returns when the device has done all work that was submitted.
+    """
+
+    like_torch = True  # whether the library has torch's names, so that it can run every case
 
     def __init__(
         self,
@@ -51,11 +54,11 @@ class Kit:
         return self.torch.tensor(values, device=self.device)
 
     def program(self, fn: Callable[..., Any], *inputs: Any) -> Run:
-        """Return the function to be timed: fn of the library's names and the inputs, in the library's fastest form."""
+        """Return the function to be timed: it calls fn with the library's module and the inputs, compiled if the library compiles."""
         return lambda: fn(self.torch, *inputs)
 
     def recorded(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a step recorded by the library, to be replayed without its Python, if the library can do that."""
+        """Return a step that the library records and replays without running its Python; the step itself if it cannot."""
         return getattr(self.torch, "capture", lambda fn: fn)(step)
 
     def host(self, value: Any) -> np.ndarray:
@@ -70,11 +73,12 @@ class Kit:
 class Case:
     """A benchmark.
 
-    make: given a Kit, prepares inputs and returns the function to be timed. bytes, flops: the least that one run must move and compute.
-    bound: the device's memory speed to compare with: "copy"; "read" when next to nothing is written; "update" when the case overwrites
-    what it read; "write" when several times as much is written as read: bytes then are those written. bar: the ratio to torch eager that
-    the project aims at. check: compare the first result with the peers'. also: libraries without torch's names whose kits can run
-    `make`. alone: wait for each run, on a GPU, too.
+    make: given a Kit, prepares inputs and returns the function to be timed. bytes, flops: the least that one run must move to and from
+    memory, and compute. bound: the memory speed of the device to compare with: "copy"; "read" when next to nothing is written; "update"
+    when the case overwrites what it read; "write" when several times as much is written as read: bytes then are those written. bar: how
+    many times as fast as torch eager the project aims to be. quick: also run with --quick. check: compare the first result with the
+    peers', up to `tolerance` relative to the largest number. also: libraries without torch's names whose kits can run `make`. alone: wait
+    for each run, on a GPU, too.
     """
 
     family: str
@@ -109,8 +113,8 @@ def on(
     dtype: str = "float32",
     grad: bool = False,
 ) -> Make:
-    """Return `make` of a case fn(torch, *inputs), with random inputs of these shapes; with grad, followed by backward
-    to every float input."""
+    """Return the `make` of a case that runs fn(torch, *inputs), with random inputs of these shapes; with grad, forward and
+    backward to every float input."""
 
     def make(kit: Kit) -> Run:
         made = [
@@ -125,7 +129,7 @@ def on(
 
 
 def backward(kit: Kit, fn: Callable[..., Any], *inputs: Any) -> Run:
-    """Run forward, and backward to every input that requires a gradient."""
+    """Return a function that runs fn forward, and backward from its result (summed) to every input that requires a gradient."""
     wanted = [x for x in inputs if x.requires_grad]
 
     def run() -> Any:

@@ -15,7 +15,7 @@ from benchmarks.held import Held, runs_together
 from benchmarks.report import ENOUGH, LARGE, label
 from benchmarks.suite import best, driver_words, host_words, limit, peak_words, percent, unit
 
-TURNS = 3  # runs, of which the fastest counts
+TURNS = 3  # runs whose kernels are timed, of which the fastest counts
 MOST = 8  # kernels listed for a case
 
 
@@ -54,7 +54,7 @@ def by_kernel(launches: list[Any]) -> list[dict[str, Any]]:
 def one(case: Case, ours: Held | Kit, peer: Held | None, peak: dict[str, float]) -> dict[str, Any]:
     """Measure a case on the device alone: its seconds, the peer's, its share of the device's peak, its kernels.
 
-    If there is no queue to hold, or a run itself waits for the device, the seconds are the sum of its kernels' times.
+    If the queue cannot be held (on a CPU), or a run itself waits for the device, the seconds are the sum of the kernels' times.
     """
     queue = ours if isinstance(ours, Held) else None
     kit = ours.kit if isinstance(ours, Held) else ours

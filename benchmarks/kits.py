@@ -1,7 +1,7 @@
 """The libraries that take part: cltensor, torch, and libraries without torch's names.
 
-Each gets the same inputs, the same number of threads and its own fastest way to run a function. Portable cases may call
-the functions of `_names`, which are spelt as in torch.
+Each gets the same inputs, the same number of threads and its own fastest way to run a function. A library without torch's
+names gets a stand-in for the torch module with a few functions (`_names`): cases that call no others can run on it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from benchmarks.case import Kit, Run
 
 
 def ours(device: str) -> Kit:
+    """Return the kit of cltensor."""
     import cltensor
     from cltensor import lazy
 
@@ -38,7 +39,7 @@ def is_gpu(device: str) -> bool:
 
 
 def peers(device: str, threads: int, wanted: Iterable[str]) -> Iterator[Kit]:
-    """Return the kits of the requested libraries; print a line for each that is missing or cannot take part."""
+    """Yield the kits of the requested libraries; print a line for each that is missing or cannot take part."""
     import cltensor
 
     backend = cltensor.runtime.get_backend(cltensor.device(device))
@@ -59,7 +60,7 @@ def peers(device: str, threads: int, wanted: Iterable[str]) -> Iterator[Kit]:
 
 
 def reason(error: BaseException) -> str:
-    """Return an error's text in one line."""
+    """Return the first line of an error's text, after its type."""
     return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0][:90]
 
 
@@ -74,7 +75,7 @@ def _torch(gpu: bool, threads: int) -> Kit:
 
 
 def _names(**functions: Callable[..., Any]) -> types.SimpleNamespace:
-    """Return a module with a few of torch's names, which also serves as torch.nn.functional."""
+    """Return a stand-in for the torch module, with these functions also in its nn.functional."""
     names = types.SimpleNamespace(**functions)
     names.nn = types.SimpleNamespace(functional=names)
     return names
@@ -106,8 +107,8 @@ class _Numpy(Kit):
 
 
 class _Jax(Kit):
-    """jax: every program is compiled by jax.jit. A GPU runs programs in order, so it is enough to wait for the last
-    result."""
+    """jax: every program is compiled by jax.jit. A GPU runs programs in order, so waiting for the last result waits for
+    all."""
 
     like_torch = False
 
@@ -153,8 +154,8 @@ class _Jax(Kit):
 
 
 class _Tinygrad(Kit):
-    """tinygrad on cltensor's OpenCL device (by default it takes the platform's); every program is recorded by
-    TinyJit."""
+    """tinygrad on the same OpenCL device as cltensor, instead of the one it chooses by itself; TinyJit records every
+    program."""
 
     like_torch = False
 

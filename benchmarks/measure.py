@@ -17,13 +17,13 @@ from collections.abc import Callable
 from typing import Any
 
 Run = Callable[[], Any]
-LEAST = 2e-3  # seconds: shorter runs are repeated within one measurement, and before it
-PAUSE = 10e-3  # seconds
+LEAST = 2e-3  # seconds that a measurement, and the untimed runs before it, take at least: shorter runs are repeated
+PAUSE = 10e-3  # seconds in which the threads of the library measured before fall asleep
 
 
 class Timed:
-    """One library's program, with a function to wait for it. With `submit`, which starts deferred work after a run,
-    only the last run is waited for."""
+    """One library's program, with a function to wait for it, and its measured times. With `submit`, which starts deferred
+    work after a run, only the last run of a measurement is waited for."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Timed:
         self.times: list[float] = []
 
     def first(self) -> tuple[float, Any]:
-        """Run once and wait; return the seconds, which for the first call are a user's, and the result."""
+        """Run once and wait; return the seconds and the result. For the first call ever, the seconds include compilation."""
         begin = time.perf_counter()
         out = self.run()
         self.wait()
@@ -67,8 +67,8 @@ class Timed:
         return took
 
     def once(self) -> float:
-        """Let the other library's threads go to sleep, wake this one's, and measure; on a GPU there are no threads to
-        wait for."""
+        """Let the threads of the library measured before fall asleep (on a GPU there are none), wake this one's by untimed
+        runs, and measure; return the seconds per run."""
         if self.submit is None:
             time.sleep(PAUSE)
         warm = time.perf_counter() + LEAST
@@ -81,7 +81,7 @@ class Timed:
 
 
 def alternate(all_timed: list[Timed], budget: float) -> None:
-    """Measure in turns for about `budget` seconds, at least 5 turns and at most 41."""
+    """Measure programs in turns for about `budget` seconds: at least 5 turns, at most 41; every second one in reverse order."""
     for timed in all_timed:
         timed.warm()
     end, turn = time.perf_counter() + budget, 0

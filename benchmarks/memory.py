@@ -16,8 +16,9 @@ from typing import Any
 from benchmarks import cases, kits
 from benchmarks.case import Case, Kit
 
+# Linux's memory counters of this process; writing "5" to the second file resets the peak.
 STATUS, FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-STEPS = 3
+STEPS = 3  # of training that are measured, and before that
 
 
 def measure(device: str, threads: int) -> dict[str, dict[str, int]]:
@@ -53,6 +54,7 @@ def _count(name: str) -> int:
 
 
 def _train_a_little(kit: Kit) -> None:
+    """Run a few steps of another training, so that the library loads what it needs and keeps for any training."""
     nn = kit.torch.nn
     model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 8))
     model.to(kit.device)
@@ -78,7 +80,7 @@ def held(case: Case, library: str, device: str, threads: int) -> int:
     kit = kits.ours(device)
     if library != kit.name:
         (kit,) = kits.peers(device, threads, [library])
-    _train_a_little(kit)  # loads what the library needs and keeps for any training
+    _train_a_little(kit)
     counter = _apart(kit)
     if counter is not None:
         before = counter.memory_allocated(kit.device)

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.suite import ENOUGH, LARGE, line, peak_words, percent, rate, unit
 
-# The panels of the chart: title and families.
+# The panels of the chart: title -> families of cases.
 GROUPS = {
     "launches, pointwise": ("launch", "pointwise", "broadcast"),
     "copies, indexing": ("copy", "index"),
@@ -26,7 +26,7 @@ PEER_MARKS = {
     "jax": ("s", "tab:orange"),
     "tinygrad": ("^", "tab:green"),
 }
-WIDEST = 8  # bars are drawn from 2**-WIDEST to 2**WIDEST
+WIDEST = 8  # the axis of ratios ends at 2**WIDEST; marks beyond are drawn there
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -43,7 +43,10 @@ def label(result: dict[str, Any]) -> str:
 
 
 def merge(path: Path, fresh: dict[str, Any]) -> dict[str, Any]:
-    """Return the old results with cases of the same name replaced by fresh ones; cases not run this time are kept."""
+    """Return the results in a file with fresh ones in place of cases of the same name; cases not run this time are kept.
+
+    The fresh results alone, if there is no file or its format is old.
+    """
     if not path.exists() or "limit" not in (old := read(path)).get("cases", [{}])[0]:
         return fresh
     again = {label(c): c for c in fresh["cases"]}
@@ -52,8 +55,8 @@ def merge(path: Path, fresh: dict[str, Any]) -> dict[str, Any]:
 
 
 def summary(results: dict[str, Any]) -> str:
-    """Summarise how many cases reach their bar, list those that miss it, worst first, and figures that need an
-    explanation."""
+    """Return a text: how many cases reach their bar, those that miss it, worst first, how many reach the device's speed,
+    and cases faster than the peak, which need an explanation."""
     barred = [c for c in results["cases"] if c["bar"] and "torch" in c["peers"]]
     missed = [c for c in barred if c["peers"]["torch"]["ratio"] < c["bar"]]
     missed.sort(key=lambda c: c["peers"]["torch"]["ratio"] / c["bar"])
@@ -102,8 +105,8 @@ def compare(old_path: Path, new_path: Path) -> int:
 
 
 def _speeds(*results: dict[str, Any]) -> tuple[Any, ...]:
-    """Return, for each result, low quartile, median and high quartile of a speed (larger is faster), followed by the
-    speed's unit."""
+    """Return (low quartile, median, high quartile) of a speed for each result, then the speed's unit: times as fast as
+    torch where all results have that, else runs per second."""
     torch = [r["peers"].get("torch") for r in results]
     if all(torch):
         return *((t["low"], t["ratio"], t["high"]) for t in torch), "times as fast as torch,"
@@ -126,8 +129,8 @@ def readme_table(results: dict[str, Any]) -> str:
 
 
 def draw(path: Path, results: dict[str, Any]) -> None:
-    """Draw a roofline and bar charts of the ratios, a panel for each group; without matplotlib print a message
-    instead."""
+    """Draw a roofline plot, and bar charts of the ratios to the peers, a panel for each group, into a PNG file; without
+    matplotlib print a message instead."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -158,7 +161,7 @@ def draw(path: Path, results: dict[str, Any]) -> None:
 
 
 def _columns(heights: dict[str, int], count: int) -> list[list[str]]:
-    """Distribute the panels among columns, tallest first, each to the column that is shortest so far."""
+    """Return the panels' titles divided among `count` columns: tallest first, each into the column that is shortest so far."""
     columns: list[list[str]] = [[] for _ in range(count)]
     for title in sorted(heights, key=lambda t: -heights[t]):
         min(columns, key=lambda c: sum(heights[t] for t in c)).append(title)

@@ -1,6 +1,6 @@
 """Start-up times: import, and the first result of a fresh process with an empty and with a filled kernel cache.
 
-Byte code exists for every library, as after an installation by pip.
+Every library's Python byte code has been compiled before, as it is after an installation by pip.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def seconds(program: str, **environment: str) -> float:
 
 
 def measure(rounds: int = 5, device: str = "cpu", of_torch: str = "cpu") -> dict[str, Any]:
-    """Return the median seconds of each kind of start, measured in turns; first results are computed on these devices
-    by both libraries."""
+    """Return the median seconds of each kind of start, measured in turns. First results are computed on `device` by
+    cltensor, on `of_torch` by torch."""
     first = FIRST.format("cltensor", device)
     programs = {"import cltensor": "import cltensor"}
     if find_spec("torch") is not None:

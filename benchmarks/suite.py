@@ -1,4 +1,4 @@
-"""Runs cases on cltensor and its peers, in turns, and collects the results."""
+"""Runs cases on cltensor and its peers (the other libraries), in turns, and collects the results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks import cached, kits, measure
 from benchmarks.case import Case, Kit, Run
 
 LARGE = 32 << 20  # bytes: too many for any cache
-ENOUGH = 0.8  # the share of the device's own speed that cases should reach
+ENOUGH = 0.8  # the share of the device's measured peak that cases should reach
 HEAD = f"{'':56} {'time':>9} {'rate':>14} {'of peak':>7} {'launches':>8}  ratio to peers"
 
 WAITS = (
@@ -32,7 +32,8 @@ def compiled(timed: measure.Timed) -> measure.Timed:
         raise OSError("it needs a C++ compiler")
     import torch
 
-    torch._dynamo.reset()  # Dynamo gives up on a function after a few versions; cases' closures differ
+    # Dynamo stops compiling a function after a few versions, and counts the cases' closures, which share their code, as such.
+    torch._dynamo.reset()
     fast = torch.compile(timed.run, dynamic=False)
     made = measure.Timed("torch.compile", fast, timed.wait, timed.submit)
     made.first()
@@ -58,6 +59,7 @@ def timed_on(kit: Kit, run: Run, queued: bool) -> measure.Timed:
 
 
 def numbers(kit: Kit, value: Any) -> list[np.ndarray]:
+    """Return a program's result, one tensor or several, as NumPy arrays."""
     return [kit.host(v) for v in (value if isinstance(value, tuple | list) else [value])]
 
 
@@ -104,7 +106,7 @@ def one(
     compile: bool,
     peak: dict[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Measure a case: times, rates, launches, ratios, and its share of the device's own speed, measured in between."""
+    """Measure a case: times, launches, ratios to the peers, and its share of the device's peak speed, which is measured in turns with it."""
     import cltensor
     from cltensor.tune.peaks import probes
 
@@ -142,8 +144,8 @@ def one(
 def run(
     chosen: list[Case], device: str, threads: int, seconds: float, wanted: Sequence[str]
 ) -> dict[str, Any]:
-    """Measure every case and print a line for each; for a case that fails the reason is printed, and the case left
-    out."""
+    """Measure every case and print a line for each; return all results. A case that fails is left out, and the reason
+    printed."""
     import cltensor
 
     ours = kits.ours(device)

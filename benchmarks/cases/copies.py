@@ -1,4 +1,4 @@
-"""Copies: other layouts, parts, joins. Nothing is computed; what counts is the order in which memory is met."""
+"""Copies: other layouts, parts, joins. Next to nothing is computed; what counts is the order in which memory is accessed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ Mi = 1 << 20
 
 
 def _transposed(n: int) -> Make:
-    return on(lambda t, a: a.T.reshape(-1), (n, n))  # laid out anew, in the words of every library
+    # A transposing copy, by methods that every library has.
+    return on(lambda t, a: a.T.reshape(-1), (n, n))
 
 
 def _parts(dim: int, *shape: int) -> Make:
@@ -22,7 +23,7 @@ CASES = [
     Case("copy", "transposed, bfloat16, 4096²", on(lambda t, a: a.T.contiguous(), (4096, 4096), dtype="bfloat16"), 4 * 16 * Mi),
     Case("copy", "channels last, 16 x 64 x 112²", on(lambda t, a: a.permute(0, 2, 3, 1).contiguous(), (16, 64, 112, 112)), 8 * 16 * 64 * 112**2),
     Case("copy", "every second row times 2 plus 1, 4096²", on(lambda t, a: a[::2] * 2 + 1, (8192, 4096)), 8 * 16 * Mi),
-    # Every line of memory holds wanted elements, so all of it has to be read.
+    # Every cache line of the input holds wanted elements, so all of the input is read.
     Case("copy", "every second column times 2 plus 1, 4096²", on(lambda t, a: a[:, ::2] * 2 + 1, (4096, 8192)), 12 * 16 * Mi),
     Case("copy", "cat, dim 0, 4 x 1024 x 4096", _parts(0, 1024, 4096), 8 * 16 * Mi),
     Case("copy", "cat, dim 1, 4 x 4096 x 1024", _parts(1, 4096, 1024), 8 * 16 * Mi),

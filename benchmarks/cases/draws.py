@@ -1,4 +1,4 @@
-"""Random numbers. Every library has its own, so that results are not compared."""
+"""Random numbers. Every library has its own generator, so that results are not compared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Mi = 1 << 20
 
 
 def _drawn(fn: Callable[[Any, Any], Any]) -> Make:
-    """fn(torch, device)."""
+    """Return the `make` of a case that runs fn(torch, device)."""
 
     def make(kit: Kit) -> Run:
         return lambda: fn(kit.torch, kit.device)
@@ -36,6 +36,7 @@ CASES = [
     _case("bernoulli, 16 Mi", on(lambda t, p: t.bernoulli(p.abs()), (16 * Mi,)), 8.0 * 16 * Mi),
     _case("multinomial, 100 of 1000, 64 rows", on(lambda t, p: t.multinomial(p.abs(), 100), (64, 1000)), 4.0 * 64 * 1000 + 8.0 * 64 * 100),
     _case("dropout, 4096²", on(_dropout, (4096, 4096)), 8.0 * 16 * Mi),
-    # What comes out is written, and read by the sum; a mask has a byte.
+    # For each element, the input is read, the result is written and read by the sum, the gradient is written: 4 bytes each; and
+    # the mask, a byte, is written and read.
     _case("dropout, forward and backward, 4096²", on(_dropout, (4096, 4096), grad=True), 18.0 * 16 * Mi),
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from benchmarks.case import Case, Kit, Make, Run, on
 
 
 def _backward(x: tuple[int, ...], w: tuple[int, ...], call: Any) -> Make:
-    """Both gradients alone: the forward is made once and kept."""
+    """Return the `make` of a case that computes both gradients alone: the forward pass runs once, outside of the timing."""
 
     def make(kit: Kit) -> Run:
         a, b = kit.rand(*x, grad=True), kit.rand(*w, seed=1, grad=True)
@@ -28,7 +28,7 @@ def _conv(
     also: tuple[str, ...] = (),
     **how: int,
 ) -> list[Case]:
-    """A convolution of x by w, and its two backwards; w is (out, in / groups, size, ...)."""
+    """Return the cases of a convolution and of its two gradients; x: the input's shape, w: (out, in / groups, size, ...)."""
 
     def call(torch: Any, a: Any, b: Any) -> Any:
         return getattr(torch.nn.functional, f"conv{len(x) - 2}d")(a, b, **how)
@@ -45,7 +45,7 @@ def _conv(
 
 
 def _channels_last(call: Any, x: tuple[int, ...], *factors: tuple[int, ...]) -> Make:
-    """Forward and backward of images whose channels lie side by side, given a gradient that lies so."""
+    """Return the `make` of a case of forward and backward, whose images and incoming gradient are in channels-last layout."""
 
     def make(kit: Kit) -> Run:
         torch = kit.torch
@@ -88,8 +88,8 @@ def _double(mode: str) -> Any:
 
 SMALL, IMAGES, ODD = (8, 64, 56, 56), (16, 64, 56, 56), (16, 64, 55, 55)
 BYTES, ODD_BYTES = 4.0 * math.prod(IMAGES), 4.0 * math.prod(ODD)
-# Relu of a norm is read by the sum and by its own gradient, and the norm's gradient reads the input again: six passes. Where the largest
-# elements were has to be kept, in a byte each at least.
+# Forward and backward of relu(norm) make six passes over memory: the input is read, the result is written, and read by the sum and by
+# relu's gradient; the norm's gradient reads the input again and writes its own. Max pooling keeps where each maximum was: at least a byte.
 CASES = [
     *_conv("3 x 3, 64 channels, 56², batch 8", SMALL, (64, 64, 3, 3), (0.7, 0.6), ("jax", "tinygrad"), padding=1),
     *_conv("3 x 3, 63 channels, 55², batch 8", (8, 63, 55, 55), (63, 63, 3, 3), padding=1),

@@ -1,4 +1,4 @@
-"""Elements and rows by their numbers: embedding, gather, scatter, masks."""
+"""Elements and rows selected by indices or masks: embedding, gather, scatter."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ TABLE, LOOKED_UP = (50_000, 128), Index(50_000, (8192,))
 MATRIX, PLACES = (4096, 1024), Index(1024, (4096, 256))
 TAKEN, WHOLE = 4.0 * 8192 * 128, 4.0 * 4096 * 1024
 PICKED = 4.0 * 4096 * 256
-# Of 64 bytes, what memory gives at once, hardly any are met by no index (gather from rows), or the part 1 / e where there are as many
-# indices as lines. Indices have 8 bytes.
+# Memory is read in lines of 64 bytes. A gather along rows touches nearly all lines of its input. Where there are as many random indices as
+# lines, a part 1 / e of the lines is touched by none; MET is the rest. Indices have 8 bytes.
 MET = 1 - 1 / 2.718281828
 
 
@@ -23,7 +23,7 @@ def gather(torch: Any, x: Any, index: Any) -> Any:
     return x.gather(1, index)
 
 
-# Rows looked up are written and read by the sum; their gradient is as large as the table.
+# The rows looked up are read, written, and read by the sum; the gradient, which is written, is as large as the table.
 LOOKED_UP_BYTES = 3 * TAKEN + 4.0 * 50_000 * 128
 CASES = [
     Case("index", "embedding, 8192 of 50,000 x 128", on(embedding, TABLE, LOOKED_UP), 2 * TAKEN, bar=1.0),

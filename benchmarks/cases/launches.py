@@ -1,4 +1,4 @@
-"""What a call costs when there is next to nothing to compute: sixteen numbers, alone, in hundreds, recorded."""
+"""What a call costs when there is next to nothing to compute: on sixteen numbers, once, a hundred times, and recorded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ N = 100
 
 
 def _apart(fn: Any, recorded: bool = False) -> Make:
-    """fn of each of a hundred tensors."""
+    """Return the `make` of a case that calls fn on each of a hundred tensors."""
 
     def make(kit: Kit) -> Run:
         inputs = [kit.rand(16, seed=k) for k in range(N)]

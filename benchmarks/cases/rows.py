@@ -1,4 +1,4 @@
-"""What passes over rows several times: softmax, norms, losses; forward, and forward with backward."""
+"""Functions that pass over rows several times: softmax, norms, losses; forward, and forward with backward."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _labelled(fn: Any, shape: tuple[int, int] = SHAPE, grad: bool = False) -> Ma
 
 
 def _pairs(name: str) -> Make:
-    """A loss of 4 Mi numbers and as many targets in [0, 1), forward and backward."""
+    """Return the `make` of a loss of 4 Mi numbers and as many targets in [0, 1), forward and backward."""
 
     def make(kit: Kit) -> Run:
         x, y = kit.rand(ROWS * WIDTH, grad=True), kit.rand(ROWS * WIDTH, seed=1).abs()
@@ -54,8 +54,9 @@ def _pairs(name: str) -> Make:
     return make
 
 
-# Softmax alone has a sum with no gradient, and the squares of a norm have a constant sum: hence square and relu. Of five passes two
-# read what softmax wrote, for the sum and for the gradient. Of relu(norm) there are six: the norm's gradient reads the input again, too.
+# Cases with backward square a softmax and take the relu of a norm, because the sum of a softmax and the sum of a norm's squares are
+# constant: their gradients are zero. Squares of softmax make five passes over memory: the input is read, the result is written, read by
+# the sum and by the gradient, and the input's gradient is written. relu(norm) makes six: the norm's gradient reads the input again, too.
 CASES = [
     Case("rows", "softmax, 4096 x 1024", on(softmax, SHAPE), 2 * BYTES, bar=1.0, quick=True, also=EVERY),
     Case("rows", "softmax, 4095 x 1023", on(softmax, ODD), 2 * ODD_BYTES),

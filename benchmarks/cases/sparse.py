@@ -1,4 +1,4 @@
-"""Sparse matrices times dense ones, what becomes of their entries, and training steps with sparse gradients."""
+"""Products of sparse and dense matrices, their gradients, coalescing, and training steps with sparse gradients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _times(fn: Callable[..., Any], layout: str, *shape: int) -> Make:
 
 
 def _gradients(of_entries: bool) -> Make:
-    """Forward and backward to the dense operand or to the entries."""
+    """Return the `make` of a product, forward and backward to the sparse matrix's entries or to the dense operand."""
 
     def make(kit: Kit) -> Run:
         matrix, dense = _matrix(kit, grad=of_entries), kit.rand(NODES, WIDTH, grad=not of_entries)
@@ -53,7 +53,7 @@ def _coalesce(kit: Kit) -> Run:
 
 
 def _table_step(name: str, batch: int) -> Make:
-    """A step of training a large table that is looked up in a few places."""
+    """Return the `make` of a training step of a large table of which few rows are looked up, by this optimiser."""
 
     def make(kit: Kit) -> Run:
         torch = kit.torch

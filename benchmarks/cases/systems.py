@@ -14,7 +14,7 @@ from benchmarks.case import Case, Kit, Make, Run
 
 
 def _dominant(*shape: int) -> np.ndarray:
-    """Symmetric matrices with their size on the diagonal: positive-definite, and no trouble to solve with."""
+    """Return symmetric matrices whose size is added to the diagonal: positive-definite and well-conditioned."""
     x = np.random.default_rng(0).random(shape, dtype=np.float32) * 2 - 1
     return (x + x.swapaxes(-1, -2)) / 2 + shape[-1] * np.eye(shape[-1], dtype=np.float32)
 
@@ -28,7 +28,7 @@ def _of(fn: Callable[..., Any], shape: tuple[int, ...], columns: int) -> Make:
 
 
 def _cases(shape: tuple[int, ...], label: str) -> list[Case]:
-    """Factorizations, an inverse, a solution for one right-hand side, and for as many as there are rows."""
+    """Return the cases for matrices of a shape; `programs`: operations in units of n**3, columns of the right-hand side, program."""
     n, count = shape[-1], int(np.prod(shape[:-2]))
     programs: dict[str, tuple[float, int, Callable[..., Any]]] = {
         "cholesky": (1 / 3, 1, lambda torch, a, b: torch.linalg.cholesky(a)),

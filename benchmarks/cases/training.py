@@ -26,7 +26,7 @@ def _optimiser(name: str, count: int, size: int, **how: Any) -> Make:
 
 
 def _step(name: str, arrays: int, count: int, size: int, quick: bool = False, **how: Any) -> Case:
-    """arrays: how many a step reads and writes, each as large as the parameters."""
+    """Return the case of an optimiser's step; arrays: how many arrays as large as all parameters a step reads and writes."""
     words = "".join(f", {k}" for k in how)
     label = f"{name}{words}, {count} tensors, {count * size / 1e6:g} M parameters"
     make = _optimiser(name, count, size, **how)
@@ -34,7 +34,7 @@ def _step(name: str, arrays: int, count: int, size: int, quick: bool = False, **
 
 
 def _fit(kit: Kit, model: Any, loss: Any, lr: float = 1e-2, recorded: bool = True) -> Run:
-    """A step of SGD, recorded where the library can."""
+    """Return a step of training a model by SGD; `recorded`: as a recording, if the library can make one."""
     model.to(kit.device)
     seed = 100
     with kit.torch.no_grad():
@@ -65,7 +65,7 @@ def _mlp(kit: Kit, recorded: bool = True) -> Run:
 
 
 def _mlp_in_jax(kit: Kit, x: Any, y: Any) -> Run:
-    """The same step as a function from weights to weights."""
+    """Return the step of `_mlp` for jax, as a compiled function from weights to new weights."""
     import jax
 
     sizes = (784, 512, 256, 10)
@@ -143,7 +143,10 @@ def _gpt(kit: Kit, recorded: bool = True) -> Run:
 
 
 def _products(*shapes: tuple[int, int, int]) -> float:
-    """Operations of a training step's products: forward, and backward to weights and to all inputs but the network's."""
+    """Return the operations of a training step's products (m, k, n): forward, and backward to weights and inputs.
+
+    The first product's input is the network's, and needs no gradient.
+    """
     each = [2.0 * m * k * n for m, k, n in shapes]
     return 3 * sum(each) - each[0]
 
@@ -152,13 +155,14 @@ MLP = _products((128, 784, 512), (128, 512, 256), (128, 256, 10))
 CNN = _products((64 * 784, 25, 6), (64 * 100, 150, 16), (64, 400, 120), (64, 120, 84), (64, 84, 10))
 LSTM = _products((64 * 32, 64, 512), (64 * 32, 128, 512))
 TOKENS = 8 * 128
-# Four layers' weights; causal scores and values.
+# Products of a layer: with all its weights together; of scores and of values, each by halves (causal). There are four layers. The
+# empty first product stands for the embedding.
 BLOCK = [(TOKENS, 128, 12 * 128), (TOKENS, 128, 128)]
 GPT = _products((0, 0, 0), *BLOCK * 4, (TOKENS, 128, 64))
 
 
 def _training(name: str, make: Any, flops: float, bar: float, also: tuple[str, ...] = ()) -> list[Case]:  # fmt: skip
-    """The step recorded, which has the aim, and as a program that knows of no recording runs it."""
+    """Return two cases of a training step: recorded, which has the bar, and run as ordinary Python."""
     as_written = functools.partial(make, recorded=False)
     return [
         Case("training", f"{name}, captured", make, flops=flops, bar=bar, quick=True, check=False, also=also),

@@ -1,13 +1,17 @@
 <%doc>
-Products by a GPU's matrix units, of 16-bit floats or of float64. A work-group of T work-items makes a tile of BM x BN
-numbers in steps of BK along K, each warp of 32 work-items WM x WN of it; with KS > 1 there are KS such sets of warps,
-which take a step's sixteens of K in turn, and whose sums are added in order. Local memory holds a pipeline of STAGES
-steps: while one is multiplied, the next ones are being copied. How an operand is read (`ways`): "k": it is contiguous
-along K and E numbers (16 bytes) are aligned, "i": the same along the other dim, "any": neither (16-bit floats only). A
-step of an operand is stored in units of E numbers, along K ("k", "any") or along the other dim ("i"), in the order that
-`unit` gives. With `direct` matrix units multiply, else plain loops over the same tiles (for tests). Tiles are taken in
-panels of PANEL tile rows, so that tiles computed at the same time share operands. With `finish` only the epilogue's
-results are stored; the product is rounded before it as if it had been stored.
+Products by a GPU's matrix units, of 16-bit floats or of float64. A work-group of T work-items computes a tile of BM x BN
+results, in steps of BK along K; each warp of 32 work-items computes WM x WN results of the tile. With KS > 1 there are
+KS such sets of warps: a step's pieces of 16 along K are dealt out to the sets in turn, and the sets' sums are added in
+order at the end. Local memory is a ring of STAGES steps: while one step is multiplied, the next ones are being copied.
+
+`ways` says how each operand is read. "k": it is contiguous along K, in aligned units of E numbers (16 bytes). "i": the
+same along its other dim. "any": neither, number by number (16-bit floats only). A step of an operand is stored in local
+memory in units of E numbers, along K ("k", "any") or along the other dim ("i"), in the order that `unit` gives.
+
+With `direct` matrix units multiply, else plain loops over the same tiles (for tests). Tiles are taken in panels of PANEL
+tile rows, so that tiles computed at the same time share operands. With `finish` only the results of the epilogue are
+stored; the product is rounded before the epilogue as if it had been stored.
+
 Variables: fn code to acc ways direct units unit number value load store BM BN BK WM WN KS STAGES finish headers.
 </%doc>\
 <%
@@ -26,12 +30,14 @@ ALONG = dict(a=("sam", "sak"), b=("sbn", "sbk"))
 COUNT = dict(a=BM * BK // E // T, b=BN * BK // E // T)
 wide = to == acc
 PITCH = BN + 8
-# How many blocks of 16 rows of each warp's sums go through local memory at a time.
+# How many blocks of 16 rows of each warp's sums go through local memory at a time: as many as fit into the ring's memory.
 SL = MT
 while KS * (BM // WM * 16 * SL) * PITCH * room > STAGE * STAGES * 16:
     SL //= 2
 SLICE = BM // WM * 16 * SL
 UNITS = {side: ROWS[side] // E if ways[side] == "i" else BK // E for side in "ab"}
+# `placed` and `one` return OpenCL C: the index of a unit in a step of operand `side` ("a" or "b"), the value of a number
+# in it. What both call a row is an index along the operand's own dim, M or N; with way "i", `placed` takes one along K.
 def placed(side, r, c):
     """Where unit c of row r of a step lies; rows are K's for "i", the matrix's own for others."""
     return unit(r, c, UNITS[side])
