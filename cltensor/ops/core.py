@@ -1,8 +1,8 @@
-"""From operands to results: the pending result of a formula, the result of an immediate kernel, and views.
+"""How ops make tensors: pending results of formulas, results of immediate kernels, and views.
 
-`compute` makes the first, `result` wraps the second, `view` makes and records another layout of the same storage. Also
-owns the common device and dtype of operands. Tensors are made by the class that tensor.py registers here; this package
-never imports it. Must not know how values get into tensors that exist (writes.py).
+`compute` makes a pending result, `result` wraps what an immediate kernel computed, `view` makes and records another layout
+of the same storage. Also owns the common device and dtype of operands. Tensors are made by the class that tensor.py
+registers here; this package never imports it. Must not know how values are written into existing tensors (writes.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..runtime import Backend, Buffer, device, get_backend
 from ..size import Size
 from ..storage import Storage
 
-Tensor = Any
+Tensor = Any  # in annotations, because the class itself is defined on a higher floor
 Number = bool | int | float | complex
 NUMBERS = (int, float, bool, complex)
 
@@ -54,9 +54,9 @@ def make(
 
 
 def operand(x: Tensor, shape: tuple[int, ...]) -> Expr | Leaf | View:
-    """Return a tensor as an operand of an expression over `shape`, to which it is expanded.
+    """Return a tensor, expanded to `shape`, as an operand of an expression over that shape.
 
-    What is pending is run only if it must be.
+    A pending tensor stays pending where `pending_operand` can describe it; otherwise it is run first.
     """
     storage = x._storage
     value = storage.value
@@ -75,6 +75,10 @@ def operand(x: Tensor, shape: tuple[int, ...]) -> Expr | Leaf | View:
 
 
 def pending_operand(x: Tensor, value: Expr, shape: tuple[int, ...]) -> Expr | View | None:
+    """Return a tensor whose pending value is `value` as an operand of an expression over `shape`.
+
+    None if no View describes its layout, or if it is broadcast and dear: each element would be computed repeatedly.
+    """
     if x._offset or x.dtype is not value.dtype:
         return None
     if x.is_contiguous():
@@ -94,7 +98,7 @@ def pending_operand(x: Tensor, value: Expr, shape: tuple[int, ...]) -> Expr | Vi
 
 
 def kernel_operand(x: Tensor) -> Operand:
-    """Describe a tensor's memory to an immediate kernel; a pending tensor is run first."""
+    """Return a tensor's memory as an operand of an immediate kernel; a pending tensor is run first."""
     return Operand(x._storage.buffer(), x.dtype, tuple(x.shape), x._strides, x._offset)
 
 
@@ -117,7 +121,7 @@ def expression(
 ) -> Expr:
     """Build the expression of one op; operands that would make it too big are run first."""
     found: list[Any] = []
-    ran = False  # whether an operand that was pending may have run
+    ran = False  # whether an operand that was pending may have been run meanwhile
     short = op.rounds and compute.itemsize == 2 and compute.category == 2
     for a in args:
         if a.__class__ in NUMBERS:
@@ -136,8 +140,8 @@ def expression(
         else:
             found.append(operand(a, shape))
             ran = True
-    # An operand pending when it was taken may have run along with a later one. It is taken again, as memory, so that
-    # the storage knows of this read.
+    # Running one operand may have run another that had been taken as pending: that is taken again, as memory, so that its
+    # storage counts the read.
     if ran:
         for k, a in enumerate(found):
             inner = a.expr if a.__class__ is View else a
@@ -159,7 +163,7 @@ def expression(
 def pending(
     expr: Expr, dev: device, shape: tuple[int, ...] | None = None, backend: Backend | None = None
 ) -> Tensor:
-    """Make the tensor of an expression; runs it at once in eager mode or when numpy sees an operand."""
+    """Return a tensor that holds an expression; run it at once in eager mode, or if NumPy sees an operand's memory."""
     if backend is None:
         backend = get_backend(dev)
     storage = Storage.pending(backend, expr)
@@ -169,9 +173,9 @@ def pending(
 
 
 def numpy_sees(expr: Expr) -> bool:
-    """Return whether numpy can see, and write, an operand's memory.
+    """Return whether NumPy can see, and so write, an operand's memory.
 
-    Never that of a pending operand: it runs before numpy sees it.
+    It never sees the memory of a pending operand: exporting a tensor to NumPy runs what is pending.
     """
     for a in expr.args:
         inner = a.expr if a.__class__ is View else a
@@ -269,7 +273,10 @@ def compute_alike(types: Types, xs: Sequence[Any], into: Storage | None = None) 
 
 
 def _leaf_in_order(x: Tensor, buffer: Buffer, shape: tuple[int, ...]) -> Leaf | None:
-    """Return memory expanded to `shape` as an operand; None where its strides might ask for results not row-major."""
+    """Return a tensor's memory, expanded to `shape`, as an operand of a result in row-major order.
+
+    None if the tensor's strides may demand a result in another memory order (torch keeps that of the operands).
+    """
     strides = x._strides
     if x.shape == shape:
         if x._contig:
@@ -290,6 +297,7 @@ def _leaf_in_order(x: Tensor, buffer: Buffer, shape: tuple[int, ...]) -> Leaf | 
 
 
 def _result_strides(args: Sequence[Any], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides that torch gives to the result of a pointwise op on these operands."""
     operands = [((), ()) if a.__class__ in NUMBERS else (tuple(a.shape), a._strides) for a in args]
     return layouts.elementwise_strides(tuple(shape), operands)
 
@@ -303,7 +311,10 @@ def laid_out(
     dev: device,
     strides: tuple[int, ...],
 ) -> Tensor:
-    """Apply one op lazily, without gradient, into dense `strides`, by an expression over the dims in memory order."""
+    """Apply one op lazily, without gradient; the result has the dense strides `strides`.
+
+    Expressions are row-major, so this one is over the dims reordered from the largest stride to the smallest.
+    """
     order = memory_order(shape, strides)
     inner = Size([shape[d] for d in order])
     operands = [a if a.__class__ in NUMBERS else in_order(a, shape, order, inner) for a in args]
@@ -312,7 +323,7 @@ def laid_out(
 
 
 def memory_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
-    """Return the dims ordered from the largest stride to the smallest; those of size 1 stay where they are."""
+    """Return the dims ordered from the largest stride to the smallest; dims of size 1 keep their positions."""
     varied = [d for d, n in enumerate(shape) if n != 1]
     largest = iter(sorted(varied, key=lambda d: -strides[d]))
     return [d if n == 1 else next(largest) for d, n in enumerate(shape)]
@@ -325,7 +336,7 @@ def in_order(t: Tensor, shape: tuple[int, ...], order: list[int], inner: Size) -
 
 
 def index_expression(shape: tuple[int, ...]) -> Expr:
-    """Return an expression of every element's linear index, int64."""
+    """Return an expression whose elements are their own linear indices, as int64."""
     return Expr(lazy.INDEX, dtypes.int64, dtypes.int64, Size(shape), ())
 
 
@@ -355,11 +366,12 @@ def on_one_device(xs: Sequence[Any]) -> tuple:
 
 
 def _free_rank(tensors: Sequence[Tensor], dev: device) -> bool:
+    """Return whether a tensor on `dev` has dims, so that it cannot be moved to another tensor's device."""
     return any(t.device == dev and t.ndim for t in tensors)
 
 
 def result_type(args: Sequence[Any]) -> dtype:
-    """Promote operands as torch does."""
+    """Return the dtype that tensors and numbers promote to, as in torch."""
     return dtypes.result_type_of(
         [
             (dtypes.scalar_dtype(a), 0)
@@ -383,7 +395,11 @@ def view(
     replay: Callable[[Tensor], Tensor] | None,
     saved: dict[str, Any] | None = None,
 ) -> Tensor:
-    """Make a tensor of another layout on the storage of `x`, and record it as a view."""
+    """Return a tensor of another layout on the storage of `x`, recorded as a view.
+
+    name: torch's name of the gradient node; backward: its function, None to pass the gradient on unchanged; saved: what that
+    reads. replay: makes the same view of another tensor in place of `x`, None where that is not possible.
+    """
     out = Registry.tensor._make(x._storage, shape, x.dtype, x.device, strides, offset)
     out._vc = x._vc
     if FORWARD.open:
@@ -416,7 +432,7 @@ def snapshot(t: Tensor) -> Tensor:
 
 
 def ask_gradient(t: Tensor) -> None:
-    """Make a new tensor require grad; RuntimeError for integers and bools."""
+    """Make a newly created tensor require grad; torch's RuntimeError for integers and bools."""
     if t.dtype.category < 2:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     t._requires = True

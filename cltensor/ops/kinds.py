@@ -1,12 +1,13 @@
 """The kind of a call to replay: all that identifies the call except its sizes.
 
 Note [Kinds]. Calls that differ in sizes only are of one kind: the same ranks, dtypes, settings, and sizes of 0 and 1
-in the same places. Kinds are noted with Symbols in the places of all other sizes, strides and offsets (Note [Symbols] in
-symbols.py), so what was noted serves each call for which the long way would ask and answer the same: its numbers are
-computed by a few lines instead. What differs for other sizes (another schedule) is noted as another variant of the kind. Numbers
-among the settings that follow from sizes are passed as `Sizes`.
+in the same places. A kind's traces are made with Symbols in the places of all other sizes, strides and offsets (Note
+[Symbols] in symbols.py). Symbols record every comparison that planning makes with them. So the trace serves each call for
+which these comparisons have the same outcomes: its numbers are computed by a few generated lines. Sizes for which an outcome differs
+(another schedule, say) get another trace, a variant of the kind. Settings that are numbers derived from sizes are passed as
+`Sizes`.
 
-Owns what makes a kind and how Symbols get into a call's operands and settings. Knows nothing of what is kept of it.
+Owns what makes a kind, and how Symbols get into a call's operands and settings. Knows nothing of the traces.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ _opened_classes: set[Any] = {Sizes}
 
 
 def of_sizes(cls: type) -> type:
-    """Class decorator: leave the numbers in settings of this class of named tuples out of the kind."""
+    """Class decorator for a named tuple: the numbers in settings of this class are sizes, and no part of the kind."""
     _opened_classes.add(cls)
     return cls
 
 
 class OfMemory(NamedTuple):
-    """A call whose operands are tensors with memory, and buffers."""
+    """A call whose operands are tensors in memory, followed by buffers."""
 
     operands: Sequence[Any]
     settings: tuple[Any, ...]
@@ -87,7 +88,7 @@ class OfMemory(NamedTuple):
 
 
 class OfSource:
-    """A call whose operands are described by a Source, because its kernel reads expressions."""
+    """A call whose kernel computes pending expressions itself, so that its operands are described by a Source."""
 
     def __init__(self, source: Source, buffers: Sequence[Buffer], dev: Any, *settings: Any) -> None:
         self.source, self.buffers, self.dev, self.settings = source, buffers, dev, settings
@@ -132,7 +133,7 @@ def _opened_settings(settings: tuple[Any, ...], number: Callable[[int], Any]) ->
 
 
 def same(n: int, least: int = 2) -> int:
-    """Return n itself: the `number` function for a call that is noted for its own sizes only."""
+    """Return n itself: the `number` function for a call that is traced for its own sizes only."""
     return n
 
 

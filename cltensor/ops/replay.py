@@ -33,8 +33,8 @@ from .kinds import WATCHING, OfMemory, OfSource, measured, same
 MOST = 1024  # calls that a function remembers; 0 turns replay off, as CLTENSOR_EAGER=1 does
 # Pending operands of up to this many bytes are run first: a launch takes less Python time than collecting a Source.
 SMALL = 1 << 16
-MANY = 8  # from this many operands on, `_by_columns` compares their attributes
-VARIANTS = 8  # variants noted per kind; traces noted after that serve exactly equal sizes only
+MANY = 8  # from this many operands on, `_by_columns` collects their attributes
+VARIANTS = 8  # variants of a kind; traces made after these serve exactly equal sizes only
 
 _all: weakref.WeakSet[Replayed] = weakref.WeakSet()
 
@@ -95,20 +95,19 @@ class _Kind:
     __slots__ = ("long", "noted", "variants")
 
     def __init__(self) -> None:
-        self.variants: list[_Variant] = []
-        self.long: list[
-            Callable[..., Any]
-        ] = []  # checks of sizes: not None where the call cannot be traced
-        self.noted = 0
+        self.variants: list[_Variant] = []  # the last one used first
+        # Functions of sizes, one for each call that could not be traced: not None if a call of these sizes cannot be, either.
+        self.long: list[Callable[..., Any]] = []
+        self.noted = 0  # how many traces with Symbols were made or tried
 
 
 class Replayed:
-    """A function that returns a list of new tensors and Nones (see Note [Replay]), called as `f(operands, *settings)`.
+    """A function whose repeated calls are replayed (Note [Replay]); it returns a list of new tensors and Nones.
 
-    Operands are tensors, followed by buffers; settings are hashable, and equal settings must mean the same. The
-    function is called with just these. `memory`: pending operands are run before. `exact`: settings are compared by
-    `repr`, because 0.0 == -0.0. `read`: a function that makes a Source of tensors; then `fn` reads expressions:
-    `fn(source, buffers, device, *settings)`.
+    It is called as `f(operands, *settings)`. Operands are tensors, followed by buffers; settings are hashable, and equal
+    settings must mean the same. Without `read` this calls `fn(operands, *settings)`. read: a function that makes a Source of
+    tensors; then the kernel may compute pending operands, and this calls `fn(source, buffers, device, *settings)`. memory:
+    pending operands are run first. exact: settings are compared by `repr`, because 0.0 == -0.0.
     """
 
     def __init__(
@@ -120,19 +119,21 @@ class Replayed:
         read: Callable[..., Source] | None = None,
     ) -> None:
         self._fn, self._memory, self._exact, self._read = fn, memory, exact, read
-        self._calls: dict[tuple, _Call | None] = {}  # None: cannot be traced
+        # Exact layouts and settings -> call; None: cannot be traced.
+        self._calls: dict[tuple, _Call | None] = {}
         self._kinds: dict[tuple, _Kind] = {}
+        # Keys of calls that happened once, of kinds whose variants are full.
         self._seen: set[tuple] = set()
         _all.add(self)
 
     @staticmethod
     def of_memory(fn: Callable[..., list[Any]]) -> Replayed:
-        """Decorator: a Replayed function whose kernels read memory; pending operands are run first."""
+        """Decorator: make a function a Replayed one whose kernels read memory; pending operands are run first."""
         return Replayed(fn, memory=True)
 
     @staticmethod
     def reading(read: Callable[..., Source]) -> Callable[[Callable[..., list[Any]]], Replayed]:
-        """Return a decorator: a Replayed function whose kernels read the expressions that `read` makes a Source of."""
+        """Return a decorator that makes a Replayed function whose kernels compute the expressions in the Source that `read` makes."""
         return functools.partial(Replayed, read=read)
 
     def __call__(self, operands: Sequence[Any], *settings: Any) -> list[Any]:
@@ -185,7 +186,7 @@ class Replayed:
     def _in_memory(
         self, key: tuple, given: list[Buffer], operands: Sequence[Any], settings: tuple[Any, ...]
     ) -> list[Any]:
-        """Do a call that has no pending operands."""
+        """Execute a call that has no pending operands."""
         call = self._calls.get(key)
         if call is not None:
             return call.play(given, operands[0].device)
@@ -194,7 +195,10 @@ class Replayed:
     def _tell(
         self, t: Any, first: Any, key: list[Any], given: list[Buffer], places: dict[Buffer, int]
     ) -> bool:
-        """Add to `key` and `given` what identifies a pending operand that the kernel computes; False if a Source must."""
+        """Describe a pending operand that the kernel computes, without making a Source; return False if that is not possible.
+
+        What identifies the operand is appended to `key`, the buffers that it reads to `given`.
+        """
         storage = t._storage
         expr = storage.value
         if self._read is None or not (t._contig and t.shape == expr.shape == first.shape):
@@ -215,6 +219,7 @@ class Replayed:
         return True
 
     def _arguments(self, operands: Sequence[Any], settings: tuple[Any, ...]) -> tuple:
+        """Return the arguments for `fn`."""
         if self._read is None:
             return (operands, *settings)
         tensors = [t for t in operands if t.__class__ is not Buffer]
@@ -223,6 +228,7 @@ class Replayed:
             return (self._read(*tensors), operands[len(tensors) :], dev, *settings)
 
     def _of_pending(self, operands: Sequence[Any], settings: tuple[Any, ...]) -> list[Any]:
+        """Execute a call with pending operands that `_tell` cannot describe; a Source is made to identify the call."""
         arguments = self._arguments(operands, settings)
         if self._read is None:
             return self._fn(*arguments)
@@ -242,14 +248,13 @@ class Replayed:
         return self._work_out(found, given, OfSource(*arguments))
 
     def _work_out(self, key: tuple, given: list[Buffer], what: OfMemory | OfSource) -> list[Any]:
-        """Replay a variant of the call's kind if one fits; else call the function, and note its launches.
-
-        The first call of a kind is not noted.
+        """Replay a variant of the call's kind if one fits; else call the function, and trace its launches unless this is the
+        kind's first call.
         """
         if key in self._calls or Recorder.active is not None or config.CONFIG.eager or not MOST:
             return self._fn(*what.arguments(self._arguments))
         leaves = what.leaves()
-        # Operands that were run first lie in memory that only this call knows.
+        # Operands that were run only to make the Source lie in memory that belongs to no operand of later calls.
         if not {*given}.issuperset(leaves):
             return self._fn(*what.arguments(self._arguments))
         holders: list[Buffer | Storage] = [*given, *what.storages()]
@@ -296,7 +301,7 @@ class Replayed:
         holders: Sequence[Buffer | Storage],
         what: OfMemory | OfSource,
     ) -> list[Any]:
-        """Call the function and keep what it launches; if `kind` is None, without Symbols, for these sizes only."""
+        """Call the function and trace its launches: with Symbols, as a variant of `kind`, or if that is None for these sizes only."""
         work = Work()
         trace = Trace(key[0], given, work)
         self._calls[key] = None
@@ -316,7 +321,7 @@ class Replayed:
             self._calls[key] = variant.call(tuple(work.values))
         elif kind is not None:
             kind.long.append(work.function(()))
-        # A pending result's expression would contain Symbols.
+        # Results that cannot be described may be pending, and their expressions contain Symbols: call the function again.
         if described is None and not trace.refused:
             return self._fn(*what.arguments(self._arguments))
         return _plainly(results)
@@ -332,7 +337,10 @@ _LOOK = attrgetter("_storage", "shape", "dtype", "_contig", "_offset")
 
 
 def _by_columns(operands: Sequence[Any], key: list[Any], given: list[Buffer]) -> bool:
-    """Add to `key` and `given` what identifies the operands if all are dense and none is pending; else return False."""
+    """Append what identifies the operands to `key` and their buffers to `given`, if all are dense and in memory; else return False.
+
+    For many operands this takes less time than going through them one by one.
+    """
     backend, n = key[0], len(operands)
     if operands[-1].__class__ is Buffer:
         return False
@@ -378,9 +386,9 @@ def _plainly(results: Sequence[Any]) -> list[Any]:
 def _describe(
     trace: Trace, results: Sequence[Any], count: int
 ) -> tuple[tuple[int, Any] | None, ...] | None:
-    """Return each result's place among the trace's buffers and its dtype, and store the layouts in the trace.
+    """Return (place among the trace's buffers, dtype) of each result, and store the layouts in the trace.
 
-    None if a result is pending, lies in an operand's memory, shares memory with another result, or has history.
+    None if a result is pending, lies in an operand's memory, shares memory with another result, or has a grad node.
     """
     found: list[tuple[int, Any] | None] = []
     numbers: list[Any] = []

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 class Numbers(NamedTuple):
     """The numbers that a trace derives from given sizes."""
 
-    taken: tuple[int, ...]  # bytes of the buffers that a play takes
-    told: tuple[int, ...]  # numbers for the playlist's symbols
-    results: Any  # `Trace.results`, with numbers instead of Symbols
-    sizes: tuple[int, ...]
+    taken: tuple[int, ...]  # bytes of the buffers that a play takes from the pool
+    told: tuple[int, ...]  # numbers in place of the Symbols among the playlist's arguments
+    results: Any  # `Trace.results`, with numbers in place of Symbols
+    sizes: tuple[int, ...]  # the sizes from which they were derived
 
 
 class Trace(Recorder):
@@ -66,7 +66,8 @@ class Trace(Recorder):
         self._slots_of: list[tuple[int, int, int]] = []  # command, argument, place of each slot
         self._last: Numbers | None = None  # the numbers set in the playlist
         self._stated: Numbers | None = None  # the numbers set in the steps
-        self._is_long = False  # long enough to be posted
+        # Whether it takes long enough to be left to the team (`Playlist.post`).
+        self._is_long = False
         self._still: list[Buffer] = []  # buffers that are the same in every play
         self._numbers: Callable[..., tuple[Any, ...] | None] | None = None
         self._described: Any = None  # the steps' numbers, Symbols included
@@ -114,6 +115,7 @@ class Trace(Recorder):
         return self._places.get(id(buffer))
 
     def _prepare(self) -> None:
+        """Turn the stored steps into what plays need: a playlist, places of buffers, and functions of sizes."""
         steps, threads, results = self._steps, self.backend.team, len(self._sizes)
         self._launches = sum(step.kernel is not None for step in steps)
         told: list[Any] = []
@@ -153,7 +155,8 @@ class Trace(Recorder):
     def _share(self, uses: Sequence[tuple[int, int, int]], results: int) -> dict[int, int]:
         """Let buffers whose lifetimes do not overlap share one; return a dict: place in the call -> place in a play.
 
-        `uses` lists (step, argument, place) in order of execution.
+        uses: (step, argument, place) in order of execution. results: how many of the taken buffers hold results, which come
+        first and share with none.
         """
         given, sizes = self._given, plain(self._sizes)
         last = {place: number for number, _, place in uses}
@@ -179,10 +182,7 @@ class Trace(Recorder):
         return places
 
     def numbers(self, sizes: tuple[int, ...]) -> Numbers | None:
-        """Return the numbers for other sizes in the places of the Symbols.
-
-        None where the call would launch something else.
-        """
+        """Return the numbers for other sizes in the places of the Symbols; None if the call would launch something else."""
         assert self._numbers is not None
         found = self._numbers(*sizes)
         if found is None:
@@ -227,6 +227,7 @@ class Trace(Recorder):
         return buffers
 
     def _tell(self, playlist: Playlist, numbers: Numbers) -> None:
+        """Set the playlist's numbers."""
         playlist.tell(numbers.told)
         if playlist.moves:
             self._slots = [(*playlist.slot(n, i), place) for n, i, place in self._slots_of]
