@@ -101,7 +101,10 @@ def addmm(
 def _shares(
     ctx: Any, g: Tensor, first: Callable[[], Tensor], second: Callable[[], Tensor]
 ) -> tuple:
-    """Return the gradients of `beta * input + alpha * (first factor @ second factor)` that are asked for."""
+    """Return the gradients of `beta * input + alpha * (a @ b)` by input, a and b; None for those that are not needed.
+
+    first, second: compute the gradients of a and b without the factor alpha.
+    """
     s, a, b = ctx.needs
     alpha, beta = ctx.alpha, ctx.beta
     shares = (g if s else None, first() if a else None, second() if b else None)
@@ -112,7 +115,7 @@ def _shares(
 
 
 def _sum_pushed(ctx: Any, out: Tensor, x: Any, product: Any) -> Any:
-    """The tangent of `beta * input + alpha * product` from those of its parts."""
+    """Return the tangent of `beta * input + alpha * product` from the tangents of its parts (None: no tangent)."""
     if product is not None and ctx.alpha != 1:
         product = product * ctx.alpha
     if x is not None:

@@ -86,7 +86,7 @@ def _index_select_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def _rows(g: Tensor, ctx: Any) -> Tensor:
-    """Read the positions that an index_* op wrote, in its source's shape."""
+    """Return the gradient of an index_* op's source: `g` at the positions that the op wrote, in the source's shape."""
     return g.index_select(ctx.dim, ctx.index).reshape(tuple(ctx.shapes[1]))
 
 
@@ -253,7 +253,7 @@ def _index_fill(inplace: bool, input: Tensor, dim: int, index: Tensor, value: An
             )
         new = like(value, input).detach().to(input.dtype)
         if new._storage is input._storage:
-            new = core.snapshot(new)  # it may be an element of what is filled
+            new = core.snapshot(new)  # `value` may be a view of an element that is filled
     else:
         if isinstance(value, complex) and not input.dtype.is_complex:
             raise RuntimeError(

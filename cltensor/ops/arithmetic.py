@@ -225,7 +225,7 @@ _STEPWISE = {
 
 
 def _stepwise(row: Row, a: Any, b: Any) -> Row:
-    """Return the row that rounds between its steps, where torch does."""
+    """Return the row of `_STEPWISE` that takes the place of `row` for tensors of 16-bit floats; otherwise `row` itself."""
     if b.__class__ in NUMBERS or row.name not in _STEPWISE or b.numel() == 1:
         return row
     dt = core.result_type((a, b))

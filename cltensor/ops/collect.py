@@ -24,7 +24,8 @@ from .replay import Replayed
 def collected(t: Tensor, index: Tensor, values: Tensor, wrap: bool) -> Tensor | None:
     """Return a copy of `t` with the rows `values` added to those that the vector `index` names.
 
-    None where the kernels do not apply. `wrap`: negative indices count from the end, and bad ones are an IndexError.
+    None where the kernels do not apply. wrap: negative indices count from the end, and a bad index raises IndexError
+    instead of RuntimeError.
     """
     if t.ndim < 2 or index.ndim != 1 or index.dtype not in INTEGERS or values.dtype is not t.dtype:
         return None
@@ -38,7 +39,7 @@ def collected(t: Tensor, index: Tensor, values: Tensor, wrap: bool) -> Tensor | 
     operands = [index, values]
     start = t._storage.value
     if not is_zero(start):
-        # The kernel that computes such a tensor, or makes it dense, writes the copy anyway.
+        # A pending tensor has to be computed, and one with gaps made dense: the kernel that does so can write the copy.
         if start.__class__ is Expr or not t.is_contiguous():
             return None
         operands.append(t)

@@ -59,7 +59,7 @@ def _tensordot(a: Tensor, b: Tensor, da: Sequence[int], db: Sequence[int]) -> Te
                 f"contracted dimensions need to match, but first has size {n} in dim {i} and second has size {m} in dim {j}"
             )
         if n != m:
-            # One side broadcasts: summing the other first is the same.
+            # One side broadcasts: the other is summed over this dim first, with the same result.
             if m == 1:
                 a = a.sum(i, keepdim=True, dtype=a.dtype)
             else:
@@ -82,7 +82,10 @@ def _tensordot(a: Tensor, b: Tensor, da: Sequence[int], db: Sequence[int]) -> Te
 
 @public()
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Sum the products over the last dims: [..., K], [___, K] -> [..., ___]; with a 0-dim operand the plain product."""
+    """Sum the products over the last dims: shapes (A, K) and (B, K) give (A, B), where A and B are any dims.
+
+    With a 0-dim operand, this is the elementwise product.
+    """
     check_tensor("inner", "input", 1, input)
     check_tensor("inner", "other", 2, other)
     if not input.ndim or not other.ndim:
@@ -364,7 +367,10 @@ def _contract(ready: list[Tensor], out_dims: int, total: int, held: list[int]) -
 
 
 def _pair(a: Tensor, b: Tensor, summed: list[int]) -> Tensor:
-    """Multiply two operands of one rank and sum over dims, as one batched matrix product; summed dims stay with size 1."""
+    """Return the sum over the dims `summed` of the product of two operands of one rank, as one batched matrix product.
+
+    Dims of size 1 in one operand broadcast. Summed dims are kept with size 1.
+    """
     both: list[int] = []
     left: list[int] = []
     right: list[int] = []
@@ -373,7 +379,7 @@ def _pair(a: Tensor, b: Tensor, summed: list[int]) -> Tensor:
         if dim not in summed:
             (right if m == 1 else left if n == 1 else both).append(dim)
     if left and right and left[0] > right[-1]:
-        return _pair(b, a, summed)  # the result then has its dims in the order of memory
+        return _pair(b, a, summed)  # so that the result's dims lie in memory in their own order
     shape = (
         *[of_a[d] for d in both],
         *[of_a[d] for d in left],
@@ -395,7 +401,7 @@ def _pair(a: Tensor, b: Tensor, summed: list[int]) -> Tensor:
 
 
 def _chain_order(sizes: list[int]) -> list[list[int]]:
-    """Where to split each sub-chain for the fewest multiplications (the textbook dynamic programme)."""
+    """Return where to split each sub-chain for the fewest multiplications (the textbook dynamic programme)."""
     n = len(sizes) - 1
     cost = [[0] * n for _ in range(n)]
     split = [[0] * n for _ in range(n)]
@@ -481,13 +487,14 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     value = _unsafe(input, left) * _unsafe(other, right)
     joint = tuple(n * m for n, m in zip(a, b, strict=True))
     if layouts.view_strides(value.shape, value._strides, joint) is None:
-        value = value.contiguous()  # the product's memory order is the operands'
+        # The product has the operands' memory order, in which the dims cannot be merged.
+        value = value.contiguous()
     value = _unsafe(value, joint)
     return value if out is None else writes.deliver(value, out, "kron", (input, other))
 
 
 def _unsafe(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Reshape under the node name of a view that is not tracked as one."""
+    """Return a tensor's memory in another shape, recorded as torch's UnsafeView: autograd does not treat it as a view."""
     from .shape import view_back
 
     strides = layouts.view_strides(x.shape, x._strides, shape)

@@ -54,7 +54,7 @@ def place(dev: Any) -> device:
 
 
 def wide(x: Tensor) -> Tensor:
-    """Return float32 for a 16-bit float."""
+    """Return a tensor of 16-bit floats as float32; any other tensor as it is."""
     return x.float() if x.dtype.itemsize == 2 else x
 
 
@@ -66,7 +66,7 @@ def _same_gradient(ctx: Any, g: Tensor) -> Tensor:
 
 
 def cast(x: Tensor, dt: dtype) -> Tensor:
-    """Convert to another dtype, lazily; of complex numbers, a real dtype keeps the real part, with a warning."""
+    """Return the tensor converted to another dtype, lazily; from complex to real the real part is kept, with a warning."""
     if x.dtype.is_complex and dt.category in (1, 2):
         warn_once("Casting complex values to real discards the imaginary part")
     out = _copied(x, dt, None if x._contig else formats.strides_like("to", x, None))
@@ -76,14 +76,14 @@ def cast(x: Tensor, dt: dtype) -> Tensor:
 
 
 def _copied(x: Tensor, dt: dtype, strides: tuple[int, ...] | None) -> Tensor:
-    """Copy lazily into dense strides, None being row-major, without history."""
+    """Return a lazy copy of dtype `dt` in dense strides (None: row-major), without history."""
     if strides is not None:
         return core.laid_out(IDENTITY, dt, dt, (x,), x.shape, x.device, strides)
     return core.pending(core.expression(IDENTITY, dt, dt, (x,), x.shape), x.device, x.shape)
 
 
 def transfer(x: Tensor, dev: device) -> Tensor:
-    """Copy to another device, without history; keeps the dense layout."""
+    """Return a contiguous copy on another device, without history."""
     source = x if x.is_contiguous() else x.detach().clone(memory_format=contiguous_format)
     nbytes = source.numel() * x.dtype.itemsize
     storage = Storage.empty(get_backend(dev), nbytes)
@@ -134,7 +134,7 @@ def to(
         return out
     if out is self:
         done = formats.suggested(out) is memory_format
-    else:  # a copy has exactly the strides asked for, even where dims of size 1 leave them open
+    else:  # a copy must have exactly the format's strides, also those of dims of size 1, which could be any
         wanted = formats.strides("to", memory_format, out.shape)
         done = out._strides == (wanted or layouts.contiguous_strides(tuple(out.shape)))
     return out if done else clone(out, memory_format=memory_format)

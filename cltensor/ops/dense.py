@@ -18,9 +18,9 @@ from .core import Tensor
 from .replay import Replayed
 from .values import check_value
 
-# Multiply-adds from which on a product may stay pending, to be fused with what follows it.
+# A product of at least this many multiply-adds may stay pending, to be fused with the pointwise chain that follows it.
 WAITS = 1 << 22
-# Bytes of operands that a pending product may keep alive; or four times its result's bytes, if that is more.
+# Bytes of operands that a pending product may keep alive; if four times its result's bytes are more, that many.
 HELD = 1 << 24
 
 
@@ -43,7 +43,7 @@ def run(
         bias, beta = None, 0
     if alpha != 1 or beta not in (0, 1):
         alpha, beta = check_value(alpha, dt), check_value(beta, dt)
-        # As in BLAS, the factors are not read then, so that an infinity in them gives no nan.
+        # With alpha 0 the factors are not read, as in BLAS: an infinity in them gives no NaN. An empty K does that.
         if alpha == 0:
             with unrecorded():
                 a, b = a.narrow(-1, 0, 0), b.narrow(-2, 0, 0)

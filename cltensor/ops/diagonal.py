@@ -28,18 +28,18 @@ from .selection import where_row
 
 # ------------------------------------------------------------------------------------------- triangles
 
-# x: row, y: column, z: diagonal
+# Of an element's row x and column y, and the diagonal z: whether the element is in the triangle.
 _LOWER = PointOp("lower", "y - x <= z")
 _UPPER = PointOp("upper", "y - x >= z")
-# x: running index, y: columns, z: rows
+# The row and the column of the element with linear index x in matrices of z rows and y columns.
 _ROW, _COLUMN = PointOp("row", "(x / y) % z"), PointOp("column", "x % y")
 
 
 def _triangle(dims: Sequence[int], diagonal: int, op: PointOp, dev: Any) -> Tensor:
-    """Return a lazy mask of the lower or upper triangles of matrices.
+    """Return a lazy mask of the lower or upper triangles of matrices, which broadcasts to the shape `dims`.
 
-    From `lazy.TURN` elements on, two launches number the rows and columns of one matrix: that costs less than divisions
-    at every element.
+    From `lazy.TURN` elements on, two launches write the numbers of rows and columns to memory: reading these costs less
+    than two divisions per element.
     """
     rows, columns = dims[-2:]
     if layouts.numel(tuple(dims)) >= lazy.TURN:
@@ -109,7 +109,7 @@ def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
 
 
 def _rewrite(t: Tensor, value: Tensor) -> None:
-    """Write a fresh lazy value over a tensor; the caller increments the version."""
+    """Overwrite a tensor with a newly computed, still pending value; the caller increments the version."""
     expr = core.operand(value, t.shape)
     whole = isinstance(expr, Expr)
     writes.write(t, expr if whole else Expr(IDENTITY, t.dtype, t.dtype, t.shape, (expr,)))

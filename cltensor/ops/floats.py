@@ -24,7 +24,7 @@ copysign = Row(
 
 
 class _NextAfter(Row):
-    """The builtin is of float32; numbers of 16 bits take the step on their own bits."""
+    """The row `nextafter`: OpenCL's builtin steps in float32, so numbers of 16 bits are stepped by integer arithmetic on their bits."""
 
     def forward(self, xs: Sequence[Tensor]) -> Tensor:
         """Apply without gradient."""

@@ -1,7 +1,7 @@
 """`torch._foreach_*`: an operation on each tensor of a list, or of several lists side by side.
 
-Owns the lists' checks and what stands beside them: numbers, a number for each tensor, tensors. Each tensor's result is that of the
-function without the prefix, with its gradient. Small tensors without history that lie alike share launches (multi.py).
+Owns the checks of the lists and of their second operands: one number, a number for each tensor, or tensors. Each tensor's result is that
+of the function without the prefix, with its gradient. Small tensors without history and with the same layout share launches (multi.py).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _UNARY = [
     "tanh",
     "trunc",
 ]
-# The function of tensors, and of a tensor and a number.
+# Name -> the function for two tensors, and the function for a tensor and a number.
 _BINARY = {
     "add": ("add", "add"),
     "sub": ("sub", "sub"),
@@ -87,7 +87,7 @@ def _some(xs: Sequence[Any]) -> None:
 
 
 def _beside(name: str, xs: list[Tensor], other: Any) -> list[Any]:
-    """What stands beside each tensor: a list's items, or the same for all."""
+    """Return each tensor's second operand: the items of a list, or one number or 0-dim tensor repeated; torch's errors for others."""
     if isinstance(other, tuple | list):
         if len(other) != len(xs):
             raise RuntimeError(
@@ -109,7 +109,10 @@ def _beside(name: str, xs: list[Tensor], other: Any) -> list[Any]:
 
 
 def _export(name: str, compute: Callable[..., list[Tensor]], doc: str) -> None:
-    """Export `compute(name, tensors, ...)` and its form that writes the results into the tensors."""
+    """Export `_foreach_<name>`, which returns what `compute(full name, tensors, ...)` returns, and its in-place form.
+
+    For the in-place form, whose name ends with "_", `compute` writes the results into the tensors.
+    """
 
     def function(self: Any, *args: Any, **named: Any) -> tuple[Tensor, ...]:
         return tuple(compute(full, self, *args, **named))
@@ -124,7 +127,7 @@ def _export(name: str, compute: Callable[..., list[Tensor]], doc: str) -> None:
 
 
 def _form(full: str, name: str) -> Callable[..., Tensor]:
-    """The function or the in-place method behind a name of a list's function."""
+    """Return the function `name` for single tensors; if `full`, the list function's name, ends with "_", its in-place form."""
     if not full.endswith("_"):
         return FUNCTIONS[name]
     return METHODS.get(name + "_") or (
@@ -135,7 +138,7 @@ def _form(full: str, name: str) -> Callable[..., Tensor]:
 def _each(
     full: str, op: PointOp | None, operands: Sequence[Any], alone: Callable[[int], Tensor]
 ) -> list[Tensor]:
-    """The results of a formula for many tensors of real floats; `alone(i)` computes one of them by the plain function."""
+    """Return the results of a formula for each tensor, in few launches where multi.py can; `alone(i)` computes any other."""
     found = multi.apply_op(op, operands, inplace=full.endswith("_"))
     return [alone(i) if t is None else t for i, t in enumerate(found)]
 

@@ -1,7 +1,8 @@
 """Memory formats: the strides that a `memory_format=` argument asks for, and results laid out that way.
 
-Only the order in memory changes; which op keeps an order is the op's own matter. Where the dims of an op are alike, it works on
-operands turned into the order they lie in (`order`, `turned`, `turned_back`); other results are copied (`settled`), lazily.
+A format only changes the order in memory; each op decides whether its result keeps the operand's order. Ops that treat all dims alike
+view the operand with its dims in memory order and compute on that (`order`, `turned`, `turned_back`); other results are copied into the
+wanted order, lazily (`settled`).
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ _RANK = {channels_last: 4, channels_last_3d: 5}
 
 
 def strides(function: str, wanted: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the dense strides a format asks for; None where that is row-major or the op's own choice.
+    """Return the dense strides that the format `wanted` asks for; None for row-major, and where the op may choose.
 
-    TypeError for what is no format, RuntimeError for images of another rank.
+    TypeError for anything but a format, RuntimeError for a shape of another rank than the format's.
     """
     if wanted is None or wanted is contiguous_format or wanted is preserve_format:
         return None
@@ -39,7 +40,7 @@ def strides(function: str, wanted: Any, shape: tuple[int, ...]) -> tuple[int, ..
 
 
 def strides_like(function: str, x: Tensor, wanted: Any) -> tuple[int, ...] | None:
-    """Return the strides of a new tensor like `x`: in its order of dims unless a format is given; None is row-major."""
+    """Return the strides of a new tensor like `x`, None for row-major: those of the format, or the memory order of `x` if none is given."""
     if wanted is None or wanted is preserve_format:
         shape = tuple(x.shape)
         plain = layouts.contiguous_strides(shape)
@@ -51,21 +52,23 @@ def strides_like(function: str, x: Tensor, wanted: Any) -> tuple[int, ...] | Non
 
 
 def suggested(x: Tensor) -> MemoryFormat:
-    """Return the format whose order a tensor's strides have, gaps allowed; row-major where several orders fit."""
+    """Return the memory format that a tensor's strides suggest, gaps allowed, as torch does; row-major where several formats fit."""
     if x.ndim in _RANK.values() and layouts.like_channels_last(tuple(x.shape), x._strides):
         return channels_last if x.ndim == 4 else channels_last_3d
     return contiguous_format
 
 
 def images(x: Tensor, shape: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the strides of a result of `shape` that is channels last where `x` suggests it; None is row-major."""
+    """Return the strides of a result of this shape: channels last if the layout of `x` suggests that, else None (row-major)."""
     if suggested(x) is contiguous_format:
         return None
     return layouts.channels_last_strides(tuple(shape))
 
 
 def batch_strides(x: Tensor) -> tuple[int, ...] | None:
-    """Return the strides of a batch norm's result, None being row-major: the order `x` is dense in, row-major first, or suggests."""
+    """Return the strides of a batch norm's result: None (row-major) if `x` is contiguous, else channels last if `x` is dense in that
+    order or its layout suggests it.
+    """
     if x.is_contiguous():
         return None
     if any(is_in(x, wanted) for wanted in _RANK):
@@ -81,7 +84,7 @@ def is_in(x: Tensor, wanted: MemoryFormat) -> bool:
 
 
 def settled(x: Tensor, to: tuple[int, ...] | None) -> Tensor:
-    """Return a tensor without history in dense strides `to` (None: row-major): itself, or a lazy copy."""
+    """Return a tensor without history in the dense strides `to` (None: row-major): itself, or a lazy copy."""
     if to is None:
         if x._contig:
             return x
@@ -94,7 +97,7 @@ def settled(x: Tensor, to: tuple[int, ...] | None) -> Tensor:
 
 
 def like_images(x: Tensor, found: Tensor) -> Tensor:
-    """Return a result without history, in channels last where `x` suggests it."""
+    """Return the result `found`, without history, in channels last if the layout of `x` suggests that, else row-major."""
     return settled(found, images(x, found.shape))
 
 
@@ -104,7 +107,7 @@ def order(to: tuple[int, ...]) -> list[int]:
 
 
 def turned(x: Tensor, dims: Sequence[int]) -> Tensor:
-    """View a tensor with its dims in an order, without history."""
+    """Return a view of a tensor with its dims in the given order, without history."""
     shape, strides, offset = layouts.permute(tuple(x.shape), x._strides, x._offset, dims)
     return core.make(x._storage, Size(shape), x.dtype, x.device, strides, offset)
 
@@ -118,7 +121,7 @@ class RowMajor(Row):
     """A row whose results are row-major, whatever the operands are."""
 
     def forward(self, xs: Sequence[Any]) -> Tensor:
-        """Apply without gradient."""
+        """Return the result, contiguous, without recording a gradient."""
         return settled(super().forward(xs), None)
 
 

@@ -284,7 +284,8 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         return _alias(x)
     elif kind is core.Registry.tensor:
         alone = index.dtype is dtypes.int64 and index.shape and index.device is x.device
-        if alone and x.shape and x.shape[0]:  # nothing to check, to broadcast or to move
+        # The index needs no check, no broadcasting and no move to another device.
+        if alone and x.shape and x.shape[0]:
             return _gathered(x, [(0, index)])
         index = (index,)
     else:
@@ -296,7 +297,10 @@ def getitem(x: Tensor, index: Any) -> Tensor:
 
 
 def _plain(x: Tensor, index: tuple) -> Tensor | None:
-    """One view for a tuple of ints, slices and Nones where no history is kept; None where there is more to it."""
+    """Return the view for a subscript of ints, slices and Nones, made in one step; None for any other, or a bad index.
+
+    For tensors without history: where there is one, each item is a view with a node of its own.
+    """
     sizes, strides, offset = x.shape, x._strides, x._offset
     ndim, d = len(sizes), 0
     new_sizes, new_strides = [], []

@@ -48,7 +48,10 @@ def _squeezed(x: Tensor, dim: int) -> Tensor:
 
 
 def _folds(a: Tensor, b: Tensor) -> bool:
-    """Whether a product of more than two dims by at most two is one matrix product."""
+    """Return whether torch folds the batch dims of one operand into the rows of a single matrix product.
+
+    That needs an operand of more than two dims, and another of at most two.
+    """
     larger, smaller = (a, b) if a.ndim >= b.ndim else (b, a)
     if larger.ndim < 3 or smaller.ndim > 2:
         return False
@@ -92,7 +95,7 @@ def _matmul(a: Tensor, b: Tensor) -> Tensor:
     if _folds(a, b):
         return _folded(a, b)
     if da == 3 and db == 3 and a.shape[0] != b.shape[0]:
-        # Summing the gradient of a broadcast batch is what the folded product does by itself.
+        # A batch of size 1 that needs a gradient is dropped: the folded product's gradient then sums over the batch by itself.
         if a.shape[0] == 1 and graph.needs_grad(a):
             return _matmul(a.squeeze(0), b)
         if b.shape[0] == 1 and graph.needs_grad(b):
@@ -138,7 +141,8 @@ def _batched(a: Tensor, b: Tensor) -> Tensor:
             else core.make(value._storage, shape, value.dtype, value.device)
         )
     wide_a, wide_b = expand(a, (*batch, n, k)), expand(b, (*batch, m) if vector else (*batch, m, p))
-    # Where these copy, the copy is left pending: the product reads the operands where they lie, only gradients need it.
+    # These are saved for the gradient. Where they are copies, the copies stay pending until backward reads them: the product
+    # itself reads the expanded operands in place.
     flat_a = reshape(wide_a, (count, n, k))
     flat_b = reshape(wide_b, (count, m)).unsqueeze(-1) if vector else reshape(wide_b, (count, m, p))
     with unrecorded():
@@ -169,7 +173,7 @@ def linear(
         flat = input.view(prod(sizes[:-1]), sizes[-1])
         return addmm(bias, flat, t(weight)).view(*sizes[:-1], weight.shape[0])
     product = _matmul(input, weight.t())
-    # torch adds in place here: another dtype of the bias does not change the result's
+    # torch adds the bias in place here, so that its dtype does not promote the result's.
     return product + bias if bias.dtype is product.dtype else product.add_(bias)
 
 

@@ -25,7 +25,7 @@ _KINDS = {1.0: "norm1", 2.0: "norm2"}
 
 
 def _value(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    """The norm of a tensor without history; what 16 bits hold is added up in 32."""
+    """Return the norm of a tensor over `dims`, without history; 16-bit floats are accumulated in float32."""
     if p in _KINDS and x.ndim and not x.dtype.is_complex:
         return run(
             _KINDS[p], x, dims, accumulator(x.dtype), (("value", x.dtype),), keepdim=keepdim
@@ -63,13 +63,14 @@ _BY_TWO = Row("norm_back", {"f": "where(z == 0, 0, x * (y / z))"}, args=("input"
 
 
 def gradient(x: Tensor, g: Tensor, n: Tensor, p: float, dims: tuple[int, ...]) -> Tensor:
-    """The gradient by `x` of its norm `n` over `dims`, given that by the norm."""
+    """Return the gradient with respect to `x` of its p-norm `n` over `dims`, given the norm's gradient `g`."""
     if p == 0:
         return x * 0
     if p == 2 and not x.dtype.is_complex and not graph.differentiating():
         return _BY_TWO(x, g, n)
     if p == 2:
-        return where(n == 0, 0.0, x * (g / where(n == 0, 1.0, n)))  # no 0 / 0 in its derivative
+        # Without 0 / 0, also in its derivative.
+        return where(n == 0, 0.0, x * (g / where(n == 0, 1.0, n)))
     sign, size = x.sgn() if x.dtype.is_complex else x.sign(), x.abs()
     if p == 1:
         return g * sign

@@ -73,7 +73,7 @@ def multiplied(a: Tensor, b: Tensor, waits: bool = True) -> Tensor:
 
 
 def pushed(fn: Callable, a: Any, b: Any, c: Any, d: Any) -> Tensor | None:
-    """The tangent of a product: fn(a, b) + fn(c, d), where a and d are the factors' tangents, if they have one."""
+    """Return a product's tangent, fn(a, b) + fn(c, d), where a and d are the factors' tangents (None if a factor has none)."""
     if a is None or d is None:
         return fn(c, d) if d is not None else None if a is None else fn(a, b)
     return fn(a, b) + fn(c, d)
@@ -92,9 +92,10 @@ def _mm_back(ctx: Any, g: Tensor) -> tuple:
 
 
 def second_gradient(first: Tensor, g: Tensor, strides: tuple[int, ...]) -> Tensor:
-    """Compute first^H @ g as the second factor lies in memory, so that a transposed weight's gradient needs no copy.
+    """Return first^H @ g in the memory order of the second factor, so that the gradient of a transposed weight needs no copy.
 
-    It runs at once: nothing may ask for it before the optimiser does, and until then it would hold its operands.
+    The product does not stay pending: nobody may read the gradient before the optimiser does, and a pending product keeps
+    its operands alive.
     """
     columns = strides[0] == 1 and strides[1] != 1
     if columns:
@@ -177,7 +178,7 @@ def check_mv(name: Tensor | None, mat: Tensor, vec: Tensor) -> None:
 
 
 def column(x: Tensor) -> Tensor:
-    """A vector as a matrix of one column, without history."""
+    """Return a vector as a matrix of one column, without history."""
     return core.make(x._storage, (*x.shape, 1), x.dtype, x.device, (*x._strides, 1), x._offset)
 
 

@@ -181,11 +181,11 @@ def gaussian_nll_loss(
         elif (
             input.ndim != var.ndim
             or sum(n for m, n in zip(input.shape, var.shape, strict=True) if m != n) != 1
-        ):  # neither the same size but for one dim of size 1
+        ):  # the sizes must differ in a single dim
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
-    # The bound is no function of the variance: gradients pass as if it were not there.
+    # The variance is bounded in value only: its gradient is that of the unbounded variance, as in torch.
     bounded = var + (var.detach().clamp_min(eps) - var.detach())
     value = 0.5 * (bounded.log() + (input - target) ** 2 / bounded)
     if full:
@@ -248,7 +248,7 @@ def multi_margin_loss(
 
 
 def _exceeded(gap: Tensor) -> Tensor:
-    """By how much margins are missed; what is NaN misses none, and there is no gradient where a margin is just kept."""
+    """Return max(gap, 0), with 0 for NaN, and a gradient of 0 where the gap is 0."""
     return where(gap > 0, gap, 0.0)
 
 

@@ -169,8 +169,8 @@ def row_major(backend: Backend, read: Source) -> Source:
 
 
 def spread(g: Tensor, shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> Tensor:
-    """Expand a reduced value to `shape`, the shape before the reduction over `dims`."""
-    if not graph.needs_grad(g):  # without history, one view does instead of several recorded ones
+    """Return a reduced value expanded to `shape`, the shape before the reduction over `dims`."""
+    if not graph.needs_grad(g):  # no history to record: make the view in one step
         steps = list(g._strides)
         for d in sorted(dims):
             steps[d : d + keepdim] = [0]

@@ -1,7 +1,7 @@
-"""What torch answers to dtypes it does not take.
+"""torch's errors for dtypes that a function does not accept.
 
-Where a pointwise op has no kernel for one: mostly `"<name>_cpu" not implemented for '<dtype>'`. Where an `out=` tensor has another
-than the result: most functions cast, those named here do not.
+`refusal`: a pointwise op has no kernel for the operands' dtype; mostly `"<name>_cpu" not implemented for '<dtype>'`. `out_refusal`: the
+`out=` tensor's dtype is not the result's; most functions cast, those named here refuse.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _COMPLEX_UNIMPLEMENTED = {
 
 
 def refusal(row: str, dt: dtype) -> Exception:
-    """Make the error for a row that has no formula for the dtype."""
+    """Return the error for a row that has no formula for the dtype."""
     name = row.removeprefix("special_")
     if dt.category == 0 and name in _BOOL:
         return RuntimeError(_BOOL[name])
@@ -66,7 +66,7 @@ def refusal(row: str, dt: dtype) -> Exception:
     return NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
 
 
-# {d} and {o} are the dtypes of result and `out=` in C's words, {D} and {O} in torch's own.
+# {d} and {o} are the C names of the dtypes of result and `out=`, {D} and {O} torch's names.
 EXPECTED = "Expected out tensor to have dtype {d}, but got {o} instead"
 _OUT = {
     **dict.fromkeys(
@@ -129,7 +129,7 @@ _OUT = {
     "ormqr": "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{D} and result has dtype {O}",
     "where": "Expected out type to be {D} but got {O}",
 }
-# What casts where that loses nothing: torch's name of the function, and what it calls the result.
+# Functions that cast only where `can_cast` allows it: torch's name of the function, and its word for the result.
 _CASTS = {
     "cholesky": ("cholesky", "result"),
     "cholesky_inverse": ("cholesky_inverse", "result"),
@@ -147,7 +147,10 @@ _CASTS = {
 
 
 def out_refusal(function: str, dt: dtype, out: dtype, usual: str = "") -> str:
-    """Return the error of a function for an `out=` of another dtype, "" where it casts; `usual` is that of unnamed functions."""
+    """Return the error text of a function for an `out=` of another dtype than the result's, "" if it casts.
+
+    usual: the text for functions that are not named here.
+    """
     if function in _CASTS:
         name, what = _CASTS[function]
         if can_cast(dt, out):

@@ -39,7 +39,10 @@ def _scanned(
 
 
 def _backwards(x: Tensor, dim: int) -> Tensor:
-    """Return running sums from the end, in one scan. As a flip would be its last step, its node is named after flip."""
+    """Return running sums from the end, in one scan.
+
+    torch computes them as flip, cumsum, flip: the node has the name of the last flip's.
+    """
     if not x.ndim:
         return x
     if x._storage.__class__ is not Storage:
@@ -81,7 +84,8 @@ def _cumprod_back(ctx: Any, g: Tensor) -> Tensor:
         return _cumprod_back_over_zeros(x, g, dim)
     seen = zero.cumsum(dim)
     first = zero & (seen == 1)
-    # Before a row's first zero, divide the products by x; at it, use products without it; after it the gradient is 0.
+    # Before a row's first zero, the products are divided by x; at the first zero, products without it are used; after it the
+    # gradient is 0.
     without = where(first, 1.0, x).cumprod(dim)
     if x.dtype.is_complex:
         before = _backwards(g * ctx.result.conj(), dim)
@@ -177,7 +181,7 @@ def cummin(input: Tensor, dim: int, *, out: Any = None) -> Any:
 
 
 def _logs_backwards(x: Tensor, dim: int) -> Tensor:
-    """As `_backwards`, of exponentials; a scan that is recorded is one between two flips."""
+    """Return running logsumexps from the end: in one scan, or where it has to be recorded, by a scan between two flips."""
     if graph.needs_grad(x) or x._storage.__class__ is not Storage:
         return x.flip(dim).logcumsumexp(dim).flip(dim)
     return _run(x, dim, "logcumsumexp", back=True)
@@ -187,8 +191,8 @@ def _logcumsumexp_back(ctx: Any, g: Tensor) -> Tensor:
     x, result, dim = ctx.self, ctx.result, ctx.dim
     if not x.ndim or not x.numel():
         return g
-    # Only x - result matters, so shift both by x's maximum: beside values far from zero, the shares' logarithms would
-    # lose digits.
+    # Only x - result matters, so both are shifted by x's maximum: added to values far from zero, the logarithms of the shares
+    # would lose digits.
     top = x.detach().real.amax(dim, keepdim=True)
     # Near zero, the shift would only add rounding errors.
     top = where(top.isfinite() & (top.abs() > 64), top, 0.0)
@@ -226,9 +230,9 @@ def _logcumsumexp_push(ctx: Any, out: Tensor, t: Tensor) -> Tensor:
 
 
 def _complex_part(g: Tensor, x: Tensor, result: Tensor, dim: int) -> Tensor:
-    """Return the gradient as `part` does for real numbers, but give zeros a finite logarithm.
+    """Return the gradient as `part` in `_logcumsumexp_back` does for real numbers, but with a finite logarithm for zeros.
 
-    A difference of infinite complex numbers would be NaN.
+    With an infinite one, differences of complex numbers would be NaN.
     """
     zero = g == 0
     logs = where(zero, -1e30, where(zero, 1.0, g).log()) - result
@@ -236,9 +240,9 @@ def _complex_part(g: Tensor, x: Tensor, result: Tensor, dim: int) -> Tensor:
 
 
 def _complex_pairs(g: Tensor, x: Tensor, result: Tensor, dim: int) -> Tensor:
-    """Return the gradient without logarithms, so that it can be differentiated again.
+    """Return the gradient by sums over pairs of positions, without logarithms, so that it can be differentiated again.
 
-    Shares that cancel sum to 0, whose log is infinite.
+    Complex shares may cancel to a sum of 0, whose logarithm is infinite.
     """
     x, result, g = x.movedim(dim, -1), result.movedim(dim, -1), g.movedim(dim, -1)
     n = x.shape[-1]

@@ -151,9 +151,10 @@ def _scattered(
 
 
 def _anew(t: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = None) -> Tensor | None:
-    """Return what `_scatter_into` would make of a copy of `t`, built anew in one pass.
+    """Return a copy of `t` with `src` scattered into its rows, each row built in local memory and written once.
 
-    None unless rows are whole, dense and short.
+    None where that kernel does not apply: it needs the last dim, an index with a row for each row of `t`, dense operands in
+    memory and short rows. For all others, `_scatter_into` writes into a copy.
     """
     if dim != t.ndim - 1 or not index.numel() or index.shape[:-1] != t.shape[:-1]:
         return None
@@ -170,7 +171,8 @@ def _anew(t: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = Non
         return None
     start = t._storage.value
     if not is_zero(start):
-        if start.__class__ is Expr:  # the pending expression's own kernel writes the copy
+        # Computing the pending value writes memory that can serve as the copy.
+        if start.__class__ is Expr:
             return None
         operands.append(t)
     if not (index.is_contiguous() and t.is_contiguous()):

@@ -137,7 +137,10 @@ def _bound(input: Tensor, bound: Any) -> Any:
 
 
 def _check_numbers(result: Sequence[Any], numbers: Sequence[Any]) -> None:
-    """Raise torch's error for a number that the joint dtype of the operands `result` cannot hold; small ones fit all."""
+    """Raise torch's error for a number that the dtype to which the operands `result` promote cannot hold.
+
+    Numbers up to 127 are not checked: every dtype holds them.
+    """
     for v in numbers:
         if v.__class__ in NUMBERS and not (abs(v) <= 127):
             check_value(v, core.result_type(result))
@@ -161,7 +164,8 @@ def _clamp_call(input: Tensor, min: Any, max: Any) -> tuple[Row, tuple]:
         )
     if not tensors:
         _check_numbers([x for x in (input, min, max) if x is not None], (min, max))
-    tensors = tensors or min != min or max != max  # rows of numbers do not look for NaN
+    # Only the rows for tensors give NaN for a bound that is NaN.
+    tensors = tensors or min != min or max != max
     if max is None:
         return (clamp_low if tensors else clamp_number_low), (input, min)
     if min is None:

@@ -59,7 +59,7 @@ def sizes(function: str, args: tuple, name: str = "shape") -> tuple[int, ...]:
 
 
 def _no_sizes(name: str, given: tuple, args: tuple, position: int) -> str:
-    """What is wrong with the element at a position of what was given for sizes."""
+    """Return torch's words for an element of the wrong type, at this position among the sizes."""
     kind = type(args[position]).__name__
     if position:
         return f"argument '{name}' failed to unpack the object at pos {position + 1} with error \"type must be tuple of ints,but got {kind}\""

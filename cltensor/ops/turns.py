@@ -42,7 +42,7 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
 
 
 def _flipped(x: Tensor, dims: Sequence[int]) -> Tensor:
-    """Flip in the order the dims lie in, which the result keeps."""
+    """Return the flipped tensor in the operand's memory order: the kernel works on a view with the dims in that order."""
     order = formats.order(layouts.preserve_strides(tuple(x.shape), x._strides))
     (found,) = _straight_flipped((formats.turned(x, order),), tuple([order.index(d) for d in dims]))
     return formats.turned_back(found, order)

@@ -372,7 +372,7 @@ atanh = Row(
 
 
 def _over_squares(x: Tensor, y: Tensor) -> Tensor:
-    """1 / (x² + y²), and 0 at the origin."""
+    """Return 1 / (x² + y²), and 0 at the origin."""
     squares = x * x + y * y
     return where(squares == 0, 0.0, squares.reciprocal())
 
@@ -406,7 +406,7 @@ rad2deg = Row(
 
 
 def _sinc_slope(x: Tensor) -> Tensor:
-    """By its series near zero, where the quotient cancels."""
+    """Return the derivative of sinc: by its power series near zero, where the closed form loses digits by cancellation."""
     near = x.abs() < 0.1
     small, z = math.pi * where(near, x, 0.0), math.pi * where(near, 1.0, x)
     q = small * small
@@ -442,7 +442,7 @@ erfinv = Row(
     {"f": "erfinv(x)"},
     promote=FLOAT,
     domain=(-0.9, 0.9),
-    # of what went in, as torch: `erfinv_` is followed by writes
+    # The operand is saved, as in torch, not the result: writes that follow `erfinv_` must not invalidate the gradient.
     grad={"x": lambda g, x: g * (math.sqrt(math.pi) / 2) * x.erfinv().square().exp()},
     doc="The number whose `erf` is each element; infinite at -1 and 1, nan beyond.",
 )
@@ -494,7 +494,7 @@ def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None)
 METHODS["logit_"] = lambda t, eps=None: writes.assign(t, lambda x: logit(x, eps))
 
 
-# The derivatives of digamma from the zeroth on: two with formulas of their own, and the rest with the number beside the operand.
+# The derivatives of digamma of order 0 and 1 have formulas of their own; `polygamma_row`, for all others, takes the order as an operand.
 _FIRST = (
     Row(
         "psi",

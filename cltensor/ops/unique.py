@@ -19,7 +19,7 @@ _FEW = 4  # columns compared first: often enough to tell all rows of a matrix ap
 def _run(
     fn: Callable, x: Tensor, want_inverse: bool = True, want_counts: bool = True
 ) -> tuple[Tensor, Any, Any]:
-    """Values, inverse and counts, of which the last two are tensors only where they are wanted."""
+    """Return the kernel's values, inverse and counts as tensors; None for inverse or counts that are not wanted."""
     backend = get_backend(x.device)
     with backend.lock:
         results = fn(backend, core.kernel_operand(x), want_inverse, want_counts)
