@@ -23,9 +23,12 @@ class DimensionBindError(Exception):
 
 
 class _Pattern(NamedTuple):
-    left: tuple[Group, ...]  # groups of names that make up each dim; () is a dim of size 1
-    right: tuple[Group, ...]
-    names: frozenset[str]
+    """A pattern of `rearrange`, parsed."""
+
+    # The names that make up each of the input's dims; () is a dim of size 1.
+    left: tuple[Group, ...]
+    right: tuple[Group, ...]  # the same for the result's dims
+    names: frozenset[str]  # all names
 
 
 def rearrange(

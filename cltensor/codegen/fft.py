@@ -166,14 +166,13 @@ class Schedule(NamedTuple):
     """How a device runs passes over values of one dtype.
 
     A CPU's lines are lanes of vectors of a register's width: butterflies of eight numbers then stay in registers.
-    Lines that are neighbours in memory take vectors of `abreast` lanes, more, because longer runs are read faster.
     """
 
     gpu: bool
-    lanes: int
-    longest: int
-    words: int
-    abreast: int
+    lanes: int  # lines in a vector
+    longest: int  # length of the longest line of a single pass
+    words: int  # real numbers of local memory that a work-group may use; 0 on a CPU
+    abreast: int  # lines in a vector if they are neighbours in memory: more, as longer runs are read faster
 
 
 def schedule(backend: Backend, dt: dtype) -> Schedule:
@@ -253,11 +252,13 @@ def windows(backend: Backend, src: Operand, n: int, window: Operand) -> bool:
 
 
 class _Job(NamedTuple):
+    """What all passes of a transform have in common, except for whether their source and destination are complex."""
+
     backend: Backend
-    dtype: dtype
-    complex_in: bool
-    complex_out: bool
-    window: Operand | None = None
+    dtype: dtype  # the complex dtype that is computed in
+    complex_in: bool  # whether the source is complex
+    complex_out: bool  # whether the destination is complex
+    window: Operand | None = None  # multiplies the source
 
 
 def _splits(plan: Schedule, batch: tuple[int, ...], n: int, adjacent: bool) -> bool:

@@ -96,8 +96,10 @@ class Shared(NamedTuple):
 
 
 class _Built(NamedTuple):
+    """The kernel of a chain, for certain dtypes and a number of slots."""
+
     kernel: Any
-    slots: int
+    slots: int  # tensors that a launch takes
     gpu: bool
 
 

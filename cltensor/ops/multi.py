@@ -182,7 +182,7 @@ class _Laid(NamedTuple):
     shapes: Sequence[tuple[int, ...]]
     dtypes: Sequence[dtypes.dtype]
     devices: Sequence[Any]
-    dense: Sequence[bool | None]
+    dense: Sequence[bool | None]  # each tensor's `_contig`
 
     def of(self, some: Sequence[int]) -> _Laid:
         """Return the attributes of the tensors at the positions `some`."""

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 INT = np.int32
-FEW = 3  # up to so many queries, keys and values are read in place instead of being copied by tiles
+# Up to this many queries, keys and values are read in place instead of being copied by tiles.
+FEW = 3
 STEP = 64  # keys that such a query takes between two rescalings of its online softmax
 
 
@@ -27,9 +28,9 @@ class Attention(NamedTuple):
     q: Operand
     k: Operand
     v: Operand
-    mask: Operand | None
-    causal: bool
-    scale: float
+    mask: Operand | None  # bool (False hides a key), or numbers that are added to the scores
+    causal: bool  # a query sees only the keys up to its own position
+    scale: float  # of the scores
 
     @property
     def batch(self) -> tuple[int, ...]:

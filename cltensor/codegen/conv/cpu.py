@@ -51,45 +51,39 @@ _LONGS = (*LONGS, *_BOX)
 
 
 class Shape(NamedTuple):
-    """The sizes of a correlation, all that a plan depends on."""
+    """The sizes of a correlation, all that a plan depends on. Tuples have a number for each of three spatial dims."""
 
     groups: int
     batch: int
-    channels: int
-    rows: int
-    taps: tuple[int, ...]
-    places: tuple[int, ...]
-    sizes: tuple[int, ...]
+    channels: int  # input channels of a group
+    rows: int  # output channels of a group
+    taps: tuple[int, ...]  # of the filter
+    places: tuple[int, ...]  # of the output
+    sizes: tuple[int, ...]  # of the input
     stride: tuple[int, ...]
-    step: tuple[int, ...]
+    step: tuple[int, ...]  # dilation
     pad: tuple[int, ...]
     reach: tuple[int, ...]  # how far beyond its outputs a box reads along a dim
 
     @property
     def work(self) -> int:
-        """The multiply-adds."""
+        """The number of multiply-adds."""
         rows = self.groups * self.batch * self.channels * self.rows
         return rows * max(numel(self.taps), 1) * numel(self.places)
 
 
 class Plan(NamedTuple):
-    """How a correlation is divided among work-items.
+    """How a correlation is divided among work-items."""
 
-    `box` is images and outputs along each dim, `phases` the remainders of the stride that the copy is sorted into,
-    `extents` and `tail` are as in `_Taken`, `part` is the input channels at a time, `span` the panels (`correlate`)
-    or output channels (`weigh`) of a work-item, `block` the panels at a time, `each` the boxes of a work-item
-    (`weigh`).
-    """
-
-    box: tuple[int, ...]
-    phases: tuple[int, ...]
-    extents: tuple[int, ...]
-    tail: int
-    part: int
-    span: int
+    box: tuple[int, ...]  # images, and outputs along each dim
+    phases: tuple[int, ...]  # remainders of the stride along each dim, by which the copy is sorted
+    extents: tuple[int, ...]  # as in `_Taken`
+    tail: int  # as in `_Taken`
+    part: int  # input channels that are copied and summed at a time
+    span: int  # panels (`correlate`) or output channels (`weigh`) of a work-item
     grid: tuple[int, int, int]
-    block: int = 0
-    each: int = 0
+    block: int = 0  # panels at a time
+    each: int = 0  # boxes of a work-item (`weigh`)
 
     def args(self) -> tuple[int, ...]:
         """Return the values of _BOX."""
@@ -110,16 +104,12 @@ def _shape(
 
 
 class _Taken(NamedTuple):
-    """What a box takes in local memory, in numbers.
+    """What a box takes in local memory, in numbers."""
 
-    `extents`: of a phase along each dim; `tail`: zeros after the last channel, which its tiles read; `plane`: of a
-    channel; `positions`: those that register tiles go over, junk between rows included.
-    """
-
-    extents: tuple[int, int, int]
-    tail: int
-    plane: int
-    positions: int
+    extents: tuple[int, int, int]  # of one phase along each dim
+    tail: int  # zeros after the last channel, which its tiles read
+    plane: int  # of one channel
+    positions: int  # that register tiles go over, junk between rows included
 
 
 class _Cutting:

@@ -184,11 +184,13 @@ def put(
 
 
 class _Advanced(NamedTuple):
-    space: tuple[int, ...]
-    sliced_strides: tuple[int, ...]
-    block: range
+    """The layout of `x[..., i, j, ...]`."""
+
+    space: tuple[int, ...]  # the result's shape, which is the iteration space
+    sliced_strides: tuple[int, ...]  # of x over the space; 0 along the block of index dims
+    block: range  # the dims of the space that index operands run along
     through: list[Through]
-    describe: Describe
+    describe: Describe  # makes the error for a bad index
 
 
 def _advanced(x: Operand, indices: Sequence[tuple[int, Operand]]) -> _Advanced:

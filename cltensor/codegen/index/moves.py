@@ -63,17 +63,20 @@ class Through(NamedTuple):
 
 
 class Meeting(NamedTuple):
-    """A reduction of `src` into `dst`: destinations along the dims `c` may coincide, those along `s` do not."""
+    """A reduction of `src` into `dst`; what its fields say is what `combine` was called with.
+
+    Dims have the strides of the destination, the source and each index operand.
+    """
 
     action: str
     dst: Operand
     src: Operand
-    c: Dims
-    s: Dims
+    c: Dims  # dims along which destinations may coincide
+    s: Dims  # dims along which they do not
     through: Sequence[Through]
-    wrap: bool
-    describe: Describe
-    factor: Operand | None
+    wrap: bool  # negative indices count from the end
+    describe: Describe  # makes the error for a bad index
+    factor: Operand | None  # one element, by which the source is multiplied; None for 1
 
 
 # -- the two kernels ------------------------------------------------------------------------------
@@ -84,13 +87,13 @@ def _targets(through: Sequence[Through]) -> list[int]:
 
 
 class _Launch(NamedTuple):
-    """A kernel, and how its work is divided."""
+    """A kernel, and how its work is divided: arguments of `region.run`."""
 
     template: str
     name: str
-    work: int | tuple[int, int]
-    nbytes: int
-    key: dict[str, Any]
+    work: int | tuple[int, int]  # work-items, elements, or global and local size
+    nbytes: int  # memory traffic
+    key: dict[str, Any]  # the template's variables
 
     def run(
         self,

@@ -42,9 +42,10 @@ class Epilogue(NamedTuple):
     """A pointwise chain: its operands (the product is the leaf without a place), its nodes, and where results go."""
 
     leaves: tuple[tuple[dtype, Place | None], ...]
-    scalars: tuple[Any, ...]
-    scalar_types: tuple[dtype, ...]
+    scalars: tuple[Any, ...]  # numbers, as kernel arguments: a complex one is two
+    scalar_types: tuple[dtype, ...]  # the compute dtypes of the nodes that use them
     nodes: tuple[Node, ...]
+    # Reference as in `Node`, stored dtype, where it goes.
     outputs: tuple[tuple[tuple[str, int], dtype, Place], ...]
 
     def transposed(self) -> Epilogue:
@@ -78,11 +79,11 @@ class Epilogue(NamedTuple):
 class Finish(NamedTuple):
     """The source of the device function `finish`, and the parameters that its callers declare and pass on."""
 
-    lanes: int
+    lanes: int  # elements that a call of `finish` computes together
     text: str
-    parameters: tuple[str, ...]
-    names: tuple[str, ...]
-    types: tuple[Any, ...]
+    parameters: tuple[str, ...]  # their declarations
+    names: tuple[str, ...]  # their names, to pass them on
+    types: tuple[Any, ...]  # their types, as `Backend.kernel` takes them
 
 
 def fitted(backend: Backend, epilogue: Epilogue | None, span: int) -> tuple[Program | None, int]:

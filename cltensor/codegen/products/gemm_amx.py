@@ -102,9 +102,11 @@ def takes(backend: Backend, dt: dtype, p: Product) -> bool:
 
 
 class _Plan(NamedTuple):
-    transposed: bool
+    """How one product is divided into work-items."""
+
+    transposed: bool  # out^T = b^T a^T is computed; all other fields describe that product
     copied: bool  # A is packed to contiguous rows by a launch of its own first
-    grid: tuple[int, int, int]
+    grid: tuple[int, int, int]  # blocks of columns, blocks of rows, groups of matrices
     blocks: tuple[int, int, int, int, int]  # the template's BM, BN, GN, KC; matrices per work-item
     piece: int  # not 0: split-K, over pieces of K of this length
 

@@ -52,17 +52,17 @@ LONG_K, LONGER = 8 * PIECE, 8
 class _Plan(NamedTuple):
     """How one product runs on a CPU; depends on dtypes, sizes and strides only."""
 
-    transposed: bool
-    pack_a: bool
+    transposed: bool  # out^T = b^T a^T is computed; all other fields describe that product
+    pack_a: bool  # copy blocks of A to local memory, in the order in which they are read; else read A in place
     pack_b: bool
-    grid: tuple[int, int, int]
-    bm: int
-    bn: int
-    kc: int
-    per: int
+    grid: tuple[int, int, int]  # blocks of columns, blocks of rows, groups of `per` matrices
+    bm: int  # rows of a block, which a work-item computes
+    bn: int  # columns of a block
+    kc: int  # length of a block of K
+    per: int  # matrices of a work-item
     piece: int  # not 0: split-K, over pieces of K of this length
-    acc: str
-    nbytes: int
+    acc: str  # OpenCL type of the sums
+    nbytes: int  # as `traffic` returns it
     flops: int
 
 

@@ -266,10 +266,10 @@ class Side(NamedTuple):
 
     buffer: Buffer
     offset: int
-    row: int
-    col: int
-    outer: int
-    inner: int
+    row: int  # from one row to the next
+    col: int  # from one column to the next
+    outer: int  # along the outer batch dim
+    inner: int  # along the inner batch dim
 
     @property
     def args(self) -> tuple[Any, ...]:
@@ -287,11 +287,11 @@ class Product(NamedTuple):
     b: Side
     out: Side
     bias: Side | None
-    m: int
-    n: int
-    k: int
-    outer: int
-    inner: int
+    m: int  # rows of a and out
+    n: int  # columns of b and out
+    k: int  # columns of a, rows of b
+    outer: int  # size of the outer batch dim
+    inner: int  # size of the inner batch dim
     alpha: float
     beta: float
     kstep: int = 0  # not 0: split-K; the inner batch dim indexes pieces of K of this length

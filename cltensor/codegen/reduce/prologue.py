@@ -31,16 +31,15 @@ LITTLE = 1 << 14  # elements up to which all orders of reading them cost about t
 
 
 class Source(NamedTuple):
-    """An expression to be read: operands (buffer, dtype, strides over `shape`, offset), scalars, nodes, values.
-
-    `values` are references (kind, index) to what the kernel computes with: operands, scalars or nodes.
-    """
+    """What a kernel reads: one or more values for each position of a shape, computed from operands by a fused expression."""
 
     shape: tuple[int, ...]
+    # Operands: buffer, dtype, strides over `shape`, offset.
     leaves: tuple[tuple[Buffer, dtype, Strides, int], ...]
-    scalars: tuple[Any, ...]
-    scalar_types: tuple[dtype, ...]
+    scalars: tuple[Any, ...]  # numbers in the expression
+    scalar_types: tuple[dtype, ...]  # the compute dtypes of the nodes that use them
     nodes: tuple[Node, ...]
+    # The values: references as in `Node`, to operands, numbers or nodes.
     values: tuple[tuple[str, int], ...]
 
     def pattern(self) -> Source:
@@ -58,18 +57,15 @@ def of_operands(*operands: Operand) -> Source:
 
 
 class Split(NamedTuple):
-    """Kept and reduced dims, each collapsed for all operands together.
+    """Kept and reduced dims, each collapsed for all operands together."""
 
-    Strides are one tuple per operand; `constant`: whether an operand is one element for the whole kernel.
-    """
-
-    kept: tuple[int, ...]
-    reduced: tuple[int, ...]
-    kept_strides: tuple[Strides, ...]
-    reduced_strides: tuple[Strides, ...]
-    constant: tuple[bool, ...]
-    nout: int
-    nred: int
+    kept: tuple[int, ...]  # sizes of the collapsed kept dims
+    reduced: tuple[int, ...]  # sizes of the collapsed reduced dims
+    kept_strides: tuple[Strides, ...]  # each operand's strides over `kept`
+    reduced_strides: tuple[Strides, ...]  # each operand's strides over `reduced`
+    constant: tuple[bool, ...]  # whether an operand is one element for the whole kernel
+    nout: int  # outputs: product of the kept sizes
+    nred: int  # elements of an output: product of the reduced sizes
 
 
 @remembered(4096)

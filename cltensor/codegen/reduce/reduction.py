@@ -73,8 +73,8 @@ def reduce(
 ) -> list[Operand]:
     """Reduce `source` over `dims`: one dense operand over the kept dims for each named output.
 
-    `compute` is the accumulator's dtype. `scale` divides (mean, var). `schedule` and `parts` override the choice:
-    "row", "col", "gpu-row", "gpu-col".
+    `compute` is the accumulator's dtype. `scale`: the number by which sums are divided (mean, var). `schedule` ("row",
+    "col", "gpu-row" or "gpu-col") and `parts` override the choice.
     """
     plan = _plan(
         backend, backend.info.wake_us, kind, source.pattern(), tuple(sorted(dims)), compute, tuple(outputs), schedule, parts
@@ -113,20 +113,20 @@ def reduce(
 class _Plan(NamedTuple):
     """A kernel and its division of work, for all reductions of one pattern; no kernel where there are no outputs."""
 
-    kept: tuple[int, ...]
-    strides: tuple[int, ...]
-    nout: int
+    kept: tuple[int, ...]  # the result's shape
+    strides: tuple[int, ...]  # the result's
+    nout: int  # outputs: elements of the result
     kernel: Any
-    cut: Split
+    cut: Split  # of the dims as the kernel sees them (complex numbers as pairs, rows folded)
     reader: Reader
     gpu: bool
     scaled: bool  # whether this kernel (not that of the merge) divides by `scale`
     stored: tuple[int, ...]  # bytes of each field of a part's state
     group: int  # work-items of a group
     items: int  # work-items of the launch
-    ochunk: int
-    parts: int
-    pchunk: int
+    ochunk: int  # outputs of a work-item on a CPU
+    parts: int  # parts into which an output's elements are divided; more than one are merged
+    pchunk: int  # elements of a part
     pairs: bool  # whether complex numbers are read as twice as many real ones
     folded: int  # rows that are taken side by side as one (see `_folded`); each of them makes a part of its own
     rest: int  # numbers of the rows left over by that

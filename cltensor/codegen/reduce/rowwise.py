@@ -141,19 +141,19 @@ def run(
 class _Plan(NamedTuple):
     """A kernel and the division of its work, for all calls of one pattern; no kernel where there are no elements."""
 
-    n: int
-    strides: tuple[int, ...]
-    nout: int
+    n: int  # elements
+    strides: tuple[int, ...]  # the result's
+    nout: int  # rows
     types: tuple[dtype, ...]  # of `Rows.numbers`
     shapes: tuple[tuple[int, ...], ...]  # of `Rows.numbers`
     kernel: Any
-    cut: Any
-    reader: Any
+    cut: Any  # a Split
+    reader: Any  # a Reader
     along: tuple[int, ...]  # the result's strides over kept and reduced dims
-    scratch: int  # bytes
-    items: int
-    group: int
-    chunk: int
+    scratch: int  # bytes of scratch memory for what the kind keeps between its passes
+    items: int  # work-items of the launch
+    group: int  # work-items of a group
+    chunk: int  # rows of a CPU's work-item
     height: int = 0  # rows that are added up to one part of `columns`
     aside: int = 0  # bytes of scratch memory for transposed rows
     at_once: int = 0  # rows that a work-item transposes at once

@@ -179,14 +179,16 @@ def _forward(
 
 
 class _Phase(NamedTuple):
-    """Positions first, first + stride, … of a spatial dim of the input, and the taps that reach them."""
+    """Positions first, first + stride, … of a spatial dim of the input, computed by a correlation of stride 1 with the
+    taps that reach them.
+    """
 
     first: int
-    places: int
-    tap: int
-    taps: int
-    step: int
-    pad: int
+    places: int  # how many positions
+    tap: int  # the last tap that reaches them, with which the correlation begins, since taps are flipped
+    taps: int  # how many taps reach them; 0: none does
+    step: int  # the correlation's dilation
+    pad: int  # the correlation's padding
 
 
 def _phases(size: int, taps: int, stride: int, dilation: int, padding: int) -> list[_Phase]:
