@@ -92,7 +92,7 @@ class Backend:
             return self.alloc_held(nbytes)
 
     def alloc_held(self, nbytes: Any) -> Buffer:
-        """Do as `alloc`; the caller holds the lock. Acquiring the lock again would cost as much as taking a block."""
+        """Do what `alloc` does, for a caller that holds the lock: acquiring it again would cost as much as taking a block."""
         if type(nbytes) is Symbol:
             buffer = self.alloc_held(nbytes.value)
             if is_symbol(nbytes) and Recorder.active is not None:
@@ -101,7 +101,7 @@ class Backend:
         return Buffer(self, nbytes, self.pool.take(nbytes), True)
 
     def alloc_many(self, sizes: Sequence[int]) -> list[Buffer]:
-        """Return one Buffer for each size in bytes; as `alloc`, under a single acquisition of the lock."""
+        """Return one Buffer for each size in bytes; like `alloc`, but acquires the lock only once."""
         with self.lock:
             take = self.pool.take
             return [Buffer(self, nbytes, take(nbytes), True) for nbytes in sizes]
@@ -173,7 +173,7 @@ class Backend:
         nbytes: int = 0,
         flops: int = 0,
     ) -> None:
-        """Do as `launch`; the caller holds the lock."""
+        """Do what `launch` does, for a caller that holds the lock."""
         assert 0 not in global_size, f"{kernel.name}: empty launch {global_size}"
         if Recorder.active is not None:
             step = Step(kernel, global_size, local_size, args, nbytes, flops)
@@ -216,7 +216,7 @@ class Backend:
             self.queue.flush()
 
     def may_post(self) -> bool:
-        """Return whether a launch may be posted to the team while the caller goes on. The caller holds the lock."""
+        """Return whether a launch may be posted: the team runs it while the caller goes on. The caller holds the lock."""
         return self.team.several and not self.queued and Recorder.active is None
 
     def leave_team(self) -> None:
@@ -226,9 +226,8 @@ class Backend:
             self.queued = True
 
     def note_use(self, buffers: Iterable[Buffer]) -> bool:
-        """Mark buffers as used by the team's next order.
-
-        Return whether the host can see one, so that it must be waited for.
+        """Mark buffers as used by the team's next order; return whether the host can see one of them, so that the order must
+        be waited for.
         """
         self.seq = seq = self.seq + 1
         seen = False
@@ -245,10 +244,11 @@ class Backend:
         args: Sequence[Any],
         error: Exception,
     ) -> bool:
+        """Repeat a launch that failed: with memory freed by the pool, or with its numbers converted; else raise the error."""
         if isinstance(error, self.module.Error):
             if not isinstance(error, self.module.MemoryError):
                 raise _launch_error(kernel, global_size, local_size, error) from error
-            self.pool.release()  # the driver allocates at first use
+            self.pool.release()  # the driver allocates a buffer's memory at its first use, and found none
             try:
                 return kernel.run(kernel.cl, self.queue, global_size, local_size, args, self.seq)
             except self.module.MemoryError:

@@ -55,7 +55,7 @@ class Block:
 
 
 class Arena:
-    """Blocks reserved for one recording, whose kernels keep their addresses."""
+    """The blocks reserved for one recording, whose recorded launches refer to their addresses."""
 
     def __init__(self) -> None:
         self.free: dict[int, list[Block]] = {}
@@ -150,8 +150,9 @@ class Pool:
         self.peak = 0  # most bytes active at once
         self.peak_held = 0
         self.allocations = 0  # buffers given out
-        self.arena: Arena | None = None  # the one that gets the blocks given out during a recording
-        self.created = 0  # blocks the driver made
+        # Of the recording in progress, for which blocks given out are reserved.
+        self.arena: Arena | None = None
+        self.created = 0  # blocks that were allocated by the driver
         info = backend.info
         memory = min(info.global_mem, physical_memory()) if info.host_shared else info.global_mem
         self.cap = CONFIG.pool_cap if CONFIG.pool_cap is not None else memory // 4

@@ -52,7 +52,7 @@ Launcher = Callable[[Any, Any, tuple[int, ...], "tuple[int, ...] | None", Sequen
 
 
 class BuiltProgram:
-    """A built program, and whether the disk cache still lacks it."""
+    """A built program, and whether it still has to be written to the disk cache."""
 
     __slots__ = ("binary", "cl", "coded", "key", "unsaved")
 
@@ -60,8 +60,9 @@ class BuiltProgram:
         self.cl = cl  # the driver's program; None while only the machine code is needed
         self.key = key
         self.unsaved = unsaved
-        self.coded = binary is not None  # the team runs its machine code, without the driver
-        self.binary = binary  # with the machine code; None once a kernel is loaded, if on disk
+        # Whether the team runs its machine code, without the driver.
+        self.coded = binary is not None
+        self.binary = binary  # contains the machine code; None once a kernel is loaded and the binary is on disk
 
 
 class Kernel:

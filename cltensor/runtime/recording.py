@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .program import Kernel
 
 
-# So many consecutive launches of one work-group are run inline even if the queue must be waited for first.
+# From this many consecutive launches of single work-groups on, they are run inline even if the queue has to be waited for first.
 _RUN = 3
 
 
@@ -62,7 +62,7 @@ class Slot(int):
 
 class Memory:
     """An arena buffer as commands refer to it: its memory, which a later buffer may reuse, and a weak reference to the
-    buffer.
+    buffer, which may die.
     """
 
     __slots__ = ("address", "cl", "ref")
@@ -92,7 +92,7 @@ class Step:
 
     @property
     def alone(self) -> bool:
-        """Whether this is a single work-group."""
+        """Whether this is the launch of a single work-group."""
         return self.kernel is not None and self.global_size == self.local_size
 
     def command(self) -> Command:
@@ -306,7 +306,7 @@ class Recording(Recorder):
     def play(self, bound: dict[int, Buffer]) -> None:
         """Run the commands again.
 
-        `bound` maps the id of each changing buffer to the buffer that replaces it in this play.
+        bound: the id of each changing buffer (`rebound` in `prepare`) -> the buffer that replaces it in this play.
         """
         backend = self.backend
         with backend.lock:
@@ -353,7 +353,7 @@ class Recording(Recorder):
     def _enqueue(self, bound: dict[int, Buffer]) -> None:
         """Enqueue the commands; launches of a single work-group run in this thread while the queue is idle.
 
-        For a run of at least `_RUN` such launches the queue is waited for.
+        If it is not idle, it is waited for before a run of at least `_RUN` such launches.
         """
         backend = self.backend
         queue, inline = backend.queue, backend.inline

@@ -95,7 +95,7 @@ def eye_like(x: Tensor) -> Tensor:
 
 
 def absent(g: Tensor) -> bool:
-    """Tell whether an output's gradient is all zeros, as for an output nothing was computed from.
+    """Return whether an output's gradient is all zeros, as it is for an output from which nothing was computed.
 
     May wait for the device.
     """

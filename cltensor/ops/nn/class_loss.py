@@ -115,7 +115,7 @@ def _own(input: Tensor, weight: Tensor | None, dim: int) -> Tensor | None:
 
 
 def along_classes(weight: Tensor, ndim: int, dim: int) -> Tensor:
-    """Lay the classes' weights along their dim."""
+    """Return the classes' weights as a tensor of `ndim` dims, along the classes' dim."""
     return weight.reshape([-1 if d == dim else 1 for d in range(ndim)])
 
 
@@ -128,7 +128,7 @@ def _rows(
     dim: int,
     eps: float = 0.0,
 ) -> list[Tensor]:
-    """Return what `kind` computes for each row and its target.
+    """Return the numbers that the row kernel `kind` computes for each row and its target.
 
     The last tensor is the target as int32, -1 where it is ignored.
     """
@@ -148,7 +148,9 @@ def _wrong(value: int, ordinal: int) -> Exception:
 
 
 class _Handed:
-    """The gradient that the upper node passed to the lower one, and its factor for each row."""
+    """What nll_loss's node tells log_softmax's about the gradient that it passes down: which tensor it is, and the factor of
+    each row, from which the lower node computes the gradient of the logits without reading the tensor.
+    """
 
     def __init__(self) -> None:
         self.storage: Any = None
@@ -156,9 +158,9 @@ class _Handed:
         self.factor: Any = None
 
     def give(self, g: Tensor, factor: Tensor, unseen: bool) -> None:
-        """Remember a gradient in its present state.
+        """Remember a gradient, so that `take` can tell whether it arrives unchanged.
 
-        An `unseen` one cannot be changed by anybody, so its storage's value is not compared.
+        unseen: nothing else sees the gradient or could change it, so that its storage's value need not be compared.
         """
         self.storage, self.factor = weakref.ref(g._storage), factor
         self.value = None if unseen else g._storage.value
@@ -173,7 +175,8 @@ class _Handed:
 
 
 def _record(input: Tensor, value: Tensor, below: dict[str, Any], saved: dict[str, Any]) -> None:
-    logs, handed = input.detach(), _Handed()  # logs stands for log-probabilities that nobody reads
+    # `logs` stands for the log-probabilities: a tensor between the two nodes, whose values nothing reads.
+    logs, handed = input.detach(), _Handed()
     below = {**below, "self": input, "handed": handed}
     graph.record("LogSoftmaxBackward0", (input,), logs, _log_softmax_back, below)
     node = "NllLossBackward0" if input.ndim <= 2 else "NllLoss2DBackward0"
@@ -181,7 +184,7 @@ def _record(input: Tensor, value: Tensor, below: dict[str, Any], saved: dict[str
 
 
 def _each(ctx: Any, g: Tensor) -> Tensor:
-    """Return the gradient of each row's loss, without its target's weight; 0-dim where it is the same for all rows."""
+    """Return the gradient of each row's loss before the multiplication with its target's weight; 0-dim if all rows have the same."""
     if g.shape:
         g = g.reshape(ctx.hit.shape)
     return g if ctx.total_weight is None else g / ctx.total_weight
@@ -249,7 +252,7 @@ def _by_logits(ctx: Any, factor: Tensor, kind: kinds.Kind, weights: Sequence[Ten
 
 
 def _once(factor: Tensor, shape: Sequence[int]) -> Tensor:
-    """Materialise the rows' factors, if small, before a kernel that would compute them for each of many elements."""
+    """Return the rows' factors, run first if they are small and pending: the kernel would recompute them for each of many elements."""
     few = prod(factor.shape) == 1 or factor._storage.nbytes < 1 << 20
     if few and prod(shape) >= ONCE:
         factor._storage.buffer()
@@ -265,9 +268,10 @@ def _along(v: Tensor, dim: int) -> Tensor:
 
 
 def _unseen(ctx: Any) -> bool:
-    """Return whether only the lower node sees the gradient passed to it, so that any tensor of its shape will do.
+    """Return whether only the lower node sees the gradient that is passed to it, so that any tensor of that shape can stand for it.
 
-    Not so with a hook on that node, in anomaly mode, for a second derivative, or if the gradient itself is asked for.
+    False with a hook on that node, in anomaly mode, for a second derivative, or if the caller of backward asks for gradients of
+    single tensors.
     """
     lower, task = ctx._edges[0][0], GRAD.task
     hooked = lower._extra is not None

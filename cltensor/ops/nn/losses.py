@@ -39,7 +39,7 @@ def reduced(value: Tensor, reduction: str) -> Tensor:
 
 
 def _scaled(g: Tensor, n: int, reduction: str) -> Tensor:
-    """The gradient of each element's loss."""
+    """Return the gradient of each of n elements' losses, given the gradient of the reduced loss."""
     return g / n if reduction == "mean" else g
 
 
@@ -68,16 +68,16 @@ def _computed(kernel: str, input: Tensor, target: Tensor, into: Tensor | None = 
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
 
 
-# For each loss, a row for the value of each element, and a row for its derivative by the input times the incoming
-# gradient, which is itself differentiable. With input and target exchanged, the latter gives the derivative by the
-# target. Each is a single row, so that one node runs before the mean.
+# Each loss has two rows: one computes the value of each element, the other (…_BACK) the incoming gradient times the
+# derivative by the input; that row is differentiable itself. With input and target exchanged, it gives the derivative by
+# the target. Each computation is a single row, so that one node runs before the mean.
 _SQUARED = Row("squared_difference", {"f": "(x - y) * (x - y)"}, args=("input", "target"), promote=FLOAT, public=False)  # fmt: skip
 _SMOOTH = Row("smooth_l1", {"f": "where(abs(x - y) < z, 0.5 * abs(x - y) * abs(x - y) / z, abs(x - y) - 0.5 * z)"}, args=("input", "target", "beta"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
 _HUBER = Row("huber", {"f": "where(abs(x - y) <= z, 0.5 * abs(x - y) * abs(x - y), z * (abs(x - y) - 0.5 * z))"}, args=("input", "target", "delta"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
 
 
 def _near(value: Any, y: Tensor, z: Tensor, w: float) -> Tensor:
-    """`value` where the difference is in the squared part, else 0."""
+    """Return `value` where |y - z| < w, that is where the loss is a square, and 0 elsewhere."""
     return where((y - z).abs() < w, value, 0.0)
 
 
@@ -106,7 +106,7 @@ _HUBER_BACK = Row(
 def _loss(
     node: str, input: Tensor, target: Tensor, reduction: str, value: Row, back: Row, *numbers: float
 ) -> Tensor:
-    """Record one loss: the row `value` elementwise, and its derivative `back`."""
+    """Return a loss, recorded as one node: the row `value` of each pair of elements, reduced; `back` is the derivative's row."""
     recorded = graph.needs_grad(input, target)
     x, y = (input.detach(), target.detach()) if recorded else (input, target)
     out = reduced(value(x, y, *numbers), reduction)
@@ -311,7 +311,7 @@ def binary_cross_entropy_with_logits(
     value = (1 - y) * x - (log_sigmoid(x) if factor is None else log_sigmoid(x) * factor)
     value = value if weight is None else value * weight
     if value.dtype is not target.dtype and target.dtype.category == 2:
-        # As in torch, which multiplies in place in 1 - target.
+        # torch computes the value in place, in the tensor 1 - target, and so in the target's dtype.
         value = value.to(target.dtype)
     out = reduced(value, reduction)
 

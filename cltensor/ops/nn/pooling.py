@@ -202,7 +202,7 @@ def regular(
 
 
 def adaptive(x: Tensor, out: tuple[int, ...]) -> Window:
-    """Describe windows that cut each dim into equal parts, overlapping where it cannot be divided."""
+    """Return the windows that divide each dim into parts of about equal size, which overlap where the size is not divisible."""
     rank = len(out)
     size = tuple(x.shape[-rank:])
     sizes = triple(size, 1), triple(out, 1)
@@ -213,7 +213,7 @@ def adaptive(x: Tensor, out: tuple[int, ...]) -> Window:
 
 
 def _laid_out(node: str, x: Tensor, found: Tensor) -> Tensor:
-    """Lay the result `found`, computed from `x`, out in memory as torch does."""
+    """Return the result `found`, computed from `x`, in the memory order that torch gives it."""
     if node == "MaxPool3DWithIndices" and x.ndim == 4:  # one image without its batch
         kept = not x.is_contiguous() and layouts.is_channels_last((1, *x.shape), (0, *x._strides))
         to = layouts.channels_last_strides((1, *found.shape))[1:] if kept else None
@@ -239,7 +239,7 @@ def _image_order(node: str, x: Tensor, window: Window) -> list[int] | None:
         return None
     if not layouts.is_channels_last(tuple(x.shape), x._strides):
         return None
-    # Not read from the strides, which cannot tell a single channel from the width.
+    # Stated, because it cannot be read from the strides: those of a single channel are arbitrary.
     return [0, *range(2, x.ndim), 1]
 
 
@@ -324,7 +324,7 @@ def _pick_back(ctx: Any, g: Tensor) -> tuple:
 
 
 def _none(ctx: Any, g: Tensor) -> Tensor | None:
-    """Return zeros, or None if not needed: as in torch, the pooled tensor counts as an input of its gradient."""
+    """Return the gradient of a pooling's gradient by the pooled tensor, which torch counts as an input: zeros, None if not needed."""
     return g.new_zeros(ctx.shapes[1]) if ctx.needs[1] else None
 
 
