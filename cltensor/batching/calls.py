@@ -158,7 +158,7 @@ class Call:
         return self.entry.fn
 
     def here(self, t: Any) -> bool:
-        """Whether a value is batched at this level."""
+        """Return whether a value is batched at this level."""
         return t.__class__ is Batched and t.level == self.level
 
     def front(self, t: Any) -> Any:

@@ -77,7 +77,7 @@ class RecordedLog(CheckLog):
         super().__init__(backend, _SLOTS)
 
     def played(self, backend: Backend) -> None:
-        """Have the slots examined by the next `flush_checks`."""
+        """Note that the recording was played: the next `flush_checks` examines its slots."""
         _played.setdefault(backend, set()).add(self)
         backend.unchecked = True
 
@@ -101,8 +101,8 @@ def _log(backend: Backend) -> CheckLog:
 
 
 class checking:
-    """Lend a status slot to the launches inside the block; on a host-shared device raise on leaving
-    it.
+    """Context that lends a status slot to the launches inside the block. On leaving it, a device that shares the
+    host's memory raises the error for a bad index at once.
 
     `describe(value, ordinal)` makes the exception for an index `value` met in the index operand
     number `ordinal`. Replayed calls keep it, so it must not hold buffers.
@@ -140,9 +140,8 @@ class checking:
             self.backend.lock.release()
 
     def look(self, *, now: bool = True) -> None:
-        """Have a bad index reported: with `now`, on a device that shares the host's memory, raise its error at once.
-
-        Otherwise the next `flush_checks` does.
+        """Raise the error for a bad index at once, if `now` and the device shares the host's memory; else leave it to the next
+        `flush_checks`.
         """
         self.log.pending.append(self.describe)
         if now and self.backend.info.host_shared:

@@ -36,8 +36,8 @@ _GRAIN = 4096  # elements that are worth a work-item
 _GROUP, _AT_ONCE = 128, 4
 _GROUPS = 64  # work-groups per compute unit of a GPU, at most
 _PACE = 650  # elements per microsecond of one CPU thread
-_AHEAD = 1536  # bytes from a prefetch to the access it is for
-_ROWS_AHEAD = 8  # the same in rows, for `apply_rows`
+_AHEAD = 1536  # distance of prefetches in bytes
+_ROWS_AHEAD = 8  # distance of prefetches in rows, in `apply_rows`
 _MAX_PLANS = 128  # entries of _plans
 _CONSTANTS = ("pi", "inf", "nan")
 

@@ -326,7 +326,7 @@ def _some_dims(name: str, shape: Shape) -> Shape:
 
 
 def _half_shape(name: str, x: Tensor, s: Any, dim: Any) -> tuple[Shape, int]:
-    """The shape of a spectrum whose last dim is a half one, and the size that dim is transformed to."""
+    """Return the shape of a spectrum whose last dim is a half one, and the size that dim is transformed to."""
     shape = _some_dims(name, _shape(name, x, s, dim))
     wanted = None if s is None else _numbers(name, "s", s)
     n = 2 * (x.shape[shape.dims[-1]] - 1) if not wanted or wanted[-1] == -1 else shape.sizes[-1]

@@ -210,7 +210,7 @@ def _op_chain(op: PointOp, inplace: bool, reads: str, shared: str, each: str) ->
 def _same(
     laid: Sequence[_Laid], dt: dtypes.dtype, dev: Any, n: int, ones: Sequence[Tensor]
 ) -> bool:
-    """Whether n tensors in each list are dense, neither empty nor large, of one real floating dtype and device, alike in shape.
+    """Return whether the n tensors of each list are dense, neither empty nor large, of one real floating dtype and device, alike in shape.
 
     Also checked: that the 0-dim tensors `ones` are on the device and do not promote the result to another dtype.
     """
@@ -307,7 +307,7 @@ def _ready(storages: Sequence[Storage]) -> list[Buffer]:
 
 
 def slices(t: Tensor) -> list[Tensor]:
-    """The parts of a dense tensor along its first dim, without history."""
+    """Return the parts of a dense tensor along its first dim, without history."""
     storage, shape, dt, dev, start = t._storage, Size(t.shape[1:]), t.dtype, t.device, t._offset
     make, step = core.Registry.tensor._make, prod(shape)
     return [make(storage, shape, dt, dev, None, start + i * step) for i in range(t.shape[0])]
@@ -320,7 +320,7 @@ def _apply_alike(
     shared: Sequence[Tensor],
     flag: Tensor | None,
 ) -> bool:
-    """Do as `apply` for many dense tensors of one dtype and device, none listed twice; return False for others.
+    """Do what `apply` does, for many dense tensors of one dtype and device, none listed twice; return False for others.
 
     Attributes are compared column by column: reading those of a hundred parameters one by one took a tenth of the time
     of their update.

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from ..operand import Operand
 
 Three = tuple[int, int, int]
-FAR = 1 << 30  # a GPU's kernel uses 32-bit indices below so many places, taps and elements
+# A GPU's kernel uses 32-bit indices if there are fewer places, taps and elements than this.
+FAR = 1 << 30
 
 
 class Window(NamedTuple):

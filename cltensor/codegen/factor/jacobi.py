@@ -16,10 +16,10 @@ from . import parts
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-_FEW = 4  # up to so many matrices, vectors of as many lanes are used
+_FEW = 4  # up to this many matrices, vectors have as many lanes as there are matrices
 MOST = parts.SMALL  # rows, at most
-_ANY = 8  # rows up to which this is done for any number of matrices
-# Matrices of more rows, at least, so that vectors are full, unless there are at most _FEW.
+_ANY = 8  # matrices of up to this many rows are taken in any number
+# Of larger ones, there must be at least _MANY, so that vectors are full, or at most _FEW.
 _MANY = 64
 
 

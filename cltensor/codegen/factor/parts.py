@@ -104,7 +104,7 @@ def side_by_side(backend: Backend, x: Operand, n: int) -> bool:
 
 
 def runs(backend: Backend, count: int, work: int) -> int:
-    """Return how many work-items share `count` matrices that are computed one per lane, each of so much work."""
+    """Return how many work-items share `count` matrices that are computed one per lane, `work` elements each."""
     return min(count, workers(backend, count * work))
 
 

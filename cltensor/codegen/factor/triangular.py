@@ -96,7 +96,8 @@ def _block(
 ) -> None:
     (count, n, k), dt = x.shape, x.dtype
     by_rows = x.strides[2] == 1
-    lanes = LANES if dt.itemsize < 16 else LANES // 2  # so many lanes' rows fit in local memory
+    # As many as have room for their rows in local memory.
+    lanes = LANES if dt.itemsize < 16 else LANES // 2
     if is_gpu(backend):
         items = count * -(-k // lanes)
     else:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 _GROUPS = 1 << 16  # work-groups, at most
-# Lanes of a group, least and most, and contributions of a lane, at most
+# A work-group has _LEAST to _MOST lanes, and a lane at most _EACH contributions.
 _LEAST, _MOST, _EACH = 64, 256, 8
 _PLACES = 4  # elements of a row per lane, at least, unless the row's contributions need more lanes
 _CLAIMS = 4  # claims per contribution, if the row has that many places

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 NARROW = 256  # bytes of a row, at least: following the list of its contributions then costs little
 LEAST = 1 << 21  # bytes of a result, at least: a smaller one is rewritten in the caches
-# Rows of the source per row of the result, at most: with more, the result stays in a cache and the source is better
-# read in order
+# Rows of the source per row of the result, at most: with more, the result stays in a cache while the source is read in
+# order, which takes less time.
 CROWDED = 8
 AHEAD = 6  # rows of the source from a prefetch to the addition
 OTHERS = 16  # dummy counters for contributions that go to other work-items' ranges

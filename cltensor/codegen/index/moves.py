@@ -40,12 +40,12 @@ from .lanes import move as move_by_lanes
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-# A GPU schedule gives a lane to each position that cannot collide if there are at least this many per compute unit,
-# else it sorts the destinations; it also sorts where a lane would take more than this many steps and there are few keys
-# to sort.
+# A GPU schedule gives a lane to each position that cannot collide if there are at least _SERIAL_LANES of them per compute
+# unit; else it sorts the destinations. It also sorts where a lane would take more than _SERIAL_STEPS steps, and there are
+# few keys to sort.
 _SERIAL_LANES, _SERIAL_STEPS = 256, 256
-# Contributions of a row that a work-group sorts in local memory, at most; contributions that a lane holds, at most and
-# usually
+# Contributions of a row that a work-group sorts in local memory: at most _ROW; of which a lane holds
+# usually _EACH, and at most _HELD.
 _ROW, _HELD, _EACH = 2048, 8, 4
 _ROOM = 1 << 14  # bytes of local memory for that, at most, so that several groups run at once
 _GROUPS = 1 << 16  # work-groups, at most; together they walk through all rows

@@ -18,9 +18,9 @@ from .moves import summed
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-# Of a group that sorts: lanes, and rows and contributions that it lists in local memory
+# A group that sorts has LANES lanes, and room in local memory for lists of LISTED rows and contributions.
 LANES, LISTED = 512, 1024
-_GROUPS, _AHEAD = 2, 8  # such groups per compute unit, and indices that a lane has in flight
+_GROUPS, _AHEAD = 2, 8  # sorting groups per compute unit; indices whose loads a lane has in flight
 MOST = 1 << 15  # contributions, at most, as every group reads all of them
 _READ = 1 << 24  # indices that all groups together read, at most
 CROWDED = 16  # contributions per row, at most: with more, a group would list many of the same row
@@ -52,7 +52,7 @@ def collect(
     wrap: bool,
     describe: Describe,
 ) -> Operand:
-    """Do as collect.collect."""
+    """Do what `collect.collect` does, on a GPU."""
     result, begun = empty(backend, dt, shape), [base] if base else []
     rows, width, n = shape[0], math.prod(shape[1:]), index.shape[0]
     wide = 1 if backend.info.host_shared else _WIDEST // dt.itemsize

@@ -37,15 +37,16 @@ if TYPE_CHECKING:
 
 FEW = 8  # size of a dim below which it is not tiled
 TALL = 2  # cache lines of a destination's row that are written at once
-# Bytes from one row of the destination to the next up to which only one line is written at once, where registers are
-# smaller than a line: neighbouring rows are then written together
+# Where registers are smaller than a cache line, and the destination's rows are at most CLOSE bytes apart, only one line of a
+# row is written at once, and neighbouring rows are written together.
 CLOSE = 512
-# Cache lines of a row, at least, for non-temporal stores to rows that do not begin at a line
+# Cache lines of a row, at least, for non-temporal stores to rows that do not begin at a cache line.
 PHASED = 4
 FETCHED = 1 << 21  # bytes of a destination that does not fit a core's own cache
 _SHARED = 1 << 19  # bytes from which on several threads do a copy
-BLOCK = 64  # numbers of a block copied by a table of places, at most; and such blocks, at least
-# Of a block that is written several times: bytes that do not stay in a core's own cache, and bytes of a piece that does
+BLOCK = 64  # numbers, at most, of a block that is copied by a table of places; and how many such blocks there are at least
+# A block that is written several times is copied in pieces if it has at least REPEATED bytes, too many for a core's own
+# cache; a piece, of _PIECE bytes, stays there.
 REPEATED, _PIECE = 1 << 18, 1 << 14
 
 
@@ -194,7 +195,7 @@ def _tiling(backend: Backend, src: Operand, dst: Operand) -> _Tiling | None:
         # More lines for non-temporal stores; one line of bytes with wide vectors, as two steps of these would not stay
         # in the cache.
         across = (1 if size == 1 and wide else 4 if large else 2) * LINE // size
-    # On a GPU a cache line each way, and so many numbers that lanes have several loads in flight.
+    # On a GPU a tile has at least a cache line each way, and enough numbers for lanes to have several loads in flight.
     tile_a = tile_b = (
         backend.tuned.get("copy.tile", {1: 64, 2: 64, 16: 16}.get(size, 32)) if gpu else 16
     )

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend
 
-# What `interleave` takes, at most: bytes of a source's row, and sources
+# `interleave` takes rows of at most RUN_BYTES bytes from at most RUN_PARTS sources.
 RUN_BYTES, RUN_PARTS = 32, 8
 BATCH = 128  # rows that are made in local memory before they are written with non-temporal stores
-# Of a GPU's join of rows: lanes of a group, groups per compute unit, rows that a lane copies at most, and loads that it
-# has in flight
+# A GPU's join of rows: lanes of a work-group, work-groups per compute unit, rows that a lane copies at most, and loads that
+# a lane has in flight.
 _LANES, _GROUPS, _EACH, _AHEAD = 128, 16, 16, 4
 
 
@@ -108,7 +108,7 @@ def _unit(places: Sequence[int], size: int, most: int) -> int:
 def _beside_on_lanes(
     backend: Backend, sources: Sequence[Operand], widths: Sequence[int], out: Operand
 ) -> None:
-    """Do as `beside` on a GPU, in the largest units of memory that divide all rows and offsets."""
+    """Do what `beside` does on a GPU, in the largest units of memory that divide all rows and offsets."""
     size, total = out.dtype.itemsize, math.prod(out.shape)
     places = [out.offset, *(x.offset for x in sources), *widths]
     unit = _unit(places, size, 16)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MODES = ("constant", "reflect", "replicate", "circular")
 Pairs = Sequence[tuple[int, int]]
-ROWS = 4096  # so many rows that are shorter than a cache line are not made one by one
+ROWS = 4096  # from this many rows on, rows shorter than a cache line are padded by `_around_a_copy`, not one by one
 AT_ONCE = 8  # elements that a GPU's lane reads before it writes the first
 STAGED = 4096  # bytes of the buffer in which rows are made before their lines are written with non-temporal stores
 

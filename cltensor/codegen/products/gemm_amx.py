@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 TILE = 32  # rows and columns of a tile of sums, and the K that one step adds to it
 LEAST = 16  # rows and columns, at least: below that the tile is mostly zero padding
 ROOM = 512 * 1024  # elements of B packed at a time: half of a core's own cache
-# The same where a work-item has at most FEW tiles of rows.
+# NEAR: elements of B packed at a time if a work-item has at most FEW tiles of rows.
 NEAR, FEW = 64 * 1024, 4
 LOCAL = 3 << 19  # bytes of local memory needed for ROOM and a strip of A
 SPAN = 4096  # the longest block of K

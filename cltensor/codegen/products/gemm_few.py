@@ -40,10 +40,11 @@ if TYPE_CHECKING:
     from ..pointwise import Program
 
 FEW = 8  # vectors (the narrower dim of the result), at most, of any dtype
-MOST = 24  # vectors of float32, at most (half as many of float64), where rows are at least DOTS times as long as
-DOTS = 16  # there are vectors
-# From so many vectors of float32 up to 16, a register tile of gemm_cpu.py or a vector of gemm_tall.py is almost full:
-# those are as fast, unless the rows come from beyond the caches (FAR_BYTES).
+# MOST: vectors of float32, at most (half as many of float64), if rows are at least DOTS times as long as there are vectors.
+MOST = 24
+DOTS = 16
+# With FULL to 16 vectors of float32, a register tile of gemm_cpu.py or a vector of gemm_tall.py is almost full: those
+# schedules are as fast, unless the rows come from beyond the caches (FAR_BYTES).
 FULL = 12
 ROWS = 32  # rows, at least
 LARGE = 1 << 16  # elements of the matrix of rows, at least
@@ -51,8 +52,8 @@ SPAN = 2  # vectors that are multiplied by a row at a time
 BLOCK = 512  # numbers of K for which the vectors stay in the first-level cache
 FAR_BYTES = 1 << 22  # bytes of rows that do not stay in a cache, and are prefetched
 FAR = 1 << 13  # how many bytes ahead rows are prefetched, at least
-AHEAD = 3  # rows prefetched during each of the tiles that a set of rows goes through,
-ALONE = 6  # and where that is a single tile
+AHEAD = 3  # rows prefetched during each of the tiles that a set of rows goes through
+ALONE = 6  # rows prefetched during a tile if a set of rows goes through a single one
 
 
 def chosen(dt: dtype, p: Product) -> Product | None:

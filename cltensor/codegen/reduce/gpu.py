@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
 GROUP = 128  # lanes of a work-group where more are not needed
 LANES = 2048  # lanes per compute unit that keep memory busy
-# Lanes of the largest groups, half as many for states of 8-byte numbers: more would leave a lane too few registers
+# Lanes of the largest work-groups, half as many for states of 8-byte numbers: more would leave a lane too few registers.
 WIDE = 1024
 COLUMNS = 32  # neighbouring outputs that a group reads, at most: whole cache lines
 STRIP = 8  # neighbouring outputs of a group, at least, where wider strips would make too few groups
 AT_ONCE = 8  # elements that a lane reads before it adds the first
-LEAST = 16  # lanes along an output, at least; contiguous elements for which lanes lie along an output, at least
-# Elements per lane up to which one group per output takes less time than parts and a second launch
+# Lanes along an output, at least; and how many contiguous elements an output has at least for lanes to lie along it.
+LEAST = 16
+# Elements per lane up to which one group per output takes less time than parts and a second launch.
 ALONE = 64
 PARTED = 512  # lanes of a group that reduces a part
-# Registers that a lane of the largest groups has for a row's elements; lanes of smaller groups have twice as many
+# Registers that a lane of the largest groups has for a row's elements; lanes of smaller groups have twice as many.
 HELD = 16
 
 

@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 
 GRAIN = 16384  # elements that are worth a CPU work-item
 PACE = 20_000  # elements times their weight per microsecond of one CPU thread
-# On a GPU: cost of a chain above which the kernel's text has it only once instead of once per element read at once;
-# operands above which fewer elements are read at once
+# On a GPU: a chain that costs more than WRITTEN_OUT is in the kernel's text only once, in a loop, instead of once for each of
+# the elements that a lane reads at once; with more than MANY_READ operands, a lane reads fewer elements at once.
 WRITTEN_OUT, MANY_READ = 64, 3
-# A GPU's last group merges the parts of a launch if there are at most so many states, and outputs per lane
+# The last work-group of a GPU's launch merges the parts of all groups if these are at most BY_LAST states, and at most
+# BY_LAST_OUTPUTS outputs for each of its lanes.
 BY_LAST, BY_LAST_OUTPUTS = 1 << 14, 4
-# Limits, in bytes and in vectors, of the running states of a strip of outputs in 'col': a work-item passes over the
-# strip before it takes the next reduced rows, so that states are loaded and stored once for several rows
+# Limits, in bytes and in vectors, of the running states of a strip of outputs in 'col': a work-item passes over the whole
+# strip with a few rows before it takes the next ones, so that states are loaded and stored once for several rows.
 COL_BYTES = 1 << 15
 COL_VECTORS = 256
-# Vectors of a strip in 'col' for which rows are read one after another instead of several together: least, most, and
-# most for a state with `together`
+# In 'col', rows are read one after another, instead of several together, if a strip has at least SHORT[0] vectors and at
+# most SHORT[1], or SHORT[2] for a state with `together`.
 SHORT = (8, 64, 24)
 WIDEST = 16  # lanes of the widest registers
-# Vectors of states that registers hold while many short rows are read; elements that are worth a kernel for one length
-# of rows
+# NARROW: vectors of states that registers hold while many short rows are read. NARROW_LEAST: elements from which on a
+# reduction is worth a kernel built for its length of rows.
 NARROW, NARROW_LEAST = 28, 1 << 17
-# Rows of fewer numbers than ABREAST have their lanes merged together with those of other rows, four times as many for
-# states without a block (extremes, whose merges test for NaN); ABREAST_LEAST: the shortest rows with vectors along them
-# for that
+# The lanes of rows of fewer than ABREAST numbers are merged together with those of other rows; for states without a block
+# (extremes, whose merges test for NaN) of four times as many. Vectors then run along rows of at least ABREAST_LEAST numbers.
 ABREAST_LEAST, ABREAST = 10, 64
 # Prefetch distance in bytes along rows: hardware prefetches end at a page
 FURTHER = 1 << 13
@@ -249,7 +249,10 @@ def _plainly(source: Source, compute: dtype) -> bool:
 
 
 def _in_parts(source: Source, cut: Split, real: dtype, row: bool) -> tuple[Source, Split]:
-    """See complex numbers, contiguous along the reduced dims (`row`) or the kept ones, as twice as many real ones."""
+    """Return a source and split that view complex numbers as twice as many real ones.
+
+    The complex numbers are contiguous along the reduced dims (`row`) or along the kept ones.
+    """
     (leaf,) = source.leaves
     kept, reduced = (
         tuple([tuple([2 * s for s in steps]) for steps in strides])

@@ -36,30 +36,30 @@ PACE = 2000  # elements per microsecond of one CPU thread
 WIDE_VECTORS = 64  # vectors of neighbouring rows that 'col' takes together, at most
 LANES = 16  # of the widest vectors
 LEAST = 6  # elements of a contiguous row, at least, for vectors along it, even if most of their lanes idle
-# On a GPU: cost of a chain above which the text has it once instead of once per element read at once; elements that a
-# lane keeps, at most
+# On a GPU: a chain that costs more than WRITTEN_OUT is in the kernel's text only once, in a loop, instead of once for each of
+# the elements that a lane reads at once. HELD_MOST: elements that a lane keeps in registers, at most.
 WRITTEN_OUT, HELD_MOST = 64, 16
 BLOCK = 128  # steps between flushes of a sum
 KEPT = 1 << 14  # elements of a row up to which it stays in a core's own cache between passes
 BLOCKS = 1 << 12  # elements of a longer row that go through two stages at a time
-# Bytes that work-items keep of long rows, all together, above which there is one work-item per compute unit only: each
-# keeps a row in the memory of its previous one
+# If what all work-items keep of long rows is more than KEPT_BYTES together, there is only one work-item per compute unit:
+# it then keeps each row in the memory of its previous one.
 KEPT_BYTES = 1 << 22
-# Elements of a row, least and most, for the next row to be prefetched meanwhile
+# While a row of AHEAD[0] to AHEAD[1] elements is computed, the next one is prefetched.
 AHEAD = (512, 1 << 16)
-# Rows that are transposed at once, at most (fewer, down to LANES, if they would not fit TURNED_BYTES of a core's own
-# cache); elements of an operand, at least, for its rows to be transposed
+# Up to TURNED rows are transposed at once; fewer, down to LANES, if they would not fit TURNED_BYTES of a core's own cache.
+# TURNED_LEAST: elements of an operand, at least, for its rows to be transposed.
 TURNED, TURNED_BYTES, TURNED_LEAST = 64, 1 << 19, 1 << 19
 # Elements of a run from which on results are written with non-temporal stores even if runs do not begin at a cache line
 STREAM_PEELED = 256
-# Vectors of a row up to which as many rows as a vector has lanes go through each stage together; the second where
-# stages have exponentials
+# Rows of up to ABREAST vectors (ABREAST_HEAVY where stages have exponentials) go through each stage together, as many rows as
+# a vector has lanes.
 ABREAST, ABREAST_HEAVY = 8, 16
-# How a result is stored: with plain stores; with non-temporal ones where runs begin at a cache line; with those from a
-# run's first aligned vector on
+# How a result is stored. PLAIN: by plain stores; WHOLE: by non-temporal stores, where all runs begin at a cache line; PEELED:
+# by non-temporal stores from each run's first aligned vector on.
 PLAIN, WHOLE, PEELED = 0, 1, 2
-# Across rows: elements of a step from which on hardware does not prefetch the next ones; steps that software prefetches
-# are ahead
+# Across rows: with steps of at least FURTHER[0] elements, hardware does not prefetch, and the kernel does, FURTHER[1] steps
+# ahead.
 FURTHER = (512, 4)
 
 _kernels: dict[tuple, Any] = {}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend, Buffer
 
-# Taps of the kinds that read a fixed number of positions; the radius within which the weights of the others are not 0
+# Positions that an output reads, for kinds where their number is fixed; the radius within which weights are not 0, for others.
 TAPS = {"nearest": 1, "exact": 1, "linear": 2, "cubic": 4}
 RADIUS = {"antialias_linear": 1, "antialias_cubic": 2, "antialias_lanczos": 3}
 _KEPT = 128  # cached tables

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 Triple = tuple[int, int, int]
 TAPS = (2, 3)  # widths of windows for whose largest elements there are specialised kernels
-# Bytes of a plane, at most, that is made in a scratch buffer, in the cache, and copied from there with non-temporal
-# stores
+# A plane of up to ASIDE bytes is computed in a scratch buffer, which stays in the cache, and copied from there by
+# non-temporal stores.
 ASIDE = 1 << 16
-# Bytes of a page. The scratch buffer has the same offset into a page as the plane in the result, as a load waits for
-# earlier stores with the same offset into a page
+# Bytes of a page. The scratch buffer has the same offset into a page as the plane in the result, because a load waits for
+# earlier stores with the same offset into a page.
 PAGE = 4096
 RUN = 8  # width of windows side by side, at most, that is a compile-time constant
 _BATCH = 8  # rows of windows whose sums are made before they are sent back

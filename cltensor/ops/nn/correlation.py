@@ -109,7 +109,7 @@ def _window(spec: Spec) -> kernels.Window:
 
 
 def _apart(t: Tensor, groups: int) -> Operand:
-    """See [N, G*C, *S] as [G, N, C, s0, s1, s2]."""
+    """Return images [N, G*C, *S] viewed as [G, N, C, s0, s1, s2]."""
     v = core.kernel_operand(t)
     c, by = v.shape[1] // groups, v.strides[1]
     return v._replace(
@@ -119,7 +119,7 @@ def _apart(t: Tensor, groups: int) -> Operand:
 
 
 def _filters(w: Tensor, groups: int) -> Operand:
-    """See [G*O, C, *K] as [G, O, C, k0, k1, k2]."""
+    """Return filters [G*O, C, *K] viewed as [G, O, C, k0, k1, k2]."""
     v = core.kernel_operand(w)
     o, by = v.shape[0] // groups, v.strides[0]
     return v._replace(

@@ -87,7 +87,7 @@ def seen(
 
 
 def _side_by_side(x: Tensor) -> bool:
-    """Whether channels lie side by side, and are enough for a vector."""
+    """Return whether channels lie side by side, and are enough for a vector."""
     last = x._contig if x.ndim == 2 else is_channels_last(tuple(x.shape), x._strides)
     return last and x.shape[1] >= LEAST
 

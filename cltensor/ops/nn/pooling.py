@@ -67,14 +67,14 @@ def counts(function: str, name: str, position: int, value: Any) -> tuple[int, ..
 
 
 def repeated(values: tuple[int, ...], rank: int, message: str) -> tuple[int, ...]:
-    """Give one value to every dim; RuntimeError for another number of values than 1 or `rank`."""
+    """Return `rank` values, a single one being repeated for every dim; RuntimeError for another number than 1 or `rank`."""
     if len(values) not in (1, rank):
         raise RuntimeError(message)
     return values * rank if len(values) == 1 else values
 
 
 def each_or_all(values: tuple[int, ...], given: Any, rank: int, message: str) -> tuple[int, ...]:
-    """As `repeated`, where a lone value counts for every dim only if it was given as a number."""
+    """Do what `repeated` does, but refuse a single value that was given as a sequence of one, not as a number."""
     if len(values) != rank and isinstance(given, list | tuple):
         raise RuntimeError(message)
     return repeated(values, rank, message)

@@ -197,7 +197,7 @@ def in_parts(x: Tensor, dims: Sequence[int]) -> bool:
 
 
 def _across(x: Tensor, dims: Sequence[int]) -> bool:
-    """Whether neighbours in memory belong to different rows."""
+    """Return whether neighbours in memory belong to different rows."""
     steps = [(s, d) for d, (n, s) in enumerate(zip(x.shape, x._strides, strict=True)) if n > 1]
     return bool(steps) and min(steps)[1] not in dims
 
