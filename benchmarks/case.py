@@ -54,7 +54,9 @@ class Kit:
         return self.torch.tensor(values, device=self.device)
 
     def program(self, fn: Callable[..., Any], *inputs: Any) -> Run:
-        """Return the function to be timed: it calls fn with the library's module and the inputs, compiled if the library compiles."""
+        """Return the function to be timed: it calls fn with the library's module and the inputs, compiled if the
+        library compiles.
+        """
         return lambda: fn(self.torch, *inputs)
 
     def recorded(self, step: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,12 +75,13 @@ class Kit:
 class Case:
     """A benchmark.
 
-    make: given a Kit, prepares inputs and returns the function to be timed. bytes, flops: the least that one run must move to and from
-    memory, and compute. bound: the memory speed of the device to compare with: "copy"; "read" when next to nothing is written; "update"
-    when the case overwrites what it read; "write" when several times as much is written as read: bytes then are those written. bar: how
-    many times as fast as torch eager the project aims to be. quick: also run with --quick. check: compare the first result with the
-    peers', up to `tolerance` relative to the largest number. also: libraries without torch's names whose kits can run `make`. alone: wait
-    for each run, on a GPU, too.
+    make: given a Kit, prepares inputs and returns the function to be timed. bytes, flops: the least that one run must
+    move to and from memory, and compute. bound: the memory speed of the device to compare with: "copy"; "read" when
+    next to nothing is written; "update" when the case overwrites what it read; "write" when several times as much is
+    written as read: bytes then are those written. bar: how many times as fast as torch eager the project aims to be.
+    quick: also run with --quick. check: compare the first result with the peers', up to `tolerance` relative to the
+    largest number. also: libraries without torch's names whose kits can run `make`. alone: wait for each run, on a GPU,
+    too.
     """
 
     family: str
@@ -113,8 +116,9 @@ def on(
     dtype: str = "float32",
     grad: bool = False,
 ) -> Make:
-    """Return the `make` of a case that runs fn(torch, *inputs), with random inputs of these shapes; with grad, forward and
-    backward to every float input."""
+    """Return the `make` of a case that runs fn(torch, *inputs), with random inputs of these shapes; with grad, forward
+    and backward to every float input.
+    """
 
     def make(kit: Kit) -> Run:
         made = [
@@ -129,7 +133,9 @@ def on(
 
 
 def backward(kit: Kit, fn: Callable[..., Any], *inputs: Any) -> Run:
-    """Return a function that runs fn forward, and backward from its result (summed) to every input that requires a gradient."""
+    """Return a function that runs fn forward, and backward from its result (summed) to every input that requires a
+    gradient.
+    """
     wanted = [x for x in inputs if x.requires_grad]
 
     def run() -> Any:

@@ -1,4 +1,5 @@
-"""Measure how long a device is busy with queued work, apart from the host's time: a kernel occupies the queue until all work is queued.
+"""Measure how long a device is busy with queued work, apart from the host's time: a kernel occupies the queue until all
+work is queued.
 
 The launches then follow each other without waiting for the host, and the measured time does not include queueing.
 The same method works for every library's queue or stream.
@@ -17,8 +18,8 @@ TURNS = 5  # measurements that must be valid, of twice as many tries; their medi
 BUSY = 2e-3  # seconds of device time that the runs of one measurement should take
 MOST_RUNS = 40
 MOST_LAUNCHES = 400  # drivers make the host wait when more than some thousand are queued
-# The queue is held for LONGER times the seconds that queueing takes, and SPARE seconds more. If queueing takes longer than
-# that, it is held LONGER times as long at the next try, up to LONGEST seconds.
+# The queue is held for LONGER times the seconds that queueing takes, and SPARE seconds more. If queueing takes longer
+# than that, it is held LONGER times as long at the next try, up to LONGEST seconds.
 SPARE = 0.3e-3
 LONGER = 1.5
 LONGEST = 50e-3
@@ -45,8 +46,9 @@ class Held:
         self.kit, self.hold = kit, hold
 
     def _measure(self, run: Run | None, count: int, seconds: float) -> tuple[float, float]:
-        """Hold the queue, queue `count` runs, and wait; return the seconds until all runs were queued, and until all were
-        done. run None: only hold."""
+        """Hold the queue, queue `count` runs, and wait; return the seconds until all runs were queued, and until all
+        were done. run None: only hold.
+        """
         self.kit.wait()
         begin = time.perf_counter()
         self.hold(seconds)
@@ -62,8 +64,9 @@ class Held:
         return queued, done
 
     def seconds(self, run: Run, count: int) -> float | None:
-        """Return the device's seconds per run, of `count` runs queued at once; None if runs wait for the device, so that they
-        cannot be queued while it is held."""
+        """Return the device's seconds per run, of `count` runs queued at once; None if runs wait for the device, so
+        that they cannot be queued while it is held.
+        """
         queued, _ = self._measure(run, count, 0.0)
         length = LONGER * queued + SPARE
         found: list[float] = []

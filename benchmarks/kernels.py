@@ -54,7 +54,8 @@ def by_kernel(launches: list[Any]) -> list[dict[str, Any]]:
 def one(case: Case, ours: Held | Kit, peer: Held | None, peak: dict[str, float]) -> dict[str, Any]:
     """Measure a case on the device alone: its seconds, the peer's, its share of the device's peak, its kernels.
 
-    If the queue cannot be held (on a CPU), or a run itself waits for the device, the seconds are the sum of the kernels' times.
+    If the queue cannot be held (on a CPU), or a run itself waits for the device, the seconds are the sum of the
+    kernels' times.
     """
     queue = ours if isinstance(ours, Held) else None
     kit = ours.kit if isinstance(ours, Held) else ours

@@ -1,7 +1,8 @@
 """The libraries that take part: cltensor, torch, and libraries without torch's names.
 
-Each gets the same inputs, the same number of threads and its own fastest way to run a function. A library without torch's
-names gets a stand-in for the torch module with a few functions (`_names`): cases that call no others can run on it.
+Each gets the same inputs, the same number of threads and its own fastest way to run a function. A library without
+torch's names gets a stand-in for the torch module with a few functions (`_names`): cases that call no others can run on
+it.
 """
 
 from __future__ import annotations

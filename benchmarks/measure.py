@@ -22,8 +22,9 @@ PAUSE = 10e-3  # seconds in which the threads of the library measured before fal
 
 
 class Timed:
-    """One library's program, with a function to wait for it, and its measured times. With `submit`, which starts deferred
-    work after a run, only the last run of a measurement is waited for."""
+    """One library's program, with a function to wait for it, and its measured times. With `submit`, which starts
+    deferred work after a run, only the last run of a measurement is waited for.
+    """
 
     def __init__(
         self,
@@ -36,7 +37,9 @@ class Timed:
         self.times: list[float] = []
 
     def first(self) -> tuple[float, Any]:
-        """Run once and wait; return the seconds and the result. For the first call ever, the seconds include compilation."""
+        """Run once and wait; return the seconds and the result. For the first call ever, the seconds include
+        compilation.
+        """
         begin = time.perf_counter()
         out = self.run()
         self.wait()
@@ -67,8 +70,9 @@ class Timed:
         return took
 
     def once(self) -> float:
-        """Let the threads of the library measured before fall asleep (on a GPU there are none), wake this one's by untimed
-        runs, and measure; return the seconds per run."""
+        """Let the threads of the library measured before fall asleep (on a GPU there are none), wake this one's by
+        untimed runs, and measure; return the seconds per run.
+        """
         if self.submit is None:
             time.sleep(PAUSE)
         warm = time.perf_counter() + LEAST
@@ -81,7 +85,9 @@ class Timed:
 
 
 def alternate(all_timed: list[Timed], budget: float) -> None:
-    """Measure programs in turns for about `budget` seconds: at least 5 turns, at most 41; every second one in reverse order."""
+    """Measure programs in turns for about `budget` seconds: at least 5 turns, at most 41; every second one in reverse
+    order.
+    """
     for timed in all_timed:
         timed.warm()
     end, turn = time.perf_counter() + budget, 0

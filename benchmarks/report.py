@@ -43,7 +43,8 @@ def label(result: dict[str, Any]) -> str:
 
 
 def merge(path: Path, fresh: dict[str, Any]) -> dict[str, Any]:
-    """Return the results in a file with fresh ones in place of cases of the same name; cases not run this time are kept.
+    """Return the results in a file with fresh ones in place of cases of the same name; cases not run this time are
+    kept.
 
     The fresh results alone, if there is no file or its format is old.
     """
@@ -55,8 +56,9 @@ def merge(path: Path, fresh: dict[str, Any]) -> dict[str, Any]:
 
 
 def summary(results: dict[str, Any]) -> str:
-    """Return a text: how many cases reach their bar, those that miss it, worst first, how many reach the device's speed,
-    and cases faster than the peak, which need an explanation."""
+    """Return a text: how many cases reach their bar, those that miss it, worst first, how many reach the device's
+    speed, and cases faster than the peak, which need an explanation.
+    """
     barred = [c for c in results["cases"] if c["bar"] and "torch" in c["peers"]]
     missed = [c for c in barred if c["peers"]["torch"]["ratio"] < c["bar"]]
     missed.sort(key=lambda c: c["peers"]["torch"]["ratio"] / c["bar"])
@@ -161,7 +163,9 @@ def draw(path: Path, results: dict[str, Any]) -> None:
 
 
 def _columns(heights: dict[str, int], count: int) -> list[list[str]]:
-    """Return the panels' titles divided among `count` columns: tallest first, each into the column that is shortest so far."""
+    """Return the panels' titles divided among `count` columns: tallest first, each into the column that is shortest so
+    far.
+    """
     columns: list[list[str]] = [[] for _ in range(count)]
     for title in sorted(heights, key=lambda t: -heights[t]):
         min(columns, key=lambda c: sum(heights[t] for t in c)).append(title)

@@ -32,7 +32,8 @@ def compiled(timed: measure.Timed) -> measure.Timed:
         raise OSError("it needs a C++ compiler")
     import torch
 
-    # Dynamo stops compiling a function after a few versions, and counts the cases' closures, which share their code, as such.
+    # Dynamo stops compiling a function after a few versions, and counts the cases' closures, which share their code, as
+    # such.
     torch._dynamo.reset()
     fast = torch.compile(timed.run, dynamic=False)
     made = measure.Timed("torch.compile", fast, timed.wait, timed.submit)
@@ -106,7 +107,9 @@ def one(
     compile: bool,
     peak: dict[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Measure a case: times, launches, ratios to the peers, and its share of the device's peak speed, which is measured in turns with it."""
+    """Measure a case: times, launches, ratios to the peers, and its share of the device's peak speed, which is measured
+    in turns with it.
+    """
     import cltensor
     from cltensor.tune.peaks import probes
 

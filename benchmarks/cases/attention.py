@@ -26,7 +26,9 @@ def _decode(b: int, h: int, s: int, d: int) -> Case:
 
 
 def _flops(b: int, h: int, t: int, d: int, causal: bool) -> float:
-    """Return the operations of the forward pass: two products, of which causal attention needs only the half below the diagonal."""
+    """Return the operations of the forward pass: two products, of which causal attention needs only the half below the
+    diagonal.
+    """
     return 4.0 * b * h * t * t * d / (2 if causal else 1)
 
 
@@ -35,8 +37,8 @@ def _bytes(b: int, h: int, t: int, d: int) -> float:
 
 
 PLAIN, ODD, LONG = (8, 8, 256, 64), (8, 8, 255, 63), (1, 4, 2048, 64)
-# Backward has five products beside the forward's two, and moves twice as many bytes as the forward: it reads operands, result
-# and gradient, and writes three gradients.
+# Backward has five products beside the forward's two, and moves twice as many bytes as the forward: it reads operands,
+# result and gradient, and writes three gradients.
 CASES = [
     Case("attention", "B8 H8 T256 D64 causal, forward", _attend(*PLAIN, True), _bytes(*PLAIN), _flops(*PLAIN, True), bar=0.9, quick=True, also=("jax", "tinygrad")),
     Case("attention", "B8 H8 T256 D64 causal, forward and backward", _attend(*PLAIN, True, grad=True), 3 * _bytes(*PLAIN), 3.5 * _flops(*PLAIN, True), bar=0.9, quick=True),

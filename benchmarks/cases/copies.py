@@ -1,4 +1,6 @@
-"""Copies: other layouts, parts, joins. Next to nothing is computed; what counts is the order in which memory is accessed."""
+"""Copies: other layouts, parts, joins. Next to nothing is computed; what counts is the order in which memory is
+accessed.
+"""
 
 from __future__ import annotations
 

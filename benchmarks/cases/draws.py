@@ -36,7 +36,7 @@ CASES = [
     _case("bernoulli, 16 Mi", on(lambda t, p: t.bernoulli(p.abs()), (16 * Mi,)), 8.0 * 16 * Mi),
     _case("multinomial, 100 of 1000, 64 rows", on(lambda t, p: t.multinomial(p.abs(), 100), (64, 1000)), 4.0 * 64 * 1000 + 8.0 * 64 * 100),
     _case("dropout, 4096²", on(_dropout, (4096, 4096)), 8.0 * 16 * Mi),
-    # For each element, the input is read, the result is written and read by the sum, the gradient is written: 4 bytes each; and
-    # the mask, a byte, is written and read.
+    # For each element, the input is read, the result is written and read by the sum, the gradient is written: 4 bytes
+    # each; and the mask, a byte, is written and read.
     _case("dropout, forward and backward, 4096²", on(_dropout, (4096, 4096), grad=True), 18.0 * 16 * Mi),
 ]  # fmt: skip

@@ -42,6 +42,7 @@ CASES = [
     _case("irfft, 4096 x 1024", _back, [(4096, 513, 2)], 8.0 * 4096 * 1024, _flops(4096, 1024, True)),
     _case("rfft, 1 Mi", _transform("rfft"), [(1 << 20,)], 8.0 * (1 << 20), _flops(1, 1 << 20, True)),
     _case("rfft2, 16 x 256²", _transform("rfft2"), [IMAGES], 8.0 * 16 * 256 * 256, 2 * _flops(16 * 256, 256, True)),
-    # A second of sound (16,000 numbers) has 100 frames of 400 numbers, 160 apart; each is transformed to 201 complex numbers.
+    # A second of sound (16,000 numbers) has 100 frames of 400 numbers, 160 apart; each is transformed to 201 complex
+    # numbers.
     _case("stft, 16 x 10 s", _frames, [SOUND], 4.0 * 16 * 160000 + 8.0 * 16 * 1001 * 201, _flops(16 * 1001, 400, True)),
 ]  # fmt: skip

@@ -9,7 +9,9 @@ from benchmarks.case import Case, Kit, Make, Run, on
 
 
 def _backward(x: tuple[int, ...], w: tuple[int, ...], call: Any) -> Make:
-    """Return the `make` of a case that computes both gradients alone: the forward pass runs once, outside of the timing."""
+    """Return the `make` of a case that computes both gradients alone: the forward pass runs once, outside of the
+    timing.
+    """
 
     def make(kit: Kit) -> Run:
         a, b = kit.rand(*x, grad=True), kit.rand(*w, seed=1, grad=True)
@@ -28,7 +30,9 @@ def _conv(
     also: tuple[str, ...] = (),
     **how: int,
 ) -> list[Case]:
-    """Return the cases of a convolution and of its two gradients; x: the input's shape, w: (out, in / groups, size, ...)."""
+    """Return the cases of a convolution and of its two gradients; x: the input's shape, w: (out, in / groups, size,
+    ...).
+    """
 
     def call(torch: Any, a: Any, b: Any) -> Any:
         return getattr(torch.nn.functional, f"conv{len(x) - 2}d")(a, b, **how)
@@ -45,7 +49,9 @@ def _conv(
 
 
 def _channels_last(call: Any, x: tuple[int, ...], *factors: tuple[int, ...]) -> Make:
-    """Return the `make` of a case of forward and backward, whose images and incoming gradient are in channels-last layout."""
+    """Return the `make` of a case of forward and backward, whose images and incoming gradient are in channels-last
+    layout.
+    """
 
     def make(kit: Kit) -> Run:
         torch = kit.torch
@@ -88,8 +94,9 @@ def _double(mode: str) -> Any:
 
 SMALL, IMAGES, ODD = (8, 64, 56, 56), (16, 64, 56, 56), (16, 64, 55, 55)
 BYTES, ODD_BYTES = 4.0 * math.prod(IMAGES), 4.0 * math.prod(ODD)
-# Forward and backward of relu(norm) make six passes over memory: the input is read, the result is written, and read by the sum and by
-# relu's gradient; the norm's gradient reads the input again and writes its own. Max pooling keeps where each maximum was: at least a byte.
+# Forward and backward of relu(norm) make six passes over memory: the input is read, the result is written, and read by
+# the sum and by relu's gradient; the norm's gradient reads the input again and writes its own. Max pooling keeps where
+# each maximum was: at least a byte.
 CASES = [
     *_conv("3 x 3, 64 channels, 56², batch 8", SMALL, (64, 64, 3, 3), (0.7, 0.6), ("jax", "tinygrad"), padding=1),
     *_conv("3 x 3, 63 channels, 55², batch 8", (8, 63, 55, 55), (63, 63, 3, 3), padding=1),

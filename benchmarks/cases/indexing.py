@@ -10,8 +10,8 @@ TABLE, LOOKED_UP = (50_000, 128), Index(50_000, (8192,))
 MATRIX, PLACES = (4096, 1024), Index(1024, (4096, 256))
 TAKEN, WHOLE = 4.0 * 8192 * 128, 4.0 * 4096 * 1024
 PICKED = 4.0 * 4096 * 256
-# Memory is read in lines of 64 bytes. A gather along rows touches nearly all lines of its input. Where there are as many random indices as
-# lines, a part 1 / e of the lines is touched by none; MET is the rest. Indices have 8 bytes.
+# Memory is read in lines of 64 bytes. A gather along rows touches nearly all lines of its input. Where there are as
+# many random indices as lines, a part 1 / e of the lines is touched by none; MET is the rest. Indices have 8 bytes.
 MET = 1 - 1 / 2.718281828
 
 

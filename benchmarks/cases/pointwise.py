@@ -48,7 +48,8 @@ def multiply_add(torch: Any, a: Any, b: Any) -> Any:
 
 CASES = [
     Case("pointwise", "chain of 8, 16 Mi", _two(chain8, 16 * Mi), 12 * 16 * Mi, 16 * Mi * 12, bar=8, quick=True, also=EVERY),
-    # Six passes: the kernel of the result's sum reads both operands, that of the gradients reads them again and writes two gradients.
+    # Six passes: the kernel of the result's sum reads both operands, that of the gradients reads them again and writes
+    # two gradients.
     Case("pointwise", "chain of 8, forward and backward, 4 Mi", on(chain8, (4 * Mi,), (4 * Mi,), grad=True), 24 * 4 * Mi),
     Case("pointwise", "chain of 5, 16", _two(chain5, 16), bar=0.125, quick=True),
     Case("pointwise", "chain of 8, 16", _two(chain8, 16), bar=0.25, quick=True),

@@ -54,9 +54,10 @@ def _pairs(name: str) -> Make:
     return make
 
 
-# Cases with backward square a softmax and take the relu of a norm, because the sum of a softmax and the sum of a norm's squares are
-# constant: their gradients are zero. Squares of softmax make five passes over memory: the input is read, the result is written, read by
-# the sum and by the gradient, and the input's gradient is written. relu(norm) makes six: the norm's gradient reads the input again, too.
+# Cases with backward square a softmax and take the relu of a norm, because the sum of a softmax and the sum of a norm's
+# squares are constant: their gradients are zero. Squares of softmax make five passes over memory: the input is read,
+# the result is written, read by the sum and by the gradient, and the input's gradient is written. relu(norm) makes six:
+# the norm's gradient reads the input again, too.
 CASES = [
     Case("rows", "softmax, 4096 x 1024", on(softmax, SHAPE), 2 * BYTES, bar=1.0, quick=True, also=EVERY),
     Case("rows", "softmax, 4095 x 1023", on(softmax, ODD), 2 * ODD_BYTES),

@@ -26,7 +26,9 @@ def _optimiser(name: str, count: int, size: int, **how: Any) -> Make:
 
 
 def _step(name: str, arrays: int, count: int, size: int, quick: bool = False, **how: Any) -> Case:
-    """Return the case of an optimiser's step; arrays: how many arrays as large as all parameters a step reads and writes."""
+    """Return the case of an optimiser's step; arrays: how many arrays as large as all parameters a step reads and
+    writes.
+    """
     words = "".join(f", {k}" for k in how)
     label = f"{name}{words}, {count} tensors, {count * size / 1e6:g} M parameters"
     make = _optimiser(name, count, size, **how)
@@ -155,8 +157,8 @@ MLP = _products((128, 784, 512), (128, 512, 256), (128, 256, 10))
 CNN = _products((64 * 784, 25, 6), (64 * 100, 150, 16), (64, 400, 120), (64, 120, 84), (64, 84, 10))
 LSTM = _products((64 * 32, 64, 512), (64 * 32, 128, 512))
 TOKENS = 8 * 128
-# Products of a layer: with all its weights together; of scores and of values, each by halves (causal). There are four layers. The
-# empty first product stands for the embedding.
+# Products of a layer: with all its weights together; of scores and of values, each by halves (causal). There are four
+# layers. The empty first product stands for the embedding.
 BLOCK = [(TOKENS, 128, 12 * 128), (TOKENS, 128, 128)]
 GPT = _products((0, 0, 0), *BLOCK * 4, (TOKENS, 128, 64))
 

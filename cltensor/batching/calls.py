@@ -94,8 +94,9 @@ class Entry:
     """A function of the library that is intercepted during a `vmap`.
 
     fn: the function; own: its original `__code__`; code: the code that replaces that during a `vmap`, and calls `call`;
-    original: a copy of the function that keeps the original code. innermost: a copy of the function under all decorators,
-    whose signature is computed at first use. loops: whether the function, having no rule, is called for each slice.
+    original: a copy of the function that keeps the original code. innermost: a copy of the function under all
+    decorators, whose signature is computed at first use. loops: whether the function, having no rule, is called for
+    each slice.
     """
 
     __slots__ = (

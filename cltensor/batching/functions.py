@@ -73,7 +73,9 @@ def operator(call: Call, op: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 class _Context:
-    """The `ctx` passed to a mapped Function's methods: it saves the underlying tensors, and returns them with their dims hidden."""
+    """The `ctx` passed to a mapped Function's methods: it saves the underlying tensors, and returns them with their
+    dims hidden.
+    """
 
     def __init__(self, real: Any, number: int) -> None:
         self.__dict__["_real"], self.__dict__["_number"] = real, number
@@ -133,7 +135,9 @@ def _shown(t: Any, number: int, dim: int | None, size: int) -> Any:
 
 
 def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Apply, to the underlying tensors, a new Function that runs the forward, backward and jvp of `cls` under a level each."""
+    """Apply, to the underlying tensors, a new Function that runs the forward, backward and jvp of `cls` under a level
+    each.
+    """
     flat, spec = tree_flatten((args, kwargs))
     in_dims = [t.bdim if call.here(t) else None for t in flat]
     size, randomness = call.size, call.randomness

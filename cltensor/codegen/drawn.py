@@ -13,8 +13,8 @@ from .language import lanes_of
 if TYPE_CHECKING:
     from .pointwise import Program
 
-# The formulas of draws; the stream of random numbers that each draws from; the formulas that read the lower or the upper
-# half of a 64-bit word.
+# The formulas of draws; the stream of random numbers that each draws from; the formulas that read the lower or the
+# upper half of a 64-bit word.
 BITS, MORE, WORD = "philox_bits(x, y, z)", "philox_more(x, y, z)", "philox_word(x, y, z)"
 STREAMS = {BITS: 0, MORE: 1, WORD: 0}
 LOWER, UPPER = "x & 4294967295", "shr(x, 40) & 16777215"
@@ -47,7 +47,9 @@ class Draw(NamedTuple):
 
     @property
     def fill(self) -> str:
-        """Return the statement that fills the array with the words of `many` elements, from `first` on, a multiple of 4."""
+        """Return the statement that fills the array with the words of `many` elements, from `first` on, a multiple of
+        4.
+        """
         share = 2 if self.form == "short" else 1
         return (
             f"clt_drawn_{self.form}((ulong)({self.offset} + (first >> {share})), (ulong){self.seed}, "
@@ -59,7 +61,9 @@ class Draw(NamedTuple):
         return f"*(const clt_drawn_words *)(words{self.node} + at)"
 
     def read_half(self, text: str, lanes: int) -> str:
-        """Return the text that reads a vector of halves of words, from `at` on: those that the formula `text` (LOWER or UPPER) takes."""
+        """Return the text that reads a vector of halves of words, from `at` on: those that the formula `text` (LOWER or
+        UPPER) takes.
+        """
         if text == LOWER:
             return f"*(const clt_drawn_halves *)(words{self.node} + at)"
         upper = f"*(const clt_drawn_halves *)(words{self.node} + {self.many} + at)"

@@ -178,9 +178,9 @@ def _bytes(dt: dtype) -> int:
 class Body:
     """Statements that compute a program's nodes, given register variables for its leaves and scalars.
 
-    stored: the values of outputs are used by stores only, so that a node read by nothing but stores of its own dtype need
-    not be rounded: the store rounds. drawn: the random draws, by node number, whose words are read from arrays that were
-    filled ahead of the chain.
+    stored: the values of outputs are used by stores only, so that a node read by nothing but stores of its own dtype
+    need not be rounded: the store rounds. drawn: the random draws, by node number, whose words are read from arrays
+    that were filled ahead of the chain.
     """
 
     def __init__(
@@ -398,7 +398,9 @@ class Memory:
 
 
 def neighbours(program: Program) -> bool:
-    """Return whether a GPU's lane computes adjacent elements: so it does for random numbers, which come two or four at a time."""
+    """Return whether a GPU's lane computes adjacent elements: so it does for random numbers, which come two or four at
+    a time.
+    """
     if program.rank or any(cls not in "dc" for _, cls in program.leaves):
         return False
     if any(cls != "d" for _, _, cls in program.outputs):
@@ -409,8 +411,8 @@ def neighbours(program: Program) -> bool:
 def at_once(program: Program) -> int:
     """Return how many elements a GPU's lane reads before it writes the first: loads in flight hide memory's latency.
 
-    Long chains give 1, because the kernel has a copy of the chain for each element. Operands or results in rows give more
-    than 1 even if nothing is read, because the addresses of several elements are then computed together.
+    Long chains give 1, because the kernel has a copy of the chain for each element. Operands or results in rows give
+    more than 1 even if nothing is read, because the addresses of several elements are then computed together.
     """
     if neighbours(program):
         widest = max(dt.itemsize for _, dt, _ in program.outputs)
@@ -427,8 +429,8 @@ def at_once(program: Program) -> int:
 
 
 def unrolled(program: Program) -> int:
-    """Return how many vectors of 16 elements a CPU's step takes: 64 bytes of the widest dtype, where all dtypes are bool
-    or integers of 8 or 16 bits and the chain is cheap; else 1.
+    """Return how many vectors of 16 elements a CPU's step takes: 64 bytes of the widest dtype, where all dtypes are
+    bool or integers of 8 or 16 bits and the chain is cheap; else 1.
     """
     types = {dt for dt, _ in program.leaves} | {dt for _, dt, _ in program.outputs}
     types |= {dt for node in program.nodes for dt in (node.compute, node.result)}

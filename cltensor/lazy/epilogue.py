@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .fusion import Fusion
     from .product import Factors
 
-# A result of a chain that is written: the reference of its node in the program (or of the product's own leaf), the dtype
-# in which it is stored, and the dense buffer it is written to.
+# A result of a chain that is written: the reference of its node in the program (or of the product's own leaf), the
+# dtype in which it is stored, and the dense buffer it is written to.
 Result = tuple[tuple[str, int], Any, "Buffer"]
 """What is kept of a chain: its reference, dtype, and where it is written."""
 

@@ -73,8 +73,8 @@ class Expr:
     """A pending pointwise result: a formula (`op`) applied to operands (`args`: Leaf, Scalar, View or Expr).
 
     value: the buffer once the expression has run, else None. cell: a weak reference to the storage that holds it.
-    users: how often it is an operand of other expressions. size, leaves, held: nodes, operands in memory and bytes of these,
-    operands of operands included; shared ones may be counted several times.
+    users: how often it is an operand of other expressions. size, leaves, held: nodes, operands in memory and bytes of
+    these, operands of operands included; shared ones may be counted several times.
     """
 
     __slots__ = (

@@ -35,8 +35,8 @@ Output = tuple[tuple[str, int], Expr, "Storage"]
 class Fusion:
     """Collects expressions over one iteration shape into a program and its arguments.
 
-    keep_live: nodes that live storages hold become outputs. product: a pending product that may become the launch's main
-    part, with the chain as its epilogue; all other products are run first.
+    keep_live: nodes that live storages hold become outputs. product: a pending product that may become the launch's
+    main part, with the chain as its epilogue; all other products are run first.
     """
 
     __slots__ = (
@@ -66,7 +66,9 @@ class Fusion:
         self.exprs: list[Expr] = []
 
     def visit(self, expr: Expr, dims: tuple[int, ...] | None = None) -> tuple[str, int]:
-        """Add an expression, seen through the View dims `dims` (None: as it is), with its operands; return its reference."""
+        """Add an expression, seen through the View dims `dims` (None: as it is), with its operands; return its
+        reference.
+        """
         refs = self.refs
         key = id(expr) if dims is None else (id(expr), dims)
         ref = refs.get(key)

@@ -1,5 +1,5 @@
-"""Launching a collected fusion: the kernel's arguments, the kernel of the program, and operands worth transposing into a
-copy first.
+"""Launching a collected fusion: the kernel's arguments, the kernel of the program, and operands worth transposing into
+a copy first.
 """
 
 from __future__ import annotations

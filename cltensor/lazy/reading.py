@@ -21,9 +21,10 @@ MOST_READ = 2  # bytes of operands from which a value may be recomputed repeated
 def is_read(storage: Storage) -> bool:
     """Return whether a reading kernel computes a storage's pending value itself; if False, the value is run first.
 
-    False for a value with a matrix product in it, whose launch computes the chain behind it anyway (Note [Products]); for the second reader, unless the value
-    is cheap; and for a value computed from one that a reading kernel has computed without writing it, if its operands take much more memory than it does:
-    otherwise each norm along a residual stream would add up all layers before it.
+    False for a value with a matrix product in it, whose launch computes the chain behind it anyway (Note [Products]);
+    for the second reader, unless the value is cheap; and for a value computed from one that a reading kernel has
+    computed without writing it, if its operands take much more memory than it does: otherwise each norm along a
+    residual stream would add up all layers before it.
     """
     expr = storage.value
     flags = expr.flags

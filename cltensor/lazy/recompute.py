@@ -30,8 +30,8 @@ def is_large(expr: Expr) -> bool:
 def spared(fusion: Fusion, target: Expr) -> list[Output]:
     """Return the outputs, other than the target, that need not be written.
 
-    These are cheap to compute, are operands of other nodes of the fusion, and keep little memory alive: up to MOST_HELD times their own
-    bytes if the rest of the kernel reads their operands as well, else about their own bytes.
+    These are cheap to compute, are operands of other nodes of the fusion, and keep little memory alive: up to MOST_HELD
+    times their own bytes if the rest of the kernel reads their operands as well, else about their own bytes.
     """
     if len(fusion.outputs) < 2 or any(storage.home is not None for _, _, storage in fusion.outputs):
         return []
@@ -72,8 +72,8 @@ def _is_spared(fusion: Fusion, ref: tuple[str, int], expr: Expr) -> bool:
 
 
 def note_left(backend: Backend, left: list[Expr]) -> None:
-    """Note results that a kernel has computed without writing them: they move to `backend.left`, so that they do not count among the
-    pending results, whose number is bounded.
+    """Note results that a kernel has computed without writing them: they move to `backend.left`, so that they do not
+    count among the pending results, whose number is bounded.
     """
     if not left:
         return

@@ -116,7 +116,9 @@ def _leave_pending(fusion: Fusion, target: Expr) -> None:
 
 
 def _collect(backend: Backend, expr: Expr) -> Fusion:
-    """Return the fusion of an expression and of siblings that share its work; one pending product in it is not run, but may get an epilogue."""
+    """Return the fusion of an expression and of siblings that share its work; one pending product in it is not run, but
+    may get an epilogue.
+    """
     product = first_product(expr) if expr.flags & PRODUCTS else None
     fusion = Fusion(expr.shape, product=product)
     fusion.visit(expr)
@@ -132,7 +134,8 @@ def _collect_alone(expr: Expr) -> Fusion:
 
 
 def _run_with_product(backend: Backend, fusion: Fusion) -> bool:
-    """Run a fusion as a matrix product with an epilogue, in one launch; return False, with nothing done, where that is not possible.
+    """Run a fusion as a matrix product with an epilogue, in one launch; return False, with nothing done, where that is
+    not possible.
 
     The product itself is written, too, if a live storage holds it or one of its readers stays pending.
     """
@@ -193,7 +196,8 @@ def run_held(backend: Backend, expr: Expr) -> None:
 def _add_siblings(backend: Backend, fusion: Fusion, target: Expr) -> None:
     """Add other pending results of the same shape to a fusion, if they need nodes that the fusion computes anyway.
 
-    If the target is large, others are added, too, most of whose operands the fusion reads: that saves a pass over memory.
+    If the target is large, others are added, too, most of whose operands the fusion reads: that saves a pass over
+    memory.
     """
     pending = backend.pending[-SIBLINGS:]
     # If there are many, testing each of them costs more than asking the fusion first.
@@ -249,7 +253,9 @@ def _touches(expr: Expr, inside: set[int]) -> bool:
 
 
 def _run_outputs(backend: Backend, fusion: Fusion) -> None:
-    """Launch a fusion's kernel with new buffers for its outputs, or with a storage's old buffer where it may be overwritten."""
+    """Launch a fusion's kernel with new buffers for its outputs, or with a storage's old buffer where it may be
+    overwritten.
+    """
     n = layouts.numel(fusion.shape)
     outputs: list[tuple] = []
     for ref, expr, storage in fusion.outputs:
@@ -270,8 +276,9 @@ def _settle(backend: Backend, fusion: Fusion, buffers: list[Buffer]) -> None:
     for (_, expr, storage), buffer in zip(fusion.outputs, buffers, strict=False):
         storage.value = expr.value = buffer
         storage.home = None
-        # Pending expressions outside the fusion that have this one as an operand will read its buffer. Readers are counted by Leafs, which
-        # they have none of: mark the count as unknown, so that the buffer is never overwritten in place.
+        # Pending expressions outside the fusion that have this one as an operand will read its buffer. Readers are
+        # counted by Leafs, which they have none of: mark the count as unknown, so that the buffer is never overwritten
+        # in place.
         users = expr.users
         if users:
             if inside is None:  # if a node of the fusion stays pending, no user counts as finished

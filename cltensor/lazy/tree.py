@@ -206,7 +206,8 @@ def _drop_done(backend: Backend) -> None:
 def write_tree(
     backend: Backend, expr: Expr, buffer: Buffer, strides: tuple[int, ...], offset: int
 ) -> bool:
-    """Compute a small tree into a region of memory, writing no inner result; False, with nothing done, if it is no small tree.
+    """Compute a small tree into a region of memory, writing no inner result; False, with nothing done, if it is no
+    small tree.
 
     The caller holds the backend's lock.
     """
@@ -232,7 +233,8 @@ def write_tree(
 
 
 class Prepared:
-    """A storage's pending tree whose operands are numbers alone, to be run repeatedly with other numbers in their place.
+    """A storage's pending tree whose operands are numbers alone, to be run repeatedly with other numbers in their
+    place.
 
     Raises ValueError if the storage holds anything else.
     """

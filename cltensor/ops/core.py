@@ -1,8 +1,9 @@
 """How ops make tensors: pending results of formulas, results of immediate kernels, and views.
 
-`compute` makes a pending result, `result` wraps what an immediate kernel computed, `view` makes and records another layout
-of the same storage. Also owns the common device and dtype of operands. Tensors are made by the class that tensor.py
-registers here; this package never imports it. Must not know how values are written into existing tensors (writes.py).
+`compute` makes a pending result, `result` wraps what an immediate kernel computed, `view` makes and records another
+layout of the same storage. Also owns the common device and dtype of operands. Tensors are made by the class that
+tensor.py registers here; this package never imports it. Must not know how values are written into existing tensors
+(writes.py).
 """
 
 from __future__ import annotations
@@ -140,8 +141,8 @@ def expression(
         else:
             found.append(operand(a, shape))
             ran = True
-    # Running one operand may have run another that had been taken as pending: that is taken again, as memory, so that its
-    # storage counts the read.
+    # Running one operand may have run another that had been taken as pending: that is taken again, as memory, so that
+    # its storage counts the read.
     if ran:
         for k, a in enumerate(found):
             inner = a.expr if a.__class__ is View else a
@@ -397,8 +398,8 @@ def view(
 ) -> Tensor:
     """Return a tensor of another layout on the storage of `x`, recorded as a view.
 
-    name: torch's name of the gradient node; backward: its function, None to pass the gradient on unchanged; saved: what that
-    reads. replay: makes the same view of another tensor in place of `x`, None where that is not possible.
+    name: torch's name of the gradient node; backward: its function, None to pass the gradient on unchanged; saved: what
+    that reads. replay: makes the same view of another tensor in place of `x`, None where that is not possible.
     """
     out = Registry.tensor._make(x._storage, shape, x.dtype, x.device, strides, offset)
     out._vc = x._vc

@@ -24,7 +24,9 @@ copysign = Row(
 
 
 class _NextAfter(Row):
-    """The row `nextafter`: OpenCL's builtin steps in float32, so numbers of 16 bits are stepped by integer arithmetic on their bits."""
+    """The row `nextafter`: OpenCL's builtin steps in float32, so numbers of 16 bits are stepped by integer arithmetic
+    on their bits.
+    """
 
     def forward(self, xs: Sequence[Tensor]) -> Tensor:
         """Apply without gradient."""

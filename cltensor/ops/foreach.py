@@ -1,7 +1,8 @@
 """`torch._foreach_*`: an operation on each tensor of a list, or of several lists side by side.
 
-Owns the checks of the lists and of their second operands: one number, a number for each tensor, or tensors. Each tensor's result is that
-of the function without the prefix, with its gradient. Small tensors without history and with the same layout share launches (multi.py).
+Owns the checks of the lists and of their second operands: one number, a number for each tensor, or tensors. Each
+tensor's result is that of the function without the prefix, with its gradient. Small tensors without history and with
+the same layout share launches (multi.py).
 """
 
 from __future__ import annotations
@@ -87,7 +88,9 @@ def _some(xs: Sequence[Any]) -> None:
 
 
 def _beside(name: str, xs: list[Tensor], other: Any) -> list[Any]:
-    """Return each tensor's second operand: the items of a list, or one number or 0-dim tensor repeated; torch's errors for others."""
+    """Return each tensor's second operand: the items of a list, or one number or 0-dim tensor repeated; torch's errors
+    for others.
+    """
     if isinstance(other, tuple | list):
         if len(other) != len(xs):
             raise RuntimeError(
@@ -127,7 +130,9 @@ def _export(name: str, compute: Callable[..., list[Tensor]], doc: str) -> None:
 
 
 def _form(full: str, name: str) -> Callable[..., Tensor]:
-    """Return the function `name` for single tensors; if `full`, the list function's name, ends with "_", its in-place form."""
+    """Return the function `name` for single tensors; if `full`, the list function's name, ends with "_", its in-place
+    form.
+    """
     if not full.endswith("_"):
         return FUNCTIONS[name]
     return METHODS.get(name + "_") or (
@@ -138,7 +143,9 @@ def _form(full: str, name: str) -> Callable[..., Tensor]:
 def _each(
     full: str, op: PointOp | None, operands: Sequence[Any], alone: Callable[[int], Tensor]
 ) -> list[Tensor]:
-    """Return the results of a formula for each tensor, in few launches where multi.py can; `alone(i)` computes any other."""
+    """Return the results of a formula for each tensor, in few launches where multi.py can; `alone(i)` computes any
+    other.
+    """
     found = multi.apply_op(op, operands, inplace=full.endswith("_"))
     return [alone(i) if t is None else t for i, t in enumerate(found)]
 

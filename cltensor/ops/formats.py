@@ -1,8 +1,8 @@
 """Memory formats: the strides that a `memory_format=` argument asks for, and results laid out that way.
 
-A format only changes the order in memory; each op decides whether its result keeps the operand's order. Ops that treat all dims alike
-view the operand with its dims in memory order and compute on that (`order`, `turned`, `turned_back`); other results are copied into the
-wanted order, lazily (`settled`).
+A format only changes the order in memory; each op decides whether its result keeps the operand's order. Ops that treat
+all dims alike view the operand with its dims in memory order and compute on that (`order`, `turned`, `turned_back`);
+other results are copied into the wanted order, lazily (`settled`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def strides(function: str, wanted: Any, shape: tuple[int, ...]) -> tuple[int, ..
 
 
 def strides_like(function: str, x: Tensor, wanted: Any) -> tuple[int, ...] | None:
-    """Return the strides of a new tensor like `x`, None for row-major: those of the format, or the memory order of `x` if none is given."""
+    """Return the strides of a new tensor like `x`, None for row-major: those of the format, or the memory order of `x`
+    if none is given.
+    """
     if wanted is None or wanted is preserve_format:
         shape = tuple(x.shape)
         plain = layouts.contiguous_strides(shape)
@@ -52,22 +54,26 @@ def strides_like(function: str, x: Tensor, wanted: Any) -> tuple[int, ...] | Non
 
 
 def suggested(x: Tensor) -> MemoryFormat:
-    """Return the memory format that a tensor's strides suggest, gaps allowed, as torch does; row-major where several formats fit."""
+    """Return the memory format that a tensor's strides suggest, gaps allowed, as torch does; row-major where several
+    formats fit.
+    """
     if x.ndim in _RANK.values() and layouts.like_channels_last(tuple(x.shape), x._strides):
         return channels_last if x.ndim == 4 else channels_last_3d
     return contiguous_format
 
 
 def images(x: Tensor, shape: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the strides of a result of this shape: channels last if the layout of `x` suggests that, else None (row-major)."""
+    """Return the strides of a result of this shape: channels last if the layout of `x` suggests that, else None
+    (row-major).
+    """
     if suggested(x) is contiguous_format:
         return None
     return layouts.channels_last_strides(tuple(shape))
 
 
 def batch_strides(x: Tensor) -> tuple[int, ...] | None:
-    """Return the strides of a batch norm's result: None (row-major) if `x` is contiguous, else channels last if `x` is dense in that
-    order or its layout suggests it.
+    """Return the strides of a batch norm's result: None (row-major) if `x` is contiguous, else channels last if `x` is
+    dense in that order or its layout suggests it.
     """
     if x.is_contiguous():
         return None

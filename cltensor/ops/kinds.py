@@ -1,11 +1,11 @@
 """The kind of a call to replay: all that identifies the call except its sizes.
 
-Note [Kinds]. Calls that differ in sizes only are of one kind: the same ranks, dtypes, settings, and sizes of 0 and 1
-in the same places. A kind's traces are made with Symbols in the places of all other sizes, strides and offsets (Note
-[Symbols] in symbols.py). Symbols record every comparison that planning makes with them. So the trace serves each call for
-which these comparisons have the same outcomes: its numbers are computed by a few generated lines. Sizes for which an outcome differs
-(another schedule, say) get another trace, a variant of the kind. Settings that are numbers derived from sizes are passed as
-`Sizes`.
+Note [Kinds]. Calls that differ in sizes only are of one kind: the same ranks, dtypes, settings, and sizes of 0 and 1 in
+the same places. A kind's traces are made with Symbols in the places of all other sizes, strides and offsets (Note
+[Symbols] in symbols.py). Symbols record every comparison that planning makes with them. So the trace serves each call
+for which these comparisons have the same outcomes: its numbers are computed by a few generated lines. Sizes for which
+an outcome differs (another schedule, say) get another trace, a variant of the kind. Settings that are numbers derived
+from sizes are passed as `Sizes`.
 
 Owns what makes a kind, and how Symbols get into a call's operands and settings. Knows nothing of the traces.
 """

@@ -95,7 +95,8 @@ def _matmul(a: Tensor, b: Tensor) -> Tensor:
     if _folds(a, b):
         return _folded(a, b)
     if da == 3 and db == 3 and a.shape[0] != b.shape[0]:
-        # A batch of size 1 that needs a gradient is dropped: the folded product's gradient then sums over the batch by itself.
+        # A batch of size 1 that needs a gradient is dropped: the folded product's gradient then sums over the batch by
+        # itself.
         if a.shape[0] == 1 and graph.needs_grad(a):
             return _matmul(a.squeeze(0), b)
         if b.shape[0] == 1 and graph.needs_grad(b):
@@ -141,8 +142,8 @@ def _batched(a: Tensor, b: Tensor) -> Tensor:
             else core.make(value._storage, shape, value.dtype, value.device)
         )
     wide_a, wide_b = expand(a, (*batch, n, k)), expand(b, (*batch, m) if vector else (*batch, m, p))
-    # These are saved for the gradient. Where they are copies, the copies stay pending until backward reads them: the product
-    # itself reads the expanded operands in place.
+    # These are saved for the gradient. Where they are copies, the copies stay pending until backward reads them: the
+    # product itself reads the expanded operands in place.
     flat_a = reshape(wide_a, (count, n, k))
     flat_b = reshape(wide_b, (count, m)).unsqueeze(-1) if vector else reshape(wide_b, (count, m, p))
     with unrecorded():

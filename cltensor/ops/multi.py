@@ -210,7 +210,8 @@ def _op_chain(op: PointOp, inplace: bool, reads: str, shared: str, each: str) ->
 def _same(
     laid: Sequence[_Laid], dt: dtypes.dtype, dev: Any, n: int, ones: Sequence[Tensor]
 ) -> bool:
-    """Return whether the n tensors of each list are dense, neither empty nor large, of one real floating dtype and device, alike in shape.
+    """Return whether the n tensors of each list are dense, neither empty nor large, of one real floating dtype and
+    device, alike in shape.
 
     Also checked: that the 0-dim tensors `ones` are on the device and do not promote the result to another dtype.
     """

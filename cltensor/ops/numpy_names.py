@@ -1,8 +1,8 @@
 """NumPy's argument names, which torch accepts, too: `axis`, `keepdims`, and `a`, `x` or `x1` for the first operand.
 
-The wrapper that accepts these names has a second task: if the wrapped function fails, it looks for an argument that is no
-tensor but has a `__torch_function__`, and lets that answer the call. For this reason alone it also wraps linear algebra and
-functions of lists of tensors, whose own time is long compared with the wrapper's.
+The wrapper that accepts these names has a second task: if the wrapped function fails, it looks for an argument that is
+no tensor but has a `__torch_function__`, and lets that answer the call. For this reason alone it also wraps linear
+algebra and functions of lists of tensors, whose own time is long compared with the wrapper's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from .row import FUNCTIONS, METHODS, NUMPYS
 _PLAIN = {"norm", "split", "stft", "unique", "unique_consecutive"}
 # Functions without `dim` that are not wrapped, because they take hardly longer than the wrapper: views, mostly.
 _QUICK = {"clone", "flatten", "permute", "reshape", "t", "transpose", "view_as_complex"}
-# Functions wrapped for the second task alone: those of lists of tensors, and others to whose own time the wrapper adds little.
+# Functions wrapped for the second task alone: those of lists of tensors, and others to whose own time the wrapper adds
+# little.
 _OTHERS = {"block_diag", "broadcast_tensors", "cartesian_prod", "column_stack", "dstack", "einsum", "hstack", "meshgrid", "row_stack", "tensordot", "vstack",
     "scatter", "scatter_add", "index_add", "index_copy", "index_fill", "index_put", "masked_scatter"}  # fmt: skip
 
@@ -37,7 +38,8 @@ def numpy_names(fn: Callable) -> Callable:
 def answered(
     fn: Callable, parameters: Sequence[str] = (), places: Mapping[str, int] = MappingProxyType({})
 ) -> Callable:
-    """Wrap a function: if a call fails over an argument with a `__torch_function__`, that argument's function answers the call.
+    """Wrap a function: if a call fails over an argument with a `__torch_function__`, that argument's function answers
+    the call.
 
     places: other names that arguments may be given by -> the argument's index in `parameters`.
     """

@@ -1,4 +1,6 @@
-"""Views of parts of a tensor: an index of a dimension, a range, a diagonal, windows, any strides; and the splitting of a dimension."""
+"""Views of parts of a tensor: an index of a dimension, a range, a diagonal, windows, any strides; and the splitting of
+a dimension.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ def embed(g: Tensor, shape: tuple[int, ...], place: Callable[[Tensor], Tensor]) 
 
 
 def _into_zeros(place: Callable[[Tensor, Any], Tensor]) -> Callable:
-    """Return the backward function of a view of a part: zeros with the incoming gradient in that part, differentiable again.
+    """Return the backward function of a view of a part: zeros with the incoming gradient in that part, differentiable
+    again.
 
     place: applies the view to a tensor of the input's shape, with the settings that `ctx` saved.
     """
@@ -227,8 +230,8 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 def _unbound(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Return a view of each index of a dimension; the dimension is removed.
 
-    A function object of its own: iterating over a tensor calls the method, and a subclass whose `__torch_function__` is asked for it may
-    call `unbind`, the function, to answer.
+    A function object of its own: iterating over a tensor calls the method, and a subclass whose `__torch_function__` is
+    asked for it may call `unbind`, the function, to answer.
     """
     return unbind(self, dim)
 
@@ -301,7 +304,9 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @public()
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Split a dimension at given indices, or into a number of views, of which the first ones are longer by one if the size demands it."""
+    """Split a dimension at given indices, or into a number of views, of which the first ones are longer by one if the
+    size demands it.
+    """
     if not input.ndim:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"

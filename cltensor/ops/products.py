@@ -73,7 +73,9 @@ def multiplied(a: Tensor, b: Tensor, waits: bool = True) -> Tensor:
 
 
 def pushed(fn: Callable, a: Any, b: Any, c: Any, d: Any) -> Tensor | None:
-    """Return a product's tangent, fn(a, b) + fn(c, d), where a and d are the factors' tangents (None if a factor has none)."""
+    """Return a product's tangent, fn(a, b) + fn(c, d), where a and d are the factors' tangents (None if a factor has
+    none).
+    """
     if a is None or d is None:
         return fn(c, d) if d is not None else None if a is None else fn(a, b)
     return fn(a, b) + fn(c, d)
@@ -92,10 +94,11 @@ def _mm_back(ctx: Any, g: Tensor) -> tuple:
 
 
 def second_gradient(first: Tensor, g: Tensor, strides: tuple[int, ...]) -> Tensor:
-    """Return first^H @ g in the memory order of the second factor, so that the gradient of a transposed weight needs no copy.
+    """Return first^H @ g in the memory order of the second factor, so that the gradient of a transposed weight needs no
+    copy.
 
-    The product does not stay pending: nobody may read the gradient before the optimiser does, and a pending product keeps
-    its operands alive.
+    The product does not stay pending: nobody may read the gradient before the optimiser does, and a pending product
+    keeps its operands alive.
     """
     columns = strides[0] == 1 and strides[1] != 1
     if columns:

@@ -229,8 +229,8 @@ def _prod_back(ctx: Any, g: Tensor) -> Tensor:
         return spread(g, shape, dims, keepdim) * conj(others)
     zero = x == 0
     zeros = sum(zero, dims, True)
-    # The product of all other elements: if none is zero, the total product divided by the element; if exactly one is, the
-    # product of the others at that element, and 0 elsewhere; 0 if several are.
+    # The product of all other elements: if none is zero, the total product divided by the element; if exactly one is,
+    # the product of the others at that element, and 0 elsewhere; 0 if several are.
     rest = where(zero, 1.0, x)
     for d in dims:
         rest = prod(rest, d, True)

@@ -1,7 +1,7 @@
 """torch's errors for dtypes that a function does not accept.
 
-`refusal`: a pointwise op has no kernel for the operands' dtype; mostly `"<name>_cpu" not implemented for '<dtype>'`. `out_refusal`: the
-`out=` tensor's dtype is not the result's; most functions cast, those named here refuse.
+`refusal`: a pointwise op has no kernel for the operands' dtype; mostly `"<name>_cpu" not implemented for '<dtype>'`.
+`out_refusal`: the `out=` tensor's dtype is not the result's; most functions cast, those named here refuse.
 """
 
 from __future__ import annotations

@@ -51,7 +51,9 @@ class _Result(NamedTuple):
 
 
 class _Variant(NamedTuple):
-    """What calls of a kind launch, with symbols for sizes; the results' layouts are among the numbers that the trace derives."""
+    """What calls of a kind launch, with symbols for sizes; the results' layouts are among the numbers that the trace
+    derives.
+    """
 
     trace: Trace
     # (place, dtype) as in `_Result`; None for a result that is None.
@@ -96,7 +98,8 @@ class _Kind:
 
     def __init__(self) -> None:
         self.variants: list[_Variant] = []  # the last one used first
-        # Functions of sizes, one for each call that could not be traced: not None if a call of these sizes cannot be, either.
+        # Functions of sizes, one for each call that could not be traced: not None if a call of these sizes cannot be,
+        # either.
         self.long: list[Callable[..., Any]] = []
         self.noted = 0  # how many traces with Symbols were made or tried
 
@@ -104,10 +107,10 @@ class _Kind:
 class Replayed:
     """A function whose repeated calls are replayed (Note [Replay]); it returns a list of new tensors and Nones.
 
-    It is called as `f(operands, *settings)`. Operands are tensors, followed by buffers; settings are hashable, and equal
-    settings must mean the same. Without `read` this calls `fn(operands, *settings)`. read: a function that makes a Source of
-    tensors; then the kernel may compute pending operands, and this calls `fn(source, buffers, device, *settings)`. memory:
-    pending operands are run first. exact: settings are compared by `repr`, because 0.0 == -0.0.
+    It is called as `f(operands, *settings)`. Operands are tensors, followed by buffers; settings are hashable, and
+    equal settings must mean the same. Without `read` this calls `fn(operands, *settings)`. read: a function that makes
+    a Source of tensors; then the kernel may compute pending operands, and this calls `fn(source, buffers, device,
+    *settings)`. memory: pending operands are run first. exact: settings are compared by `repr`, because 0.0 == -0.0.
     """
 
     def __init__(
@@ -133,7 +136,9 @@ class Replayed:
 
     @staticmethod
     def reading(read: Callable[..., Source]) -> Callable[[Callable[..., list[Any]]], Replayed]:
-        """Return a decorator that makes a Replayed function whose kernels compute the expressions in the Source that `read` makes."""
+        """Return a decorator that makes a Replayed function whose kernels compute the expressions in the Source that
+        `read` makes.
+        """
         return functools.partial(Replayed, read=read)
 
     def __call__(self, operands: Sequence[Any], *settings: Any) -> list[Any]:
@@ -195,7 +200,8 @@ class Replayed:
     def _tell(
         self, t: Any, first: Any, key: list[Any], given: list[Buffer], places: dict[Buffer, int]
     ) -> bool:
-        """Describe a pending operand that the kernel computes, without making a Source; return False if that is not possible.
+        """Describe a pending operand that the kernel computes, without making a Source; return False if that is not
+        possible.
 
         What identifies the operand is appended to `key`, the buffers that it reads to `given`.
         """
@@ -248,8 +254,8 @@ class Replayed:
         return self._work_out(found, given, OfSource(*arguments))
 
     def _work_out(self, key: tuple, given: list[Buffer], what: OfMemory | OfSource) -> list[Any]:
-        """Replay a variant of the call's kind if one fits; else call the function, and trace its launches unless this is the
-        kind's first call.
+        """Replay a variant of the call's kind if one fits; else call the function, and trace its launches unless this
+        is the kind's first call.
         """
         if key in self._calls or Recorder.active is not None or config.CONFIG.eager or not MOST:
             return self._fn(*what.arguments(self._arguments))
@@ -301,7 +307,9 @@ class Replayed:
         holders: Sequence[Buffer | Storage],
         what: OfMemory | OfSource,
     ) -> list[Any]:
-        """Call the function and trace its launches: with Symbols, as a variant of `kind`, or if that is None for these sizes only."""
+        """Call the function and trace its launches: with Symbols, as a variant of `kind`, or if that is None for these
+        sizes only.
+        """
         work = Work()
         trace = Trace(key[0], given, work)
         self._calls[key] = None
@@ -321,7 +329,8 @@ class Replayed:
             self._calls[key] = variant.call(tuple(work.values))
         elif kind is not None:
             kind.long.append(work.function(()))
-        # Results that cannot be described may be pending, and their expressions contain Symbols: call the function again.
+        # Results that cannot be described may be pending, and their expressions contain Symbols: call the function
+        # again.
         if described is None and not trace.refused:
             return self._fn(*what.arguments(self._arguments))
         return _plainly(results)
@@ -337,7 +346,8 @@ _LOOK = attrgetter("_storage", "shape", "dtype", "_contig", "_offset")
 
 
 def _by_columns(operands: Sequence[Any], key: list[Any], given: list[Buffer]) -> bool:
-    """Append what identifies the operands to `key` and their buffers to `given`, if all are dense and in memory; else return False.
+    """Append what identifies the operands to `key` and their buffers to `given`, if all are dense and in memory; else
+    return False.
 
     For many operands this takes less time than going through them one by one.
     """

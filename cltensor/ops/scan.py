@@ -84,8 +84,8 @@ def _cumprod_back(ctx: Any, g: Tensor) -> Tensor:
         return _cumprod_back_over_zeros(x, g, dim)
     seen = zero.cumsum(dim)
     first = zero & (seen == 1)
-    # Before a row's first zero, the products are divided by x; at the first zero, products without it are used; after it the
-    # gradient is 0.
+    # Before a row's first zero, the products are divided by x; at the first zero, products without it are used; after
+    # it the gradient is 0.
     without = where(first, 1.0, x).cumprod(dim)
     if x.dtype.is_complex:
         before = _backwards(g * ctx.result.conj(), dim)
@@ -191,8 +191,8 @@ def _logcumsumexp_back(ctx: Any, g: Tensor) -> Tensor:
     x, result, dim = ctx.self, ctx.result, ctx.dim
     if not x.ndim or not x.numel():
         return g
-    # Only x - result matters, so both are shifted by x's maximum: added to values far from zero, the logarithms of the shares
-    # would lose digits.
+    # Only x - result matters, so both are shifted by x's maximum: added to values far from zero, the logarithms of the
+    # shares would lose digits.
     top = x.detach().real.amax(dim, keepdim=True)
     # Near zero, the shift would only add rounding errors.
     top = where(top.isfinite() & (top.abs() > 64), top, 0.0)
@@ -230,7 +230,8 @@ def _logcumsumexp_push(ctx: Any, out: Tensor, t: Tensor) -> Tensor:
 
 
 def _complex_part(g: Tensor, x: Tensor, result: Tensor, dim: int) -> Tensor:
-    """Return the gradient as `part` in `_logcumsumexp_back` does for real numbers, but with a finite logarithm for zeros.
+    """Return the gradient as `part` in `_logcumsumexp_back` does for real numbers, but with a finite logarithm for
+    zeros.
 
     With an infinite one, differences of complex numbers would be NaN.
     """

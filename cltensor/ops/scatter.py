@@ -153,8 +153,8 @@ def _scattered(
 def _anew(t: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = None) -> Tensor | None:
     """Return a copy of `t` with `src` scattered into its rows, each row built in local memory and written once.
 
-    None where that kernel does not apply: it needs the last dim, an index with a row for each row of `t`, dense operands in
-    memory and short rows. For all others, `_scatter_into` writes into a copy.
+    None where that kernel does not apply: it needs the last dim, an index with a row for each row of `t`, dense
+    operands in memory and short rows. For all others, `_scatter_into` writes into a copy.
     """
     if dim != t.ndim - 1 or not index.numel() or index.shape[:-1] != t.shape[:-1]:
         return None

@@ -1,4 +1,6 @@
-"""Rows of `torch.special`: functions that exist in that namespace only, or under another name outside of it (`lgamma`, `igamma`)."""
+"""Rows of `torch.special`: functions that exist in that namespace only, or under another name outside of it (`lgamma`,
+`igamma`).
+"""
 
 from __future__ import annotations
 

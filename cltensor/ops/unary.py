@@ -494,7 +494,8 @@ def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None)
 METHODS["logit_"] = lambda t, eps=None: writes.assign(t, lambda x: logit(x, eps))
 
 
-# The derivatives of digamma of order 0 and 1 have formulas of their own; `polygamma_row`, for all others, takes the order as an operand.
+# The derivatives of digamma of order 0 and 1 have formulas of their own; `polygamma_row`, for all others, takes the
+# order as an operand.
 _FIRST = (
     Row(
         "psi",

@@ -22,7 +22,8 @@ def conj(v: Any) -> Any:
 
 
 def number(function: str, argument: str, value: Any, position: int = 0) -> Any:
-    """Return an argument as a Python number: numbers, NumPy's scalars, and 0-dim tensors that require no gradient are accepted.
+    """Return an argument as a Python number: numbers, NumPy's scalars, and 0-dim tensors that require no gradient are
+    accepted.
 
     Raises torch's TypeError for anything else. position: the argument's position in the error text, 0 to leave it out.
     """
@@ -41,7 +42,8 @@ def number(function: str, argument: str, value: Any, position: int = 0) -> Any:
 
 
 def real(function: str, argument: str, value: Any) -> float:
-    """Return an argument as a float: real numbers, NumPy's scalars, and 0-dim tensors that require no gradient are accepted.
+    """Return an argument as a float: real numbers, NumPy's scalars, and 0-dim tensors that require no gradient are
+    accepted.
 
     Raises torch's TypeError for anything else.
     """
@@ -64,10 +66,11 @@ C_NAMES = dtypes.C_NAMES | {
 
 
 def check_value(value: Any, dt: dtypes.dtype, name: str = "") -> Any:
-    """Return a number as it can be written into a tensor of this dtype: the real part, if number is complex and dtype real.
+    """Return a number as it can be written into a tensor of this dtype: the real part, if number is complex and dtype
+    real.
 
-    Raises torch's RuntimeError if the number is out of the dtype's range, or has an imaginary part that the dtype cannot
-    hold. `name` replaces the dtype's C name in the error text.
+    Raises torch's RuntimeError if the number is out of the dtype's range, or has an imaginary part that the dtype
+    cannot hold. `name` replaces the dtype's C name in the error text.
     """
     fits = value.__class__ is not complex or dt.is_complex or dt.category == 0 or not value.imag
     if fits and dt.category == 1:
@@ -114,7 +117,9 @@ def check_out_dtype(dt: dtypes.dtype, out: Any, text: str = "") -> None:
 
 
 def result_dtype(function: str, dtype: Any, out: Any, usual: dtypes.dtype) -> dtypes.dtype:
-    """Return the dtype that `dtype=` asks for, else that of `out=`, else the usual one; RuntimeError where the first two differ."""
+    """Return the dtype that `dtype=` asks for, else that of `out=`, else the usual one; RuntimeError where the first
+    two differ.
+    """
     if dtype is None and out is None:
         return usual
     dt = dtypes.asked(dtype, function)

@@ -92,7 +92,9 @@ class Backend:
             return self.alloc_held(nbytes)
 
     def alloc_held(self, nbytes: Any) -> Buffer:
-        """Do what `alloc` does, for a caller that holds the lock: acquiring it again would cost as much as taking a block."""
+        """Do what `alloc` does, for a caller that holds the lock: acquiring it again would cost as much as taking a
+        block.
+        """
         if type(nbytes) is Symbol:
             buffer = self.alloc_held(nbytes.value)
             if is_symbol(nbytes) and Recorder.active is not None:
@@ -226,8 +228,8 @@ class Backend:
             self.queued = True
 
     def note_use(self, buffers: Iterable[Buffer]) -> bool:
-        """Mark buffers as used by the team's next order; return whether the host can see one of them, so that the order must
-        be waited for.
+        """Mark buffers as used by the team's next order; return whether the host can see one of them, so that the order
+        must be waited for.
         """
         self.seq = seq = self.seq + 1
         seen = False
@@ -244,7 +246,9 @@ class Backend:
         args: Sequence[Any],
         error: Exception,
     ) -> bool:
-        """Repeat a launch that failed: with memory freed by the pool, or with its numbers converted; else raise the error."""
+        """Repeat a launch that failed: with memory freed by the pool, or with its numbers converted; else raise the
+        error.
+        """
         if isinstance(error, self.module.Error):
             if not isinstance(error, self.module.MemoryError):
                 raise _launch_error(kernel, global_size, local_size, error) from error

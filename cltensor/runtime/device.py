@@ -235,11 +235,11 @@ class DeviceInfo:
 
     @property
     def wake_us(self) -> int:
-        """Microseconds of work below which one CPU thread finishes sooner alone than with a second one, which it must wake
-        first.
+        """Microseconds of work below which one CPU thread finishes sooner alone than with a second one, which it must
+        wake first.
 
-        Measured on two processors. The values for drivers other than PoCL are smaller because their threads, too, stay awake
-        for a while after work.
+        Measured on two processors. The values for drivers other than PoCL are smaller because their threads, too, stay
+        awake for a while after work.
         """
         return 4 if self.team else 50 if self.is_pocl else 20 if self.inline else 12
 

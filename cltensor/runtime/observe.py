@@ -67,7 +67,8 @@ def rate(backend: Backend, ns: float, nbytes: int, flops: int) -> tuple[str, str
     return f"{value:.1f} {unit}", f"{100 * value * 1e9 / best:.0f} %" if best else ""
 
 
-_BALANCE = 10  # floating-point operations per byte above which arithmetic is taken to be the limit, if peaks are unknown
+# Operations per byte above which arithmetic is taken to be the limit, if peaks are unknown.
+_BALANCE = 10
 Observer = Callable[[Observed], None]
 OBSERVERS: list[Observer] = []
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from .program import Kernel
 
 
-# From this many consecutive launches of single work-groups on, they are run inline even if the queue has to be waited for first.
+# From this many consecutive launches of single work-groups on, they are run inline even if the queue has to be waited
+# for first.
 _RUN = 3
 
 

@@ -455,7 +455,8 @@ class Command(NamedTuple):
     kernel: Kernel | None
     global_size: tuple[int, ...]  # work-items
     local_size: tuple[int, ...]  # work-items of a work-group
-    # Of the kernel; for a copy: destination, its offset, source, its offset, the number of bytes (offsets count bytes, too).
+    # Of the kernel; for a copy: destination, its offset, source, its offset, the number of bytes (offsets count bytes,
+    # too).
     args: Sequence[Any]
 
 

@@ -155,8 +155,8 @@ class Trace(Recorder):
     def _share(self, uses: Sequence[tuple[int, int, int]], results: int) -> dict[int, int]:
         """Let buffers whose lifetimes do not overlap share one; return a dict: place in the call -> place in a play.
 
-        uses: (step, argument, place) in order of execution. results: how many of the taken buffers hold results, which come
-        first and share with none.
+        uses: (step, argument, place) in order of execution. results: how many of the taken buffers hold results, which
+        come first and share with none.
         """
         given, sizes = self._given, plain(self._sizes)
         last = {place: number for number, _, place in uses}
@@ -182,7 +182,9 @@ class Trace(Recorder):
         return places
 
     def numbers(self, sizes: tuple[int, ...]) -> Numbers | None:
-        """Return the numbers for other sizes in the places of the Symbols; None if the call would launch something else."""
+        """Return the numbers for other sizes in the places of the Symbols; None if the call would launch something
+        else.
+        """
         assert self._numbers is not None
         found = self._numbers(*sizes)
         if found is None:

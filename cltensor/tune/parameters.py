@@ -18,8 +18,8 @@ Case = Callable[[], Any]
 class Parameter(NamedTuple):
     """One tunable size: its candidates, the cases to run, and the caches that must be cleared after a change.
 
-    `cases(torch, small)` returns functions without arguments, by name. Each is timed with each candidate, and its results
-    are compared with those of the default size. `small` asks for few cases.
+    `cases(torch, small)` returns functions without arguments, by name. Each is timed with each candidate, and its
+    results are compared with those of the default size. `small` asks for few cases.
     """
 
     name: str  # "family.size", as code asks for it: `backend.tuned.get("copy.vectors", default)`

@@ -1,4 +1,6 @@
-"""The batching rules: how each kind of function is called on tensors with a hidden dimension. Importing this fills `calls.RULES`."""
+"""The batching rules: how each kind of function is called on tensors with a hidden dimension. Importing this fills
+`calls.RULES`.
+"""
 
 from . import (
     dims,

@@ -274,7 +274,8 @@ def index_select(call: Call, given: dict[str, Any]) -> Any:
 def index_write(call: Call, input: Any, dim: int, index: Any, *args: Any, **kwargs: Any) -> Any:
     """Write into the positions of a dim that a 1-d index names.
 
-    With a batched index, the slices are concatenated along that dim, and slice i's index is increased by i times its size.
+    With a batched index, the slices are concatenated along that dim, and slice i's index is increased by i times its
+    size.
     """
     ndim = len(input.shape)
     if not ndim:

@@ -1,4 +1,6 @@
-"""Rules for functions that accept leading batch dims, as those of matrices do: the hidden dimension becomes the first of them."""
+"""Rules for functions that accept leading batch dims, as those of matrices do: the hidden dimension becomes the first
+of them.
+"""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ def refused(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 @rule("arange linspace logspace full scalar_tensor")
 def numbers(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """Return a tensor made from batched 0-dim tensors: a fill value is copied in; with other arguments, loop over the slices."""
+    """Return a tensor made from batched 0-dim tensors: a fill value is copied in; with other arguments, loop over the
+    slices.
+    """
     if call.name in ("full", "scalar_tensor"):
         given = dict(kwargs)
         args = list(args)  # type: ignore[assignment]

@@ -49,7 +49,9 @@ def _call(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("group_norm")
 def group_norm(call: Call, input: Any, num_groups: int, weight: Any = None, bias: Any = None, *rest: Any, **kwargs: Any) -> Any:  # fmt: skip
-    """Normalise groups of channels: slices are further entries of the batch; a batched weight or bias is applied afterwards."""
+    """Normalise groups of channels: slices are further entries of the batch; a batched weight or bias is applied
+    afterwards.
+    """
     if len(input.shape) < 2:
         return call.fallback()
     apart = call.here(weight) or call.here(bias)
@@ -74,8 +76,8 @@ def _affine(out: Any, weight: Any, bias: Any) -> Any:
 def channels(call: Call, given: dict[str, Any]) -> Any:
     """Normalise each channel over the batch (batch_norm) or over each image (instance_norm).
 
-    Slices become further entries of the batch if no statistic is computed over the images of a slice, and none that is given is
-    batched; otherwise they become further channels, each with its own statistics, weight and bias.
+    Slices become further entries of the batch if no statistic is computed over the images of a slice, and none that is
+    given is batched; otherwise they become further channels, each with its own statistics, weight and bias.
     """
     x, mean, var = given["input"], given["running_mean"], given["running_var"]
     weight, bias = given["weight"], given["bias"]

@@ -1,4 +1,5 @@
-"""Rules for random functions, which obey the `randomness` of the `vmap`: an error, different numbers for each slice, or the same.
+"""Rules for random functions, which obey the `randomness` of the `vmap`: an error, different numbers for each slice, or
+the same.
 
 The numbers are drawn with the level closed (`without`): these rules are called even if no argument is batched, and
 would otherwise intercept their own calls.
@@ -110,7 +111,9 @@ def drawn(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 
 def _wide(call: Call, t: Any, ndim: int) -> Any:
-    """Return a tensor for all slices, with dims of size 1 inserted so that it has `ndim` visible dims; other values as they are."""
+    """Return a tensor for all slices, with dims of size 1 inserted so that it has `ndim` visible dims; other values as
+    they are.
+    """
     if not isinstance(t, Tensor):
         return t
     missing = ndim - len(t.shape)

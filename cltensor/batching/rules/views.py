@@ -1,4 +1,6 @@
-"""Rules for views: the hidden dimension is moved to the front or left in place without a copy, so that a view's writes reach its base."""
+"""Rules for views: the hidden dimension is moved to the front or left in place without a copy, so that a view's writes
+reach its base.
+"""
 
 from __future__ import annotations
 

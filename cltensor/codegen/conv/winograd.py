@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ...runtime import Backend, Buffer, Kernel
     from .window import Window
 
-# Channels in and out, at least (WEIGHT_CHANNELS: for weight gradients), and pairs of them: with fewer, the transforms cost more
-# than is saved.
+# Channels in and out, at least (WEIGHT_CHANNELS: for weight gradients), and pairs of them: with fewer, the transforms
+# cost more than is saved.
 CHANNELS, WEIGHT_CHANNELS, PAIRS = 8, 16, 256
 # Tiles of 2 x 2 outputs: with fewer the transform of the filters costs more than is saved.
 TILES = 8

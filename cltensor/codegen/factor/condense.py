@@ -26,8 +26,8 @@ _COLUMNS = 64  # columns of a Hermitian matrix, about, in one part of its matrix
 _STRIP = 128  # columns of a Hermitian matrix updated by one product, from the diagonal down
 _LINE = 64  # bytes of a cache line
 _SMALL = 128  # rows of a matrix that one work-group of a GPU takes alone, at most
-# A CPU's thread takes a matrix alone if that has up to _ALONE times the bytes that the thread reads in the time in which a
-# second thread could be woken: the products read a third of the matrix on average.
+# A CPU's thread takes a matrix alone if that has up to _ALONE times the bytes that the thread reads in the time in
+# which a second thread could be woken: the products read a third of the matrix on average.
 _ALONE = 6
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _GROUP, _GROUPS = 256, 1 << 16  # lanes of a work-group; work-groups, at most
 _WIDEST = 16  # bytes that a lane reads or writes at once
-# A lane has up to _MOST loads in flight; more than one only if there are more than _LANES lanes per compute unit, which is
-# one and a half times as many as run at once.
+# A lane has up to _MOST loads in flight; more than one only if there are more than _LANES lanes per compute unit, which
+# is one and a half times as many as run at once.
 _MOST, _LANES = 4, 3072
 
 

@@ -40,9 +40,9 @@ from .lanes import move as move_by_lanes
 if TYPE_CHECKING:
     from ...runtime import Backend
 
-# A GPU schedule gives a lane to each position that cannot collide if there are at least _SERIAL_LANES of them per compute
-# unit; else it sorts the destinations. It also sorts where a lane would take more than _SERIAL_STEPS steps, and there are
-# few keys to sort.
+# A GPU schedule gives a lane to each position that cannot collide if there are at least _SERIAL_LANES of them per
+# compute unit; else it sorts the destinations. It also sorts where a lane would take more than _SERIAL_STEPS steps, and
+# there are few keys to sort.
 _SERIAL_LANES, _SERIAL_STEPS = 256, 256
 # Contributions of a row that a work-group sorts in local memory: at most _ROW; of which a lane holds
 # usually _EACH, and at most _HELD.

@@ -37,14 +37,15 @@ if TYPE_CHECKING:
 
 FEW = 8  # size of a dim below which it is not tiled
 TALL = 2  # cache lines of a destination's row that are written at once
-# Where registers are smaller than a cache line, and the destination's rows are at most CLOSE bytes apart, only one line of a
-# row is written at once, and neighbouring rows are written together.
+# Where registers are smaller than a cache line, and the destination's rows are at most CLOSE bytes apart, only one line
+# of a row is written at once, and neighbouring rows are written together.
 CLOSE = 512
 # Cache lines of a row, at least, for non-temporal stores to rows that do not begin at a cache line.
 PHASED = 4
 FETCHED = 1 << 21  # bytes of a destination that does not fit a core's own cache
 _SHARED = 1 << 19  # bytes from which on several threads do a copy
-BLOCK = 64  # numbers, at most, of a block that is copied by a table of places; and how many such blocks there are at least
+# Numbers, at most, of a block that is copied by a table of places; and how many such blocks there are, at least.
+BLOCK = 64
 # A block that is written several times is copied in pieces if it has at least REPEATED bytes, too many for a core's own
 # cache; a piece, of _PIECE bytes, stays there.
 REPEATED, _PIECE = 1 << 18, 1 << 14

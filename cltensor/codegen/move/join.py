@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 # `interleave` takes rows of at most RUN_BYTES bytes from at most RUN_PARTS sources.
 RUN_BYTES, RUN_PARTS = 32, 8
 BATCH = 128  # rows that are made in local memory before they are written with non-temporal stores
-# A GPU's join of rows: lanes of a work-group, work-groups per compute unit, rows that a lane copies at most, and loads that
-# a lane has in flight.
+# A GPU's join of rows: lanes of a work-group, work-groups per compute unit, rows that a lane copies at most, and loads
+# that a lane has in flight.
 _LANES, _GROUPS, _EACH, _AHEAD = 128, 16, 16, 4
 
 

@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 KINDS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
 _BLOCK = 64  # neighbouring rows that a CPU work-item scans together in `columns`
-# Rows, or parts of rows, that are walked together: each row is a chain of dependent operations, and the chains of several
-# rows overlap in time.
+# Rows, or parts of rows, that are walked together: each row is a chain of dependent operations, and the chains of
+# several rows overlap in time.
 _ABREAST = 4
 _BESIDE = 16  # rows of which a CPU's vector takes a step each (`beside`); half as many for doubles
 # Where a step's latency is long, a long row is cut into _PIECES parts, which are scanned as rows are; a row of _LONG
 # numbers and more into _MANY parts.
 _PIECES, _MANY, _LONG = 64, 256, 1 << 16
 _LANES = 128  # of a GPU work-group
-# Bytes of adjacent elements that a GPU's lane scans by itself: _ITEMS of whole rows, _MANY_ITEMS of parts of long rows if no
-# positions are wanted.
+# Bytes of adjacent elements that a GPU's lane scans by itself: _ITEMS of whole rows, _MANY_ITEMS of parts of long rows
+# if no positions are wanted.
 _ITEMS, _MANY_ITEMS = 32, 64
-# Parts of a row on a GPU, at most: where the lanes of a group together combine the states of earlier parts, and where each
-# lane does so alone.
+# Parts of a row on a GPU, at most: where the lanes of a group together combine the states of earlier parts, and where
+# each lane does so alone.
 _CHUNKS_OF_GROUPS, _CHUNKS_OF_LANES = 1024, 64
 _STATE_BYTES = 32  # scratch memory for the state of a part
 _SHORT_OF_LANES = 32  # length of rows up to which a GPU's lane scans a row by itself

@@ -23,15 +23,15 @@ from .mask import run_lengths, run_numbers, run_values
 if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
 
-# A work-group has TILE_LANES lanes. A lane holds at most TILE_MOST elements, but TILE_ITEMS if no row needs more: with more,
-# registers and local memory let fewer groups run at once.
+# A work-group has TILE_LANES lanes. A lane holds at most TILE_MOST elements, but TILE_ITEMS if no row needs more: with
+# more, registers and local memory let fewer groups run at once.
 TILE_LANES, TILE_MOST, TILE_ITEMS = 256, 16, 8
 _CHUNKS = 1024  # chunks of a row, at most; a group counts the digits of each
 _SEGMENTS = 32  # segments of chunks, at most, whose counts are added up by lanes side by side
 # The largest k of `topk` for which sort/topk.mako finds the elements; for sort/first.mako, on a CPU.
 _TOPK_MOST, _FIRST_MOST = 64, 1024
-# CHOSEN_LANES: lanes of a group that picks elements of a row without sorting. CHOSEN_ALONE: elements of a row, at most, for
-# that, if there are few rows.
+# CHOSEN_LANES: lanes of a group that picks elements of a row without sorting. CHOSEN_ALONE: elements of a row, at most,
+# for that, if there are few rows.
 CHOSEN_LANES, CHOSEN_ALONE = 1024, 1 << 17
 _TURN = 1 << 12  # elements from which on strided rows are copied to contiguous memory first
 

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from ..pointwise import Program
 
 FEW = 8  # vectors (the narrower dim of the result), at most, of any dtype
-# MOST: vectors of float32, at most (half as many of float64), if rows are at least DOTS times as long as there are vectors.
+# MOST: vectors of float32, at most (half as many of float64), if rows are at least DOTS times as long as there are
+# vectors.
 MOST = 24
 DOTS = 16
 # With FULL to 16 vectors of float32, a register tile of gemm_cpu.py or a vector of gemm_tall.py is almost full: those

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 COLUMNS = 16  # columns of float32, at most; of float64 half as many
-# K in one launch, at most: this many rows of B stay in the first-level cache, and gemm_cpu.py's blocks of K are as long.
+# K in one launch, at most: this many rows of B stay in the first-level cache, and gemm_cpu.py's blocks of K are as
+# long.
 DEPTH = 384
 PARTS = 16  # launches for a longer K, at most, each of which adds to the results so far
 LARGE = 1 << 18  # elements of A, at least, that are worth a launch per part of K

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .epilogue import Epilogue
 
 PACE = 50_000  # multiply-adds per microsecond of one CPU thread, at most
-# A GPU's work-items compute 8 x 8 results each if a work-group may use at least WIDE_LOCAL bytes of local memory, and there
-# are at least WIDE_GROUPS work-groups per compute unit.
+# A GPU's work-items compute 8 x 8 results each if a work-group may use at least WIDE_LOCAL bytes of local memory, and
+# there are at least WIDE_GROUPS work-groups per compute unit.
 WIDE_LOCAL = 48 << 10
 WIDE_GROUPS = 1.5
 NARROW = 64  # rows or columns up to which half of such a work-group's tile would be empty

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 GROUP = 128  # lanes of a work-group where more are not needed
 LANES = 2048  # lanes per compute unit that keep memory busy
-# Lanes of the largest work-groups, half as many for states of 8-byte numbers: more would leave a lane too few registers.
+# Lanes of the largest work-groups, half as many for states of 8-byte numbers: more would leave a lane too few
+# registers.
 WIDE = 1024
 COLUMNS = 32  # neighbouring outputs that a group reads, at most: whole cache lines
 STRIP = 8  # neighbouring outputs of a group, at least, where wider strips would make too few groups

@@ -32,25 +32,27 @@ if TYPE_CHECKING:
 
 GRAIN = 16384  # elements that are worth a CPU work-item
 PACE = 20_000  # elements times their weight per microsecond of one CPU thread
-# On a GPU: a chain that costs more than WRITTEN_OUT is in the kernel's text only once, in a loop, instead of once for each of
-# the elements that a lane reads at once; with more than MANY_READ operands, a lane reads fewer elements at once.
+# On a GPU: a chain that costs more than WRITTEN_OUT is in the kernel's text only once, in a loop, instead of once for
+# each of the elements that a lane reads at once; with more than MANY_READ operands, a lane reads fewer elements at
+# once.
 WRITTEN_OUT, MANY_READ = 64, 3
 # The last work-group of a GPU's launch merges the parts of all groups if these are at most BY_LAST states, and at most
 # BY_LAST_OUTPUTS outputs for each of its lanes.
 BY_LAST, BY_LAST_OUTPUTS = 1 << 14, 4
-# Limits, in bytes and in vectors, of the running states of a strip of outputs in 'col': a work-item passes over the whole
-# strip with a few rows before it takes the next ones, so that states are loaded and stored once for several rows.
+# Limits, in bytes and in vectors, of the running states of a strip of outputs in 'col': a work-item passes over the
+# whole strip with a few rows before it takes the next ones, so that states are loaded and stored once for several rows.
 COL_BYTES = 1 << 15
 COL_VECTORS = 256
-# In 'col', rows are read one after another, instead of several together, if a strip has at least SHORT[0] vectors and at
-# most SHORT[1], or SHORT[2] for a state with `together`.
+# In 'col', rows are read one after another, instead of several together, if a strip has at least SHORT[0] vectors and
+# at most SHORT[1], or SHORT[2] for a state with `together`.
 SHORT = (8, 64, 24)
 WIDEST = 16  # lanes of the widest registers
 # NARROW: vectors of states that registers hold while many short rows are read. NARROW_LEAST: elements from which on a
 # reduction is worth a kernel built for its length of rows.
 NARROW, NARROW_LEAST = 28, 1 << 17
-# The lanes of rows of fewer than ABREAST numbers are merged together with those of other rows; for states without a block
-# (extremes, whose merges test for NaN) of four times as many. Vectors then run along rows of at least ABREAST_LEAST numbers.
+# The lanes of rows of fewer than ABREAST numbers are merged together with those of other rows; for states without a
+# block (extremes, whose merges test for NaN) of four times as many. Vectors then run along rows of at least
+# ABREAST_LEAST numbers.
 ABREAST_LEAST, ABREAST = 10, 64
 # Prefetch distance in bytes along rows: hardware prefetches end at a page
 FURTHER = 1 << 13

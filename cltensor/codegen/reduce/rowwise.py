@@ -36,30 +36,30 @@ PACE = 2000  # elements per microsecond of one CPU thread
 WIDE_VECTORS = 64  # vectors of neighbouring rows that 'col' takes together, at most
 LANES = 16  # of the widest vectors
 LEAST = 6  # elements of a contiguous row, at least, for vectors along it, even if most of their lanes idle
-# On a GPU: a chain that costs more than WRITTEN_OUT is in the kernel's text only once, in a loop, instead of once for each of
-# the elements that a lane reads at once. HELD_MOST: elements that a lane keeps in registers, at most.
+# On a GPU: a chain that costs more than WRITTEN_OUT is in the kernel's text only once, in a loop, instead of once for
+# each of the elements that a lane reads at once. HELD_MOST: elements that a lane keeps in registers, at most.
 WRITTEN_OUT, HELD_MOST = 64, 16
 BLOCK = 128  # steps between flushes of a sum
 KEPT = 1 << 14  # elements of a row up to which it stays in a core's own cache between passes
 BLOCKS = 1 << 12  # elements of a longer row that go through two stages at a time
-# If what all work-items keep of long rows is more than KEPT_BYTES together, there is only one work-item per compute unit:
-# it then keeps each row in the memory of its previous one.
+# If what all work-items keep of long rows is more than KEPT_BYTES together, there is only one work-item per compute
+# unit: it then keeps each row in the memory of its previous one.
 KEPT_BYTES = 1 << 22
 # While a row of AHEAD[0] to AHEAD[1] elements is computed, the next one is prefetched.
 AHEAD = (512, 1 << 16)
-# Up to TURNED rows are transposed at once; fewer, down to LANES, if they would not fit TURNED_BYTES of a core's own cache.
-# TURNED_LEAST: elements of an operand, at least, for its rows to be transposed.
+# Up to TURNED rows are transposed at once; fewer, down to LANES, if they would not fit TURNED_BYTES of a core's own
+# cache. TURNED_LEAST: elements of an operand, at least, for its rows to be transposed.
 TURNED, TURNED_BYTES, TURNED_LEAST = 64, 1 << 19, 1 << 19
 # Elements of a run from which on results are written with non-temporal stores even if runs do not begin at a cache line
 STREAM_PEELED = 256
-# Rows of up to ABREAST vectors (ABREAST_HEAVY where stages have exponentials) go through each stage together, as many rows as
-# a vector has lanes.
+# Rows of up to ABREAST vectors (ABREAST_HEAVY where stages have exponentials) go through each stage together, as many
+# rows as a vector has lanes.
 ABREAST, ABREAST_HEAVY = 8, 16
-# How a result is stored. PLAIN: by plain stores; WHOLE: by non-temporal stores, where all runs begin at a cache line; PEELED:
-# by non-temporal stores from each run's first aligned vector on.
+# How a result is stored. PLAIN: by plain stores; WHOLE: by non-temporal stores, where all runs begin at a cache line;
+# PEELED: by non-temporal stores from each run's first aligned vector on.
 PLAIN, WHOLE, PEELED = 0, 1, 2
-# Across rows: with steps of at least FURTHER[0] elements, hardware does not prefetch, and the kernel does, FURTHER[1] steps
-# ahead.
+# Across rows: with steps of at least FURTHER[0] elements, hardware does not prefetch, and the kernel does, FURTHER[1]
+# steps ahead.
 FURTHER = (512, 4)
 
 _kernels: dict[tuple, Any] = {}

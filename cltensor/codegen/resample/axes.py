@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ...dtypes import dtype
     from ...runtime import Backend, Buffer
 
-# Positions that an output reads, for kinds where their number is fixed; the radius within which weights are not 0, for others.
+# Positions that an output reads, for kinds where their number is fixed; the radius within which weights are not 0, for
+# others.
 TAPS = {"nearest": 1, "exact": 1, "linear": 2, "cubic": 4}
 RADIUS = {"antialias_linear": 1, "antialias_cubic": 2, "antialias_lanczos": 3}
 _KEPT = 128  # cached tables

@@ -29,8 +29,8 @@ TAPS = (2, 3)  # widths of windows for whose largest elements there are speciali
 # A plane of up to ASIDE bytes is computed in a scratch buffer, which stays in the cache, and copied from there by
 # non-temporal stores.
 ASIDE = 1 << 16
-# Bytes of a page. The scratch buffer has the same offset into a page as the plane in the result, because a load waits for
-# earlier stores with the same offset into a page.
+# Bytes of a page. The scratch buffer has the same offset into a page as the plane in the result, because a load waits
+# for earlier stores with the same offset into a page.
 PAGE = 4096
 RUN = 8  # width of windows side by side, at most, that is a compile-time constant
 _BATCH = 8  # rows of windows whose sums are made before they are sent back

@@ -148,8 +148,8 @@ def _wrong(value: int, ordinal: int) -> Exception:
 
 
 class _Handed:
-    """What nll_loss's node tells log_softmax's about the gradient that it passes down: which tensor it is, and the factor of
-    each row, from which the lower node computes the gradient of the logits without reading the tensor.
+    """What nll_loss's node tells log_softmax's about the gradient that it passes down: which tensor it is, and the
+    factor of each row, from which the lower node computes the gradient of the logits without reading the tensor.
     """
 
     def __init__(self) -> None:
@@ -184,7 +184,9 @@ def _record(input: Tensor, value: Tensor, below: dict[str, Any], saved: dict[str
 
 
 def _each(ctx: Any, g: Tensor) -> Tensor:
-    """Return the gradient of each row's loss before the multiplication with its target's weight; 0-dim if all rows have the same."""
+    """Return the gradient of each row's loss before the multiplication with its target's weight; 0-dim if all rows have
+    the same.
+    """
     if g.shape:
         g = g.reshape(ctx.hit.shape)
     return g if ctx.total_weight is None else g / ctx.total_weight
@@ -252,7 +254,9 @@ def _by_logits(ctx: Any, factor: Tensor, kind: kinds.Kind, weights: Sequence[Ten
 
 
 def _once(factor: Tensor, shape: Sequence[int]) -> Tensor:
-    """Return the rows' factors, run first if they are small and pending: the kernel would recompute them for each of many elements."""
+    """Return the rows' factors, run first if they are small and pending: the kernel would recompute them for each of
+    many elements.
+    """
     few = prod(factor.shape) == 1 or factor._storage.nbytes < 1 << 20
     if few and prod(shape) >= ONCE:
         factor._storage.buffer()
@@ -268,10 +272,11 @@ def _along(v: Tensor, dim: int) -> Tensor:
 
 
 def _unseen(ctx: Any) -> bool:
-    """Return whether only the lower node sees the gradient that is passed to it, so that any tensor of that shape can stand for it.
+    """Return whether only the lower node sees the gradient that is passed to it, so that any tensor of that shape can
+    stand for it.
 
-    False with a hook on that node, in anomaly mode, for a second derivative, or if the caller of backward asks for gradients of
-    single tensors.
+    False with a hook on that node, in anomaly mode, for a second derivative, or if the caller of backward asks for
+    gradients of single tensors.
     """
     lower, task = ctx._edges[0][0], GRAD.task
     hooked = lower._extra is not None

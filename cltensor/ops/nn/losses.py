@@ -69,8 +69,8 @@ def _computed(kernel: str, input: Tensor, target: Tensor, into: Tensor | None = 
 
 
 # Each loss has two rows: one computes the value of each element, the other (…_BACK) the incoming gradient times the
-# derivative by the input; that row is differentiable itself. With input and target exchanged, it gives the derivative by
-# the target. Each computation is a single row, so that one node runs before the mean.
+# derivative by the input; that row is differentiable itself. With input and target exchanged, it gives the derivative
+# by the target. Each computation is a single row, so that one node runs before the mean.
 _SQUARED = Row("squared_difference", {"f": "(x - y) * (x - y)"}, args=("input", "target"), promote=FLOAT, public=False)  # fmt: skip
 _SMOOTH = Row("smooth_l1", {"f": "where(abs(x - y) < z, 0.5 * abs(x - y) * abs(x - y) / z, abs(x - y) - 0.5 * z)"}, args=("input", "target", "beta"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
 _HUBER = Row("huber", {"f": "where(abs(x - y) <= z, 0.5 * abs(x - y) * abs(x - y), z * (abs(x - y) - 0.5 * z))"}, args=("input", "target", "delta"), numbers="z", promote=FLOAT, public=False)  # fmt: skip
@@ -106,7 +106,9 @@ _HUBER_BACK = Row(
 def _loss(
     node: str, input: Tensor, target: Tensor, reduction: str, value: Row, back: Row, *numbers: float
 ) -> Tensor:
-    """Return a loss, recorded as one node: the row `value` of each pair of elements, reduced; `back` is the derivative's row."""
+    """Return a loss, recorded as one node: the row `value` of each pair of elements, reduced; `back` is the
+    derivative's row.
+    """
     recorded = graph.needs_grad(input, target)
     x, y = (input.detach(), target.detach()) if recorded else (input, target)
     out = reduced(value(x, y, *numbers), reduction)
