@@ -54,9 +54,7 @@ class Kit:
         return self.torch.tensor(values, device=self.device)
 
     def program(self, fn: Callable[..., Any], *inputs: Any) -> Run:
-        """Return the function to be timed: it calls fn with the library's module and the inputs, compiled if the
-        library compiles.
-        """
+        """Return the function to be timed: fn with the library's module and the inputs, compiled if possible."""
         return lambda: fn(self.torch, *inputs)
 
     def recorded(self, step: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,9 +131,7 @@ def on(
 
 
 def backward(kit: Kit, fn: Callable[..., Any], *inputs: Any) -> Run:
-    """Return a function that runs fn forward, and backward from its result (summed) to every input that requires a
-    gradient.
-    """
+    """Return a function that runs fn, and backward from its summed result to all inputs that require a gradient."""
     wanted = [x for x in inputs if x.requires_grad]
 
     def run() -> Any:

@@ -37,9 +37,7 @@ class Timed:
         self.times: list[float] = []
 
     def first(self) -> tuple[float, Any]:
-        """Run once and wait; return the seconds and the result. For the first call ever, the seconds include
-        compilation.
-        """
+        """Run once and wait; return the seconds (for the very first call, with compilation) and the result."""
         begin = time.perf_counter()
         out = self.run()
         self.wait()
@@ -85,9 +83,7 @@ class Timed:
 
 
 def alternate(all_timed: list[Timed], budget: float) -> None:
-    """Measure programs in turns for about `budget` seconds: at least 5 turns, at most 41; every second one in reverse
-    order.
-    """
+    """Measure programs in turns, in alternating order, for about `budget` seconds: 5 to 41 turns."""
     for timed in all_timed:
         timed.warm()
     end, turn = time.perf_counter() + budget, 0

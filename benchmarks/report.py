@@ -163,9 +163,7 @@ def draw(path: Path, results: dict[str, Any]) -> None:
 
 
 def _columns(heights: dict[str, int], count: int) -> list[list[str]]:
-    """Return the panels' titles divided among `count` columns: tallest first, each into the column that is shortest so
-    far.
-    """
+    """Return the panels' titles divided among `count` columns: tallest first, each into the shortest column so far."""
     columns: list[list[str]] = [[] for _ in range(count)]
     for title in sorted(heights, key=lambda t: -heights[t]):
         min(columns, key=lambda c: sum(heights[t] for t in c)).append(title)

@@ -107,9 +107,7 @@ def one(
     compile: bool,
     peak: dict[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Measure a case: times, launches, ratios to the peers, and its share of the device's peak speed, which is measured
-    in turns with it.
-    """
+    """Measure a case: times, launches, ratios to the peers, and its share of the peak, measured in turns with it."""
     import cltensor
     from cltensor.tune.peaks import probes
 

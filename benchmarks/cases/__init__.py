@@ -25,9 +25,7 @@ MODULES = (
 
 
 def load(wanted: list[str]) -> list[Case]:
-    """Return the cases of the named families, and those whose label begins with one of the words; all for an empty
-    list.
-    """
+    """Return the cases of these families, and those whose label begins with one of the words; all for an empty list."""
     found: list[Case] = []
     for module in MODULES:
         found += importlib.import_module(f"{__name__}.{module}").CASES

@@ -26,9 +26,7 @@ def _decode(b: int, h: int, s: int, d: int) -> Case:
 
 
 def _flops(b: int, h: int, t: int, d: int, causal: bool) -> float:
-    """Return the operations of the forward pass: two products, of which causal attention needs only the half below the
-    diagonal.
-    """
+    """Return the forward pass's operations: two products, of which causal attention needs only half."""
     return 4.0 * b * h * t * t * d / (2 if causal else 1)
 
 

@@ -1,6 +1,4 @@
-"""Copies: other layouts, parts, joins. Next to nothing is computed; what counts is the order in which memory is
-accessed.
-"""
+"""Copies: other layouts, parts, joins. Little is computed; what counts is the order of memory accesses."""
 
 from __future__ import annotations
 

@@ -9,9 +9,7 @@ from benchmarks.case import Case, Kit, Make, Run, on
 
 
 def _backward(x: tuple[int, ...], w: tuple[int, ...], call: Any) -> Make:
-    """Return the `make` of a case that computes both gradients alone: the forward pass runs once, outside of the
-    timing.
-    """
+    """Return the `make` of a case that computes both gradients; the forward pass runs once and is not timed."""
 
     def make(kit: Kit) -> Run:
         a, b = kit.rand(*x, grad=True), kit.rand(*w, seed=1, grad=True)
@@ -30,9 +28,7 @@ def _conv(
     also: tuple[str, ...] = (),
     **how: int,
 ) -> list[Case]:
-    """Return the cases of a convolution and of its two gradients; x: the input's shape, w: (out, in / groups, size,
-    ...).
-    """
+    """Return the cases of a convolution and of its gradients; x: input shape, w: (out, in / groups, size, ...)."""
 
     def call(torch: Any, a: Any, b: Any) -> Any:
         return getattr(torch.nn.functional, f"conv{len(x) - 2}d")(a, b, **how)
@@ -49,9 +45,7 @@ def _conv(
 
 
 def _channels_last(call: Any, x: tuple[int, ...], *factors: tuple[int, ...]) -> Make:
-    """Return the `make` of a case of forward and backward, whose images and incoming gradient are in channels-last
-    layout.
-    """
+    """Return the `make` of a case, forward and backward, with channels-last images and incoming gradient."""
 
     def make(kit: Kit) -> Run:
         torch = kit.torch

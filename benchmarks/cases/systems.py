@@ -28,9 +28,7 @@ def _of(fn: Callable[..., Any], shape: tuple[int, ...], columns: int) -> Make:
 
 
 def _cases(shape: tuple[int, ...], label: str) -> list[Case]:
-    """Return the cases for matrices of a shape; `programs`: operations in units of n**3, columns of the right-hand
-    side, program.
-    """
+    """Return the cases for a shape; `programs`: operations / n**3, columns of the right-hand side, program."""
     n, count = shape[-1], int(np.prod(shape[:-2]))
     programs: dict[str, tuple[float, int, Callable[..., Any]]] = {
         "cholesky": (1 / 3, 1, lambda torch, a, b: torch.linalg.cholesky(a)),

@@ -26,9 +26,7 @@ def _optimiser(name: str, count: int, size: int, **how: Any) -> Make:
 
 
 def _step(name: str, arrays: int, count: int, size: int, quick: bool = False, **how: Any) -> Case:
-    """Return the case of an optimiser's step; arrays: how many arrays as large as all parameters a step reads and
-    writes.
-    """
+    """Return an optimiser's case; arrays: how many arrays as large as all parameters a step reads and writes."""
     words = "".join(f", {k}" for k in how)
     label = f"{name}{words}, {count} tensors, {count * size / 1e6:g} M parameters"
     make = _optimiser(name, count, size, **how)

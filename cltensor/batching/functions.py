@@ -73,9 +73,7 @@ def operator(call: Call, op: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 class _Context:
-    """The `ctx` passed to a mapped Function's methods: it saves the underlying tensors, and returns them with their
-    dims hidden.
-    """
+    """The `ctx` of a mapped Function's methods: saves underlying tensors, returns them with their dims hidden."""
 
     def __init__(self, real: Any, number: int) -> None:
         self.__dict__["_real"], self.__dict__["_number"] = real, number
@@ -135,9 +133,7 @@ def _shown(t: Any, number: int, dim: int | None, size: int) -> Any:
 
 
 def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Apply, to the underlying tensors, a new Function that runs the forward, backward and jvp of `cls` under a level
-    each.
-    """
+    """Apply a new Function, whose methods run those of `cls` under a level each, to the underlying tensors."""
     flat, spec = tree_flatten((args, kwargs))
     in_dims = [t.bdim if call.here(t) else None for t in flat]
     size, randomness = call.size, call.randomness

@@ -140,9 +140,7 @@ class checking:
             self.backend.lock.release()
 
     def look(self, *, now: bool = True) -> None:
-        """Raise the error for a bad index at once, if `now` and the device shares the host's memory; else leave it to
-        the next `flush_checks`.
-        """
+        """Raise a bad index's error at once, if `now` and host memory is shared; else in the next `flush_checks`."""
         self.log.pending.append(self.describe)
         if now and self.backend.info.host_shared:
             self.log.examine(self.backend)

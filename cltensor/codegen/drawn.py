@@ -47,9 +47,7 @@ class Draw(NamedTuple):
 
     @property
     def fill(self) -> str:
-        """Return the statement that fills the array with the words of `many` elements, from `first` on, a multiple of
-        4.
-        """
+        """Return the statement that fills the array for `many` elements, from `first` on, a multiple of 4."""
         share = 2 if self.form == "short" else 1
         return (
             f"clt_drawn_{self.form}((ulong)({self.offset} + (first >> {share})), (ulong){self.seed}, "
@@ -61,9 +59,7 @@ class Draw(NamedTuple):
         return f"*(const clt_drawn_words *)(words{self.node} + at)"
 
     def read_half(self, text: str, lanes: int) -> str:
-        """Return the text that reads a vector of halves of words, from `at` on: those that the formula `text` (LOWER or
-        UPPER) takes.
-        """
+        """Return the text that reads, from `at` on, a vector of the halves that the formula `text` takes of words."""
         if text == LOWER:
             return f"*(const clt_drawn_halves *)(words{self.node} + at)"
         upper = f"*(const clt_drawn_halves *)(words{self.node} + {self.many} + at)"

@@ -398,9 +398,7 @@ class Memory:
 
 
 def neighbours(program: Program) -> bool:
-    """Return whether a GPU's lane computes adjacent elements: so it does for random numbers, which come two or four at
-    a time.
-    """
+    """Return whether a GPU's lane computes adjacent elements: random numbers, which come two or four at a time."""
     if program.rank or any(cls not in "dc" for _, cls in program.leaves):
         return False
     if any(cls != "d" for _, _, cls in program.outputs):

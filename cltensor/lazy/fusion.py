@@ -66,9 +66,7 @@ class Fusion:
         self.exprs: list[Expr] = []
 
     def visit(self, expr: Expr, dims: tuple[int, ...] | None = None) -> tuple[str, int]:
-        """Add an expression, seen through the View dims `dims` (None: as it is), with its operands; return its
-        reference.
-        """
+        """Add an expression, seen through View dims or as it is (None), and its operands; return its reference."""
         refs = self.refs
         key = id(expr) if dims is None else (id(expr), dims)
         ref = refs.get(key)

@@ -1,6 +1,4 @@
-"""Launching a collected fusion: the kernel's arguments, the kernel of the program, and operands worth transposing into
-a copy first.
-"""
+"""Launching a collected fusion: its kernel and arguments, and operands that are worth transposing first."""
 
 from __future__ import annotations
 

@@ -116,9 +116,7 @@ def _leave_pending(fusion: Fusion, target: Expr) -> None:
 
 
 def _collect(backend: Backend, expr: Expr) -> Fusion:
-    """Return the fusion of an expression and of siblings that share its work; one pending product in it is not run, but
-    may get an epilogue.
-    """
+    """Return an expression's fusion, with siblings that share its work; one product may stay pending in it."""
     product = first_product(expr) if expr.flags & PRODUCTS else None
     fusion = Fusion(expr.shape, product=product)
     fusion.visit(expr)
@@ -253,9 +251,7 @@ def _touches(expr: Expr, inside: set[int]) -> bool:
 
 
 def _run_outputs(backend: Backend, fusion: Fusion) -> None:
-    """Launch a fusion's kernel with new buffers for its outputs, or with a storage's old buffer where it may be
-    overwritten.
-    """
+    """Launch a fusion's kernel; an output is written to its storage's old buffer where nothing else reads that."""
     n = layouts.numel(fusion.shape)
     outputs: list[tuple] = []
     for ref, expr, storage in fusion.outputs:

@@ -24,9 +24,7 @@ copysign = Row(
 
 
 class _NextAfter(Row):
-    """The row `nextafter`: OpenCL's builtin steps in float32, so numbers of 16 bits are stepped by integer arithmetic
-    on their bits.
-    """
+    """The row `nextafter`: OpenCL's builtin steps in float32; numbers of 16 bits are stepped by their bits."""
 
     def forward(self, xs: Sequence[Tensor]) -> Tensor:
         """Apply without gradient."""

@@ -88,9 +88,7 @@ def _some(xs: Sequence[Any]) -> None:
 
 
 def _beside(name: str, xs: list[Tensor], other: Any) -> list[Any]:
-    """Return each tensor's second operand: the items of a list, or one number or 0-dim tensor repeated; torch's errors
-    for others.
-    """
+    """Return each tensor's second operand: items of a list, or one number or 0-dim tensor for all; else raise."""
     if isinstance(other, tuple | list):
         if len(other) != len(xs):
             raise RuntimeError(
@@ -130,9 +128,7 @@ def _export(name: str, compute: Callable[..., list[Tensor]], doc: str) -> None:
 
 
 def _form(full: str, name: str) -> Callable[..., Tensor]:
-    """Return the function `name` for single tensors; if `full`, the list function's name, ends with "_", its in-place
-    form.
-    """
+    """Return the function `name` of single tensors, in-place if the list function's name `full` ends with "_"."""
     if not full.endswith("_"):
         return FUNCTIONS[name]
     return METHODS.get(name + "_") or (
@@ -143,9 +139,7 @@ def _form(full: str, name: str) -> Callable[..., Tensor]:
 def _each(
     full: str, op: PointOp | None, operands: Sequence[Any], alone: Callable[[int], Tensor]
 ) -> list[Tensor]:
-    """Return the results of a formula for each tensor, in few launches where multi.py can; `alone(i)` computes any
-    other.
-    """
+    """Return a formula's result for each tensor, in few launches where multi.py can, else by `alone(i)`."""
     found = multi.apply_op(op, operands, inplace=full.endswith("_"))
     return [alone(i) if t is None else t for i, t in enumerate(found)]
 

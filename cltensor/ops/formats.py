@@ -40,9 +40,7 @@ def strides(function: str, wanted: Any, shape: tuple[int, ...]) -> tuple[int, ..
 
 
 def strides_like(function: str, x: Tensor, wanted: Any) -> tuple[int, ...] | None:
-    """Return the strides of a new tensor like `x`, None for row-major: those of the format, or the memory order of `x`
-    if none is given.
-    """
+    """Return the strides of a new tensor like `x`, in a format or else in the order of `x`; None is row-major."""
     if wanted is None or wanted is preserve_format:
         shape = tuple(x.shape)
         plain = layouts.contiguous_strides(shape)
@@ -54,18 +52,14 @@ def strides_like(function: str, x: Tensor, wanted: Any) -> tuple[int, ...] | Non
 
 
 def suggested(x: Tensor) -> MemoryFormat:
-    """Return the memory format that a tensor's strides suggest, gaps allowed, as torch does; row-major where several
-    formats fit.
-    """
+    """Return the memory format that strides suggest, as in torch; row-major where several formats fit."""
     if x.ndim in _RANK.values() and layouts.like_channels_last(tuple(x.shape), x._strides):
         return channels_last if x.ndim == 4 else channels_last_3d
     return contiguous_format
 
 
 def images(x: Tensor, shape: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the strides of a result of this shape: channels last if the layout of `x` suggests that, else None
-    (row-major).
-    """
+    """Return the strides of a result: channels last if the layout of `x` suggests that, else None (row-major)."""
     if suggested(x) is contiguous_format:
         return None
     return layouts.channels_last_strides(tuple(shape))

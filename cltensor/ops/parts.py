@@ -1,6 +1,4 @@
-"""Views of parts of a tensor: an index of a dimension, a range, a diagonal, windows, any strides; and the splitting of
-a dimension.
-"""
+"""Views of parts of a tensor: one index, ranges, diagonals, windows, any strides; and the splitting of a dimension."""
 
 from __future__ import annotations
 
@@ -304,9 +302,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @public()
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Split a dimension at given indices, or into a number of views, of which the first ones are longer by one if the
-    size demands it.
-    """
+    """Split a dimension at given indices, or into a number of views, the first of which may be longer by one."""
     if not input.ndim:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"

@@ -73,9 +73,7 @@ def multiplied(a: Tensor, b: Tensor, waits: bool = True) -> Tensor:
 
 
 def pushed(fn: Callable, a: Any, b: Any, c: Any, d: Any) -> Tensor | None:
-    """Return a product's tangent, fn(a, b) + fn(c, d), where a and d are the factors' tangents (None if a factor has
-    none).
-    """
+    """Return a product's tangent, fn(a, b) + fn(c, d); a and d are the factors' tangents, None if there is none."""
     if a is None or d is None:
         return fn(c, d) if d is not None else None if a is None else fn(a, b)
     return fn(a, b) + fn(c, d)

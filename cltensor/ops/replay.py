@@ -51,9 +51,7 @@ class _Result(NamedTuple):
 
 
 class _Variant(NamedTuple):
-    """What calls of a kind launch, with symbols for sizes; the results' layouts are among the numbers that the trace
-    derives.
-    """
+    """What calls of a kind launch, with Symbols for sizes. The trace's numbers include the results' layouts."""
 
     trace: Trace
     # (place, dtype) as in `_Result`; None for a result that is None.
@@ -136,9 +134,7 @@ class Replayed:
 
     @staticmethod
     def reading(read: Callable[..., Source]) -> Callable[[Callable[..., list[Any]]], Replayed]:
-        """Return a decorator that makes a Replayed function whose kernels compute the expressions in the Source that
-        `read` makes.
-        """
+        """Return a decorator: a Replayed function whose kernels compute the expressions in `read`'s Source."""
         return functools.partial(Replayed, read=read)
 
     def __call__(self, operands: Sequence[Any], *settings: Any) -> list[Any]:
@@ -254,9 +250,7 @@ class Replayed:
         return self._work_out(found, given, OfSource(*arguments))
 
     def _work_out(self, key: tuple, given: list[Buffer], what: OfMemory | OfSource) -> list[Any]:
-        """Replay a variant of the call's kind if one fits; else call the function, and trace its launches unless this
-        is the kind's first call.
-        """
+        """Replay a fitting variant of the call's kind; else call the function, traced from the kind's second call on."""
         if key in self._calls or Recorder.active is not None or config.CONFIG.eager or not MOST:
             return self._fn(*what.arguments(self._arguments))
         leaves = what.leaves()
@@ -307,9 +301,7 @@ class Replayed:
         holders: Sequence[Buffer | Storage],
         what: OfMemory | OfSource,
     ) -> list[Any]:
-        """Call the function and trace its launches: with Symbols, as a variant of `kind`, or if that is None for these
-        sizes only.
-        """
+        """Call the function and trace its launches, with Symbols for `kind`; if that is None, for these sizes only."""
         work = Work()
         trace = Trace(key[0], given, work)
         self._calls[key] = None

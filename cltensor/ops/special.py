@@ -1,6 +1,4 @@
-"""Rows of `torch.special`: functions that exist in that namespace only, or under another name outside of it (`lgamma`,
-`igamma`).
-"""
+"""Rows of `torch.special`: functions of that namespace only, or with another name elsewhere (`lgamma`, `igamma`)."""
 
 from __future__ import annotations
 

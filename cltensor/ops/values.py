@@ -117,9 +117,7 @@ def check_out_dtype(dt: dtypes.dtype, out: Any, text: str = "") -> None:
 
 
 def result_dtype(function: str, dtype: Any, out: Any, usual: dtypes.dtype) -> dtypes.dtype:
-    """Return the dtype that `dtype=` asks for, else that of `out=`, else the usual one; RuntimeError where the first
-    two differ.
-    """
+    """Return the dtype of `dtype=`, else of `out=`, else the usual one; RuntimeError where the first two differ."""
     if dtype is None and out is None:
         return usual
     dt = dtypes.asked(dtype, function)

@@ -92,9 +92,7 @@ class Backend:
             return self.alloc_held(nbytes)
 
     def alloc_held(self, nbytes: Any) -> Buffer:
-        """Do what `alloc` does, for a caller that holds the lock: acquiring it again would cost as much as taking a
-        block.
-        """
+        """Do what `alloc` does; the caller holds the lock, since acquiring it again costs as much as taking a block."""
         if type(nbytes) is Symbol:
             buffer = self.alloc_held(nbytes.value)
             if is_symbol(nbytes) and Recorder.active is not None:
@@ -228,9 +226,7 @@ class Backend:
             self.queued = True
 
     def note_use(self, buffers: Iterable[Buffer]) -> bool:
-        """Mark buffers as used by the team's next order; return whether the host can see one of them, so that the order
-        must be waited for.
-        """
+        """Mark buffers as used by the team's next order; return whether the host sees one: then it is waited for."""
         self.seq = seq = self.seq + 1
         seen = False
         for buffer in buffers:
@@ -246,9 +242,7 @@ class Backend:
         args: Sequence[Any],
         error: Exception,
     ) -> bool:
-        """Repeat a launch that failed: with memory freed by the pool, or with its numbers converted; else raise the
-        error.
-        """
+        """Repeat a failed launch after freeing memory, or with its numbers converted; else raise the error."""
         if isinstance(error, self.module.Error):
             if not isinstance(error, self.module.MemoryError):
                 raise _launch_error(kernel, global_size, local_size, error) from error

@@ -182,9 +182,7 @@ class Trace(Recorder):
         return places
 
     def numbers(self, sizes: tuple[int, ...]) -> Numbers | None:
-        """Return the numbers for other sizes in the places of the Symbols; None if the call would launch something
-        else.
-        """
+        """Return the numbers for other sizes in place of the Symbols; None if the call would launch something else."""
         assert self._numbers is not None
         found = self._numbers(*sizes)
         if found is None:

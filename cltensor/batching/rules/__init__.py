@@ -1,6 +1,4 @@
-"""The batching rules: how each kind of function is called on tensors with a hidden dimension. Importing this fills
-`calls.RULES`.
-"""
+"""The batching rules: how each kind of function treats a hidden dimension. Importing this fills `calls.RULES`."""
 
 from . import (
     dims,

@@ -245,9 +245,7 @@ def area(call: Call, given: dict[str, Any]) -> Any:
 
 @rule("linalg_cross cross")
 def cross(call: Call, input: Any, other: Any, dim: Any = None, **kwargs: Any) -> Any:
-    """Return cross products of 3-vectors along a dim: torch.cross takes the first of size 3 by default, linalg.cross
-    the last.
-    """
+    """Return cross products along a dim: by default the first of size 3 (torch.cross), or the last (linalg.cross)."""
     dim = kwargs.get("axis", dim)
     if dim is None:
         if call.name == "cross":

@@ -1,6 +1,4 @@
-"""Rules for functions that accept leading batch dims, as those of matrices do: the hidden dimension becomes the first
-of them.
-"""
+"""Rules for functions that accept leading batch dims, as those of matrices do: the hidden dimension is one more."""
 
 from __future__ import annotations
 

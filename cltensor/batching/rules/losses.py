@@ -10,9 +10,7 @@ from .pointwise import aligned
 
 
 def _reduction(given: dict[str, Any]) -> str:
-    """Return the reduction asked for by torch's deprecated flags, which are set to None in `given`, or else by
-    `reduction`.
-    """
+    """Return the reduction that torch's deprecated flags, set to None in `given`, or else `reduction` asks for."""
     average, reduce = given.get("size_average"), given.get("reduce")
     for name in ("size_average", "reduce"):
         if name in given:

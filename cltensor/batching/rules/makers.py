@@ -49,9 +49,7 @@ def refused(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 @rule("arange linspace logspace full scalar_tensor")
 def numbers(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """Return a tensor made from batched 0-dim tensors: a fill value is copied in; with other arguments, loop over the
-    slices.
-    """
+    """Return a tensor made from batched 0-dim tensors: a fill value is copied in; others need a loop over slices."""
     if call.name in ("full", "scalar_tensor"):
         given = dict(kwargs)
         args = list(args)  # type: ignore[assignment]

@@ -49,9 +49,7 @@ def _call(call: Call, input: Any, *args: Any, **kwargs: Any) -> Any:
 
 @rule("group_norm")
 def group_norm(call: Call, input: Any, num_groups: int, weight: Any = None, bias: Any = None, *rest: Any, **kwargs: Any) -> Any:  # fmt: skip
-    """Normalise groups of channels: slices are further entries of the batch; a batched weight or bias is applied
-    afterwards.
-    """
+    """Normalise groups of channels: slices are batch entries; a batched weight or bias is applied afterwards."""
     if len(input.shape) < 2:
         return call.fallback()
     apart = call.here(weight) or call.here(bias)

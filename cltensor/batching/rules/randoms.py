@@ -111,9 +111,7 @@ def drawn(call: Call, *args: Any, **kwargs: Any) -> Any:
 
 
 def _wide(call: Call, t: Any, ndim: int) -> Any:
-    """Return a tensor for all slices, with dims of size 1 inserted so that it has `ndim` visible dims; other values as
-    they are.
-    """
+    """Return a tensor expanded to all slices and padded with dims of size 1 to `ndim`; other values as they are."""
     if not isinstance(t, Tensor):
         return t
     missing = ndim - len(t.shape)

@@ -1,6 +1,4 @@
-"""Rules for views: the hidden dimension is moved to the front or left in place without a copy, so that a view's writes
-reach its base.
-"""
+"""Rules for views: nothing is copied when the hidden dimension is moved, so that writes into a view reach its base."""
 
 from __future__ import annotations
 

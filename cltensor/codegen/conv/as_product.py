@@ -340,9 +340,7 @@ def _overlapping(x: Operand, shape: tuple[int, ...], y: Operand, least: int) -> 
 
 
 def unfolds(outputs: int, each: int, places: int, least: int, dt: dtype) -> bool:
-    """Return whether unfolding an image (`places` output places, `each` numbers per place) pays for this many output
-    channels.
-    """
+    """Return whether unfolding images (`places` times `each` numbers) pays for this many output channels."""
     few = dt.itemsize == 2 and each < 4 * COPIED  # a product of short rows does not make up for it
     return outputs >= least and not few and places * each * dt.itemsize <= 4 * IMAGE
 

@@ -31,9 +31,7 @@ LITTLE = 1 << 14  # elements up to which all orders of reading them cost about t
 
 
 class Source(NamedTuple):
-    """What a kernel reads: one or more values for each position of a shape, computed from operands by a fused
-    expression.
-    """
+    """What a kernel reads: values for each position of a shape, computed from operands by a fused expression."""
 
     shape: tuple[int, ...]
     # Operands: buffer, dtype, strides over `shape`, offset.

@@ -129,9 +129,7 @@ def _grouped(
     scale: float,
     as_query: bool,
 ) -> Tensor:
-    """Return the attention of query heads in groups that share a head of key and value, which broadcasts along a new
-    groups dim.
-    """
+    """Return the attention of groups of query heads, along whose new dim a head of key and value broadcasts."""
     heads, groups = key.shape[-3], query.shape[-3] // key.shape[-3]
     if mask is not None and mask.ndim > 2:
         mask = mask.unsqueeze(-3) if mask.shape[-3] == 1 else mask.unflatten(-3, (heads, groups))

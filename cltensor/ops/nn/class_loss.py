@@ -184,9 +184,7 @@ def _record(input: Tensor, value: Tensor, below: dict[str, Any], saved: dict[str
 
 
 def _each(ctx: Any, g: Tensor) -> Tensor:
-    """Return the gradient of each row's loss before the multiplication with its target's weight; 0-dim if all rows have
-    the same.
-    """
+    """Return the gradient of each row's loss, without its target's weight; 0-dim if all rows have the same."""
     if g.shape:
         g = g.reshape(ctx.hit.shape)
     return g if ctx.total_weight is None else g / ctx.total_weight
@@ -254,9 +252,7 @@ def _by_logits(ctx: Any, factor: Tensor, kind: kinds.Kind, weights: Sequence[Ten
 
 
 def _once(factor: Tensor, shape: Sequence[int]) -> Tensor:
-    """Return the rows' factors, run first if they are small and pending: the kernel would recompute them for each of
-    many elements.
-    """
+    """Return the rows' factors, run first if small and pending: the kernel would recompute them for each element."""
     few = prod(factor.shape) == 1 or factor._storage.nbytes < 1 << 20
     if few and prod(shape) >= ONCE:
         factor._storage.buffer()

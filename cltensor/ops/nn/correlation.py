@@ -179,9 +179,7 @@ def _forward(
 
 
 class _Phase(NamedTuple):
-    """Positions first, first + stride, … of a spatial dim of the input, computed by a correlation of stride 1 with the
-    taps that reach them.
-    """
+    """Positions first, first + stride, … of an input's dim, which a correlation of stride 1 with some taps computes."""
 
     first: int
     places: int  # how many positions

@@ -106,9 +106,7 @@ _HUBER_BACK = Row(
 def _loss(
     node: str, input: Tensor, target: Tensor, reduction: str, value: Row, back: Row, *numbers: float
 ) -> Tensor:
-    """Return a loss, recorded as one node: the row `value` of each pair of elements, reduced; `back` is the
-    derivative's row.
-    """
+    """Return a loss, recorded as one node: the row `value`, reduced; the row `back` computes its derivative."""
     recorded = graph.needs_grad(input, target)
     x, y = (input.detach(), target.detach()) if recorded else (input, target)
     out = reduced(value(x, y, *numbers), reduction)

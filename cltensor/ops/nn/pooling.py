@@ -67,9 +67,7 @@ def counts(function: str, name: str, position: int, value: Any) -> tuple[int, ..
 
 
 def repeated(values: tuple[int, ...], rank: int, message: str) -> tuple[int, ...]:
-    """Return `rank` values, a single one being repeated for every dim; RuntimeError for another number than 1 or
-    `rank`.
-    """
+    """Return one value per dim, repeating a single one; RuntimeError for another number than 1 or `rank`."""
     if len(values) not in (1, rank):
         raise RuntimeError(message)
     return values * rank if len(values) == 1 else values
@@ -204,9 +202,7 @@ def regular(
 
 
 def adaptive(x: Tensor, out: tuple[int, ...]) -> Window:
-    """Return the windows that divide each dim into parts of about equal size, which overlap where the size is not
-    divisible.
-    """
+    """Return the windows that divide dims into about equal parts, which overlap where a size is not divisible."""
     rank = len(out)
     size = tuple(x.shape[-rank:])
     sizes = triple(size, 1), triple(out, 1)
@@ -328,9 +324,7 @@ def _pick_back(ctx: Any, g: Tensor) -> tuple:
 
 
 def _none(ctx: Any, g: Tensor) -> Tensor | None:
-    """Return the gradient of a pooling's gradient by the pooled tensor, which torch counts as an input: zeros, None if
-    not needed.
-    """
+    """Return zeros (None if not needed): a pooling's gradient has, as in torch, the pooled tensor as an input."""
     return g.new_zeros(ctx.shapes[1]) if ctx.needs[1] else None
 
 
