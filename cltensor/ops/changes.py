@@ -25,14 +25,14 @@ INTEGERS = (dtypes.int64, dtypes.int32)
 
 
 def target(t: Tensor) -> Operand:
-    """Describe a tensor's memory to a kernel that writes it; pending readers of the old contents have run by then."""
+    """Return a tensor's memory as the operand that a kernel writes; pending readers of the old contents are run first."""
     return Operand(t._storage.for_write(), t.dtype, t.shape, t._strides, t._offset)
 
 
 def reading(x: Tensor, t: Tensor) -> Operand:
-    """Describe what a kernel reads while it writes `t`; torch's RuntimeError where the two share memory.
+    """Return the memory of `x` as an operand of a kernel that writes `t`; torch's RuntimeError where the two share memory.
 
-    Of a tensor on the same storage the kernel reads a copy, since overlap may be too hard to tell.
+    If `x` is on the same storage, a copy is returned, because whether the two overlap may be too hard to tell.
     """
     if x._storage is not t._storage:
         return core.kernel_operand(x)
@@ -56,9 +56,9 @@ def change(
     overlap: bool = False,
     anew: Callable[[Tensor], Tensor | None] | None = None,
 ) -> Tensor:
-    """Let `run` write into a copy of `t`, or into `t` itself, and record that with the inputs (t, *others).
+    """Return `t` after `run` has written into it (`inplace`), or a changed copy; record a node with the inputs (t, *others).
 
-    `overlap` allows elements of `t` to share memory. `anew` returns the changed copy directly, or None where it cannot.
+    overlap: elements of `t` may share memory. anew: returns the changed copy in one pass, or None where it cannot.
     """
     if not inplace:
         with unrecorded():

@@ -56,6 +56,7 @@ _SCALAR = "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `te
 
 
 def _select(x: Tensor, dim: int, index: int, place: int) -> Tensor:
+    """Return the view at one index of a dim; `place`: the item's position in the subscript, which the error names."""
     sizes, strides = tuple(x.shape), x._strides
     if not sizes:
         raise IndexError(_SCALAR)
@@ -70,7 +71,7 @@ def _select(x: Tensor, dim: int, index: int, place: int) -> Tensor:
 
 
 def _bounds(part: slice) -> tuple[int | None, int | None, int]:
-    """Read a slice; ValueError for steps that are not positive."""
+    """Return start, stop and step of a slice as ints or None; ValueError for a step that is not positive."""
     start, stop, step = part.start, part.stop, part.step
     try:
         start = start if start is None else operator.index(start)
@@ -151,6 +152,7 @@ def _steps(x: Tensor, items: Sequence[Any]) -> tuple[Tensor, Indices]:
 
 
 def _truth(x: Tensor, value: bool) -> Tensor:
+    """Return a bool of a subscript as an index along a new dim of size 1: [0] for True, [] for False."""
     return from_host(x, np.zeros(1 if value else 0, np.int64))
 
 
@@ -166,7 +168,7 @@ def _check_mask(x: Tensor, dim: int, mask: Tensor) -> None:
 
 
 def _checked(x: Tensor, found: Indices) -> Indices:
-    """Check the dtypes of index tensors, and bring them to the tensor's device."""
+    """Return the index tensors on the tensor's device, after checking their dtypes and the shapes of masks."""
     out = []
     for dim, index in found:
         if index.dtype not in INDICES:
@@ -184,7 +186,7 @@ def _checked(x: Tensor, found: Indices) -> Indices:
 
 
 def _expanded(x: Tensor, found: Indices) -> Indices:
-    """Replace masks by the coordinates where they hold, then broadcast all index tensors together."""
+    """Return index tensors of one shape: masks become the coordinates where they hold, then all are broadcast together."""
     flat: Indices = []
     for dim, index in found:
         if index.dtype in MASKS:
@@ -225,7 +227,7 @@ def _whole_mask(x: Tensor, found: Indices) -> Tensor | None:
 
 
 def _take(x: Tensor, found: Indices) -> Tensor:
-    """Read through index tensors and masks."""
+    """Return a copy of the elements that index tensors and masks select."""
     found = _checked(x, found)
     mask = _whole_mask(x, found)
     if mask is not None:
@@ -240,7 +242,7 @@ def _take(x: Tensor, found: Indices) -> Tensor:
 
 
 def _gathered(x: Tensor, flat: Indices) -> Tensor:
-    """Read through index tensors of integers, all of one shape."""
+    """Return a copy of the elements that integer index tensors of one shape select."""
     (out,) = _taken([x, *[i for _, i in flat]], tuple([d for d, _ in flat]))
     if graph.needs_grad(x):
         graph.record("IndexBackward0", (x,), out, _take_back, _saved(flat))
@@ -248,6 +250,7 @@ def _gathered(x: Tensor, flat: Indices) -> Tensor:
 
 
 def _saved(flat: Indices) -> dict[str, Any]:
+    """Return index tensors as torch's nodes save them: one per dim, None for dims without one."""
     indices: list[Any] = [None] * (flat[-1][0] + 1)
     for d, i in flat:
         indices[d] = i
@@ -450,7 +453,7 @@ def _fill_mask_back(ctx: Any, g: Tensor) -> tuple:
 
 
 def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace: bool) -> Tensor:
-    """Write or add values (a tensor or a number) through index tensors and masks."""
+    """Write, or with `accumulate` add, values (a tensor or a number) to the elements that index tensors and masks select."""
     if inplace:
         warn_expanded("index_put_", t, "tensor[indices] = tensor")
     single = not is_tensor(values) or values.numel() == 1
@@ -517,7 +520,7 @@ def _put(
     number: Any,
     accumulate: bool,
 ) -> list[Tensor]:
-    """Write or add `number` through the indices; with `joint` (the written shape), the last operand expanded to it."""
+    """Write or add `number` at the indices; if `joint`, the shape of what is written, is given, the last operand instead."""
     into, *indices = operands
     new = number
     if joint is not None:

@@ -34,7 +34,8 @@ from .row import FUNCTIONS, OPERANDS
 __all__ = ["Chain", "apply", "apply_op", "apply_rows", "chain", "slices"]
 
 _MANY = 4  # from this many tensors on, their attributes are compared column by column
-_LARGE = 1 << 17  # larger tensors stay pending: fusing their operations saves more
+# Elements; operations on larger tensors stay pending, because fusing them saves more time.
+_LARGE = 1 << 17
 
 
 def apply(
@@ -65,7 +66,7 @@ def apply(
     changed: list[Tensor] = []
     seen: set[int] = set()
     for row in zip(*lists, strict=True):
-        if id(row[0]) in seen:  # a tensor listed twice is updated twice, one after the other
+        if id(row[0]) in seen:  # a tensor that is listed twice must be updated twice, in order
             _launch(chain, groups, numbers, shared, flag)
             seen = set()
         found = None if differentiable else _part(row, writes)
@@ -80,7 +81,8 @@ def apply(
             if not parts:
                 most = multi.slot_limit(key[0], chain)
             parts.append(part)
-            if len(parts) >= most:  # the device runs these while the next are prepared
+            # Launch: the device runs these while the host prepares the next ones.
+            if len(parts) >= most:
                 _launch(chain, groups, numbers, shared, flag)
     _launch(chain, groups, numbers, shared, flag)
     for t in changed:
@@ -116,11 +118,10 @@ def apply_rows(
 
 
 def apply_op(op: PointOp | None, operands: Sequence[Any], *, inplace: bool) -> list[Tensor | None]:
-    """Apply a row's formula to each tensor of a list, in few launches; None for tensors better computed singly.
+    """Apply a row's formula to each tensor of a list, in few launches; None in place of results better computed one by one.
 
-    operands: first the tensors, then for each further operand tensors or numbers of the same count, or one number or 0-dim tensor
-    for all. inplace: results are written into the tensors. Only real floating dtypes come here, and none of what gradients are
-    recorded of.
+    operands: the list of tensors, then for each further operand a list of as many tensors or numbers, or one number or 0-dim
+    tensor for all. inplace: results are written into the tensors. Serves real floating dtypes, without gradients, only.
     """
     n = len(operands[0])
     nothing: list[Tensor | None] = [None] * n
@@ -235,7 +236,7 @@ def _same(
 
 
 def _apart(laid: Sequence[_Laid], ones: Sequence[Tensor]) -> bool:
-    """Return whether no operation of the list touches memory that another one writes (the first list's tensors)."""
+    """Return whether no operation reads or writes memory that another one writes; the tensors of the first list are written."""
     targets = laid[0]
     written = set(map(id, targets.storages))
     if len(written) < len(targets.storages) or any(id(t._storage) in written for t in ones):
@@ -261,7 +262,7 @@ def _apply_group(
     ones: Sequence[Tensor],
     inplace: bool,
 ) -> list[Any]:
-    """Apply an op's chain to tensors that are alike."""
+    """Apply an op's chain to tensors that `_same` has found alike; return the results."""
     n, first = len(xs), laid[0]
     dt, dev, backend = first.dtypes[0], first.devices[0], first.storages[0].backend
     if op.rounds and dt.itemsize == 2:

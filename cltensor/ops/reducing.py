@@ -62,6 +62,7 @@ def source(*xs: Tensor) -> Source:
 
 
 def _value(fusion: Fusion, x: Tensor, shape: tuple[int, ...]) -> tuple[str, int]:
+    """Add a tensor to a fusion over `shape`, as memory or as its pending expression; return its reference."""
     storage = x._storage
     value = storage.value
     if value.__class__ is Expr:
@@ -116,7 +117,7 @@ def run(
     scale: float | None = None,
 ) -> list[Tensor]:
     """Reduce a tensor over wrapped (non-negative) dims, without gradient; return one tensor per output."""
-    # Kernels combine elements in the dtype they read.
+    # Kernels combine elements in the dtype that they read: where sums are complex, real elements are converted first.
     if compute.is_complex and not x.dtype.is_complex:
         x = core.compute(IDENTITY, compute, compute, (x,), x.shape, x.device)
     return _run((x,), kind, tuple(dims), compute, tuple(outputs), keepdim, Sizes((scale,)))
@@ -149,7 +150,9 @@ def _run(
 
 
 def _alike(backend: Backend, read: Source) -> Source:
-    """Copy operands to row-major order if some, but not all, run across memory: no loop order suits both."""
+    """Return the Source, with operands copied to row-major order if some of them, but not all, run across memory: no loop
+    order suits both kinds.
+    """
     across = [lazy.runs_across(leaf[2], read.shape) for leaf in read.leaves if any(leaf[2])]
     return row_major(backend, read) if any(across) and not all(across) else read
 

@@ -31,7 +31,7 @@ from .refusals import out_refusal
 def write(t: Tensor, expr: Any, own: Storage | None = None) -> None:
     """Write an expression of the tensor's shape into the tensor's memory (see Note [In place] in storage.py).
 
-    `own` is the storage of a temporary tensor that holds `expr` as its pending value, which nobody will read.
+    own: the storage of a temporary tensor, if `expr` is its pending value: it is not run, because nothing will read it.
     """
     storage = t._storage
     backend = storage.backend
@@ -54,7 +54,7 @@ def write(t: Tensor, expr: Any, own: Storage | None = None) -> None:
 
 
 def _must_copy(expr: Expr, t: Tensor, buffer: Any) -> bool:
-    """Return whether the expression reads the written buffer at other positions than it writes: then it needs a copy."""
+    """Return whether the expression reads the written buffer at other positions than it writes, and so has to be run first."""
     todo, seen = [(expr, False)], set()
     while todo:
         e, moved = todo.pop()
@@ -87,11 +87,12 @@ def _must_copy(expr: Expr, t: Tensor, buffer: Any) -> bool:
 
 
 def _same_walk(a: tuple[int, ...], b: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Return whether two layouts visit the same positions in the same order."""
     return all(p == q or n == 1 for p, q, n in zip(a, b, shape, strict=True))
 
 
 def nothing(g: Tensor) -> Tensor:
-    """Return zeros that depend on a gradient, by `where`: multiplying by zero would make NaN of infinities."""
+    """Return zeros that depend on a gradient in the graph, by `where`: a product with zero would make NaN of infinities."""
     return g.where(g.new_zeros((), dtype=dtypes.bool), 0.0)
 
 
@@ -101,9 +102,8 @@ def overwrite(t: Tensor, value: Tensor, *, fresh: bool = False, own: bool = Fals
     `fresh`: no graph holds `value`. `own`: only the caller holds `value`, and will not read it any more.
     """
     t._vc.value += 1
-    if (
-        not t._contig and not value._contig
-    ):  # if both are permuted alike, iterating in memory order makes the value a dense expression
+    # If both are permuted alike, the value is a dense expression when its dims are taken in memory order.
+    if not t._contig and not value._contig:
         order = memory_order(t.shape, t._strides)
         shape = Size([t.shape[d] for d in order])
         t, value = in_order(t, t.shape, order, shape), in_order(value, t.shape, order, shape)
@@ -118,9 +118,9 @@ def overwrite(t: Tensor, value: Tensor, *, fresh: bool = False, own: bool = Fals
 
 
 def assign(t: Tensor, fn: Callable[[Tensor], Tensor], *, resize: bool = False) -> Tensor:
-    """Do the in-place form of any differentiable function: `t` takes the value and history of `fn(old value of t)`.
+    """Give `t` the value and the history of `fn(old value of t)`: the in-place form of any differentiable function.
 
-    `resize` lets `t` take the value's shape, too, as a few of torch's in-place forms do.
+    resize: `t` takes the value's shape, too, as in a few of torch's in-place forms.
     """
     views.check_inplace(t)
     if not graph.needs_grad(t):
@@ -154,7 +154,7 @@ def assign(t: Tensor, fn: Callable[[Tensor], Tensor], *, resize: bool = False) -
 
 
 def before(t: Tensor) -> Tensor:
-    """Return a snapshot of the tensor's value, with its history and tangents, that the coming write does not change."""
+    """Return a snapshot of the tensor's value, history and tangents before a write, which does not change the snapshot."""
     return with_history(snapshot(t), t)
 
 
