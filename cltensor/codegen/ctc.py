@@ -27,17 +27,14 @@ _memory = functools.cache(Memory)  # part of a kernel's key
 
 
 class Samples(NamedTuple):
-    """Dense log-probabilities (T, N, C), labels, and the plan.
+    """The operands of a batch of N samples."""
 
-    `plan` holds times, numbers of labels and places of the first label in `targets`, each for all samples; `longest`
-    is the largest number of labels.
-    """
-
-    lp: Operand
-    targets: Operand
+    lp: Operand  # log-probabilities (T, N, C), dense
+    targets: Operand  # labels of all samples
+    # int64: N numbers of time steps, then N numbers of labels, then N indices in `targets` of a sample's first label.
     plan: Operand
-    longest: int
-    blank: int
+    longest: int  # the largest number of labels of a sample
+    blank: int  # the class that stands for no label
 
 
 def samples(

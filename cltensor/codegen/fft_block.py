@@ -23,36 +23,32 @@ BANKS = WARP = 32  # banks of local memory, lanes of a warp
 
 
 class Stage(NamedTuple):
-    """A Stockham stage: radix, count of neighbours with equal twiddles, butterflies of a lane.
+    """A Stockham stage."""
 
-    `twiddles` says where powers 1, 2 and 4 of the stage's twiddle factors begin in their table.
-    """
-
-    r: int
-    s: int
-    per_lane: int
+    r: int  # radix
+    s: int  # neighbouring butterflies that have the same twiddle factors: the product of the radices before
+    per_lane: int  # butterflies of a lane
+    # Where powers 1, 2 and 4 of the stage's twiddle factors begin in their table.
     twiddles: tuple[int, ...]
 
 
 class Layout(NamedTuple):
-    """Local memory between two stages: number i of line b is at `b * line + i * step`.
-
-    Each `block` words of a line are followed by `pad` words of padding. `words` is the total.
-    """
+    """Local memory between two stages: number i of line b is at `b * line + i * step`, padding not counted."""
 
     line: int
     step: int
-    block: int
-    pad: int
-    words: int
+    block: int  # words of a line after which padding follows
+    pad: int  # words of padding after each block
+    words: int  # in all
 
 
 class Shape(NamedTuple):
-    """What fft_block.mako is rendered for: lanes per line, lines per work-group, stages, and layouts between them."""
+    """What fft_block.mako is rendered for."""
 
-    lanes: int
-    width: int
+    lanes: int  # that share a line
+    width: int  # lines of a work-group
     stages: tuple[Stage, ...]
+    # Of local memory, for each exchange between lanes: those between stages, and those for half spectra.
     layouts: tuple[Layout, ...]
 
 

@@ -36,40 +36,35 @@ ROWS = (1, 2, 3, 4, 5, 8)  # rows that a CPU's register tile may have
 
 
 class Steps(NamedTuple):
-    """The time steps: their number, rows of data in all, batch (rows of the largest step), direction.
+    """The time steps of a sequence, packed: each step's rows follow those of the step before."""
 
-    `plan` (int64 pairs: first row of the data, rows), in the order of the walk, is for steps with different numbers
-    of rows.
-    """
-
-    number: int
-    rows: int
-    batch: int
-    reverse: bool
+    number: int  # of steps
+    rows: int  # of all steps together
+    batch: int  # rows of the largest step
+    reverse: bool  # the steps are walked from the last to the first
+    # int64 pairs (first row of the step, its number of rows) in the order of the walk; None if all steps have `batch`
+    # rows.
     plan: Operand | None
 
 
 class Walk(NamedTuple):
-    """The results of a layer: rows of output, last states, and what its gradient needs (None without a trace).
+    """The results of a layer of width H; the last three are for its gradient, and None without a trace."""
 
-    `cells` are the cell states, `kept` the gates, `before` the hidden states before each step.
-    """
-
-    out: Operand
-    hn: Operand
-    cn: Operand | None
-    cells: Operand | None
-    kept: Operand | None
-    before: Operand | None
+    out: Operand  # hidden states after each step (rows, H)
+    hn: Operand  # last hidden state (batch, H)
+    cn: Operand | None  # last cell state (batch, H); lstm only
+    cells: Operand | None  # cell states after each step (rows, H); lstm only
+    kept: Operand | None  # gates of each step (rows, KEPT[mode] * H)
+    before: Operand | None  # hidden states before each step (rows, H)
 
 
 class Slopes(NamedTuple):
-    """Gradients of the gates' arguments (the state's product, the projected input) and of the initial states."""
+    """Gradients by the two terms of the gates' arguments, and by the initial states."""
 
-    by_h: Operand
-    by_x: Operand
+    by_h: Operand  # by the product of hidden state and weights (rows, gates * H)
+    by_x: Operand  # by the projected input (rows, gates * H): the same operand as `by_h`, except for gru
     h0: Operand
-    c0: Operand | None
+    c0: Operand | None  # lstm only
 
 
 def plan(backend: Backend, sizes: Sequence[int], reverse: bool) -> Steps:

@@ -37,7 +37,7 @@ def contiguous_strides(shape: Shape) -> Shape:
 
 
 def is_contiguous(shape: Shape, strides: Shape) -> bool:
-    """Tell whether elements lie in row-major order without gaps.
+    """Return whether elements lie in row-major order without gaps.
 
     Strides of size-1 dimensions are ignored.
     """

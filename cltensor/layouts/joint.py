@@ -45,7 +45,7 @@ def collapse(shape: Shape, strides_list: Sequence[Shape]) -> tuple[Shape, list[S
 
 
 def internal_overlap(shape: Shape, strides: Shape) -> str:
-    """Tell whether two elements of a view share memory: NO, FULL (a stride is 0) or TOO_HARD."""
+    """Return whether elements of one view share memory: NO_OVERLAP, FULL_OVERLAP (a stride is 0) or TOO_HARD."""
     if is_non_overlapping_and_dense(shape, strides):
         return NO_OVERLAP
     if any(size > 1 and stride == 0 for size, stride in zip(shape, strides, strict=True)):
@@ -68,7 +68,7 @@ def overlap(a: Layout, b: Layout) -> str:
 
 
 def may_share(a: Layout, b: Layout) -> bool:
-    """Tell whether two views of one storage may share an element.
+    """Return whether two views of one storage may share an element.
 
     Exact for disjoint ranges, and for interleaved ones whose common step keeps them apart.
     """

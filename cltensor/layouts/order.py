@@ -17,7 +17,7 @@ def channels_last_strides(shape: Shape) -> Shape:
 
 
 def is_channels_last(shape: Shape, strides: Shape) -> bool:
-    """Tell whether a 4-d or 5-d layout is dense with channels fastest.
+    """Return whether a 4-d or 5-d layout is dense with channels fastest.
 
     Strides of size-1 dimensions are ignored.
     """
@@ -34,9 +34,9 @@ def is_channels_last(shape: Shape, strides: Shape) -> bool:
 
 
 def like_channels_last(shape: Shape, strides: Shape) -> bool:
-    """Tell whether strides rise in the order of channels last.
+    """Return whether strides rise in the order of channels last.
 
-    Unlike `is_channels_last`, dims of size 1 count, and ambiguous orders fail.
+    Unlike in `is_channels_last`, strides of size-1 dims count, and an order that is ambiguous is refused.
     """
     least = 0
     for dim in (1, *range(len(shape) - 1, 1, -1), 0):
@@ -61,7 +61,7 @@ def dense_strides(shape: Shape, order: Sequence[int]) -> Shape:
 
 
 def is_non_overlapping_and_dense(shape: Shape, strides: Shape) -> bool:
-    """Tell whether the elements fill a gapless block, each once, in any order of dimensions."""
+    """Return whether the elements fill a gapless block, each once, in any order of dimensions."""
     if strides == contiguous_strides(shape) or 0 in shape:
         return True
     step = 1

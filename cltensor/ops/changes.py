@@ -30,7 +30,8 @@ def target(t: Tensor) -> Operand:
 
 
 def reading(x: Tensor, t: Tensor) -> Operand:
-    """Return the memory of `x` as an operand of a kernel that writes `t`; torch's RuntimeError where the two share memory.
+    """Return the memory of `x` as an operand of a kernel that writes `t`; torch's RuntimeError where the two share
+    memory.
 
     If `x` is on the same storage, a copy is returned, because whether the two overlap may be too hard to tell.
     """
@@ -56,7 +57,8 @@ def change(
     overlap: bool = False,
     anew: Callable[[Tensor], Tensor | None] | None = None,
 ) -> Tensor:
-    """Return `t` after `run` has written into it (`inplace`), or a changed copy; record a node with the inputs (t, *others).
+    """Return `t` after `run` has written into it (`inplace`), or a changed copy; record a node with the inputs (t,
+    *others).
 
     overlap: elements of `t` may share memory. anew: returns the changed copy in one pass, or None where it cannot.
     """

@@ -21,7 +21,10 @@ def refuse(input: Any, name: str) -> None:
 
 
 def names_none(dim: Any) -> bool:
-    """Whether a `dim=` argument names no dim: None, or an empty tuple or list. Never compared with `==`, which NumPy's ints answer with an array."""
+    """Return whether a `dim=` argument names no dim: None, or an empty tuple or list.
+
+    Never compared with `==`, which NumPy's ints answer with an array.
+    """
     return dim is None or (dim.__class__ is not int and isinstance(dim, tuple | list) and not dim)
 
 

@@ -453,7 +453,9 @@ def _fill_mask_back(ctx: Any, g: Tensor) -> tuple:
 
 
 def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace: bool) -> Tensor:
-    """Write, or with `accumulate` add, values (a tensor or a number) to the elements that index tensors and masks select."""
+    """Write, or with `accumulate` add, values (a tensor or a number) to the elements that index tensors and masks
+    select.
+    """
     if inplace:
         warn_expanded("index_put_", t, "tensor[indices] = tensor")
     single = not is_tensor(values) or values.numel() == 1
@@ -520,7 +522,9 @@ def _put(
     number: Any,
     accumulate: bool,
 ) -> list[Tensor]:
-    """Write or add `number` at the indices; if `joint`, the shape of what is written, is given, the last operand instead."""
+    """Write or add `number` at the indices; if `joint`, the shape of what is written, is given, the last operand
+    instead.
+    """
     into, *indices = operands
     new = number
     if joint is not None:

@@ -118,10 +118,12 @@ def apply_rows(
 
 
 def apply_op(op: PointOp | None, operands: Sequence[Any], *, inplace: bool) -> list[Tensor | None]:
-    """Apply a row's formula to each tensor of a list, in few launches; None in place of results better computed one by one.
+    """Apply a row's formula to each tensor of a list, in few launches; None in place of results better computed one by
+    one.
 
-    operands: the list of tensors, then for each further operand a list of as many tensors or numbers, or one number or 0-dim
-    tensor for all. inplace: results are written into the tensors. Serves real floating dtypes, without gradients, only.
+    operands: the list of tensors, then for each further operand a list of as many tensors or numbers, or one number or
+    0-dim tensor for all. inplace: results are written into the tensors. Serves real floating dtypes, without gradients,
+    only.
     """
     n = len(operands[0])
     nothing: list[Tensor | None] = [None] * n
@@ -236,7 +238,9 @@ def _same(
 
 
 def _apart(laid: Sequence[_Laid], ones: Sequence[Tensor]) -> bool:
-    """Return whether no operation reads or writes memory that another one writes; the tensors of the first list are written."""
+    """Return whether no operation reads or writes memory that another one writes; the tensors of the first list are
+    written.
+    """
     targets = laid[0]
     written = set(map(id, targets.storages))
     if len(written) < len(targets.storages) or any(id(t._storage) in written for t in ones):

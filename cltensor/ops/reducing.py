@@ -150,8 +150,8 @@ def _run(
 
 
 def _alike(backend: Backend, read: Source) -> Source:
-    """Return the Source, with operands copied to row-major order if some of them, but not all, run across memory: no loop
-    order suits both kinds.
+    """Return the Source, with operands copied to row-major order if some of them, but not all, run across memory: no
+    loop order suits both kinds.
     """
     across = [lazy.runs_across(leaf[2], read.shape) for leaf in read.leaves if any(leaf[2])]
     return row_major(backend, read) if any(across) and not all(across) else read

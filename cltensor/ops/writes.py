@@ -54,7 +54,9 @@ def write(t: Tensor, expr: Any, own: Storage | None = None) -> None:
 
 
 def _must_copy(expr: Expr, t: Tensor, buffer: Any) -> bool:
-    """Return whether the expression reads the written buffer at other positions than it writes, and so has to be run first."""
+    """Return whether the expression reads the written buffer at other positions than it writes, and so has to be run
+    first.
+    """
     todo, seen = [(expr, False)], set()
     while todo:
         e, moved = todo.pop()
@@ -92,7 +94,9 @@ def _same_walk(a: tuple[int, ...], b: tuple[int, ...], shape: tuple[int, ...]) -
 
 
 def nothing(g: Tensor) -> Tensor:
-    """Return zeros that depend on a gradient in the graph, by `where`: a product with zero would make NaN of infinities."""
+    """Return zeros that depend on a gradient in the graph, by `where`: a product with zero would make NaN of
+    infinities.
+    """
     return g.where(g.new_zeros((), dtype=dtypes.bool), 0.0)
 
 

@@ -24,16 +24,13 @@ GROUP = 128  # lanes of a work-group in the kernels without tiles
 
 
 class _Tile(NamedTuple):
-    """How a work-group divides a tile of scores: down x across lanes, each with rows x cols scores.
+    """How a work-group divides a tile of scores: down x across lanes, each with rows x cols scores."""
 
-    shared: keys and values take turns in one tile of local memory.
-    """
-
-    down: int
-    across: int
-    rows: int
-    cols: int
-    shared: bool = False
+    down: int  # lanes along the tile's rows
+    across: int  # lanes along its columns
+    rows: int  # of scores per lane
+    cols: int  # of scores per lane
+    shared: bool = False  # keys and values take turns in one tile of local memory
 
     def numbers(self, kind: str, width: int) -> int:
         """Return how many numbers of local memory the kernel of a kind takes, for heads of a width."""

@@ -48,25 +48,22 @@ _WEIGHT_LONGS = (*LONGS, "each", "part", "span", "block")
 
 
 class Sizes(NamedTuple):
-    """Sizes that depend on the device.
+    """Sizes that depend on the device."""
 
-    `rows` and `lanes` of a register tile, `room` in floats for transformed input (and as many for products), cores.
-    """
-
-    rows: int
-    lanes: int
-    room: int
+    rows: int  # of a register tile
+    lanes: int  # of a register tile's vectors
+    room: int  # floats of local memory for transformed input; the products get as many
     cores: int
 
 
 class Plan(NamedTuple):
-    """Tiles of a work-item, input channels at a time, panels of a work-item, panels at a time, and the grid."""
+    """How a correlation is divided among work-items. A panel is `Sizes.rows` output channels."""
 
-    tiles: int
-    part: int
-    span: int
-    block: int
-    grid: tuple[int, int]
+    tiles: int  # of a work-item
+    part: int  # input channels that are transformed and summed at a time
+    span: int  # panels of a work-item
+    block: int  # panels at a time
+    grid: tuple[int, int]  # work-items along tiles and along panels
 
 
 def fits(backend: Backend, x: Operand, shape: tuple[int, ...], y: Operand, window: Window) -> bool:
@@ -196,18 +193,15 @@ def _filters(
 
 
 class WeightPlan(NamedTuple):
-    """How a weight gradient is divided: tiles of a work-item (`each`), vectors of input channels at a time (`part`).
+    """How a weight gradient is divided among work-items. A panel is `Sizes.rows` output channels."""
 
-    `span` is the panels of a work-item, `block` those at a time; `rows` and `columns` are the sizes of a partial sum.
-    """
-
-    each: int
-    part: int
-    span: int
-    block: int
-    grid: tuple[int, int]
-    rows: int
-    columns: int
+    each: int  # tiles of a work-item
+    part: int  # vectors of input channels at a time
+    span: int  # panels of a work-item
+    block: int  # panels at a time
+    grid: tuple[int, int]  # work-items along tiles (each makes a partial sum) and along panels
+    rows: int  # of a partial sum: output channels, padded to whole panels
+    columns: int  # of a partial sum: input channels, padded to whole register tiles
 
 
 @remembered(4096)

@@ -32,11 +32,12 @@ _ALONE = 6
 
 
 class Condensed(NamedTuple):
-    """The diagonal [count, n] and off-diagonal [count, n], and reflectors: their vectors, column-major, and 1 / tau."""
+    """The tridiagonal or bidiagonal form of matrices. Reflectors are a pair: vectors, column-major, and 1 / tau."""
 
-    diagonal: Operand
-    beside: Operand
-    left: tuple[Operand, Operand]
+    diagonal: Operand  # [count, n]
+    beside: Operand  # the off-diagonal, [count, n]
+    left: tuple[Operand, Operand]  # reflectors of Q (tridiagonal) or P (bidiagonal)
+    # Reflectors of Q (bidiagonal); None for a tridiagonal form.
     right: tuple[Operand, Operand] | None
 
 

@@ -25,11 +25,11 @@ _WIDE = 2 * ROWS
 
 
 class Block(NamedTuple):
-    """Consecutive reflectors: the first one's first row, their vectors [count, m - first, w], and U [count, w, w]."""
+    """w consecutive reflectors."""
 
-    first: int
-    vectors: Operand
-    triangle: Operand
+    first: int  # the row in which the first reflector begins
+    vectors: Operand  # [count, m - first, w]
+    triangle: Operand  # U [count, w, w]
 
 
 def qr(backend: Backend, a: Operand, v: Operand, tau: Operand) -> list[Block]:

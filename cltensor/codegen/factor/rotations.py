@@ -27,15 +27,11 @@ _VECTORS = 4  # vectors of rows to which a CPU's work-item applies the rotations
 
 
 class Lists(NamedTuple):
-    """The state of the iteration, and the rotations it lists.
+    """The state of the iteration, and the rotations it lists (None without vectors to apply them to)."""
 
-    `states` is [count, 3] (see the templates). `places` [count, room, 2] holds the two columns of each rotation,
-    `numbers` [count, room, 2 or 4] cosines and sines.
-    """
-
-    states: Operand
-    places: Operand | None
-    numbers: Operand | None
+    states: Operand  # [count, 3], see the templates
+    places: Operand | None  # [count, room, 2]: the two columns of each rotation
+    numbers: Operand | None  # [count, room, 2 or 4]: cosines and sines
 
 
 def begin(

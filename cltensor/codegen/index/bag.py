@@ -19,12 +19,12 @@ KINDS = ("sum", "mean", "max")
 
 
 class Bags(NamedTuple):
-    """The reduced rows, how many rows count in each bag, the bag of each index, and for max the row of each element."""
+    """The results of an embedding bag."""
 
-    out: Operand
-    sizes: Operand
-    bag_of: Operand
-    best_row: Operand | None
+    out: Operand  # the reduced rows, one per bag
+    sizes: Operand  # how many rows count in each bag
+    bag_of: Operand  # the bag of each index
+    best_row: Operand | None  # the row that each element of `out` comes from; for max only
 
 
 def _bad(rows: int, n: int, briefly: bool) -> Describe:

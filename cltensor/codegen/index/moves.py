@@ -310,11 +310,11 @@ def _step(dims: Dims) -> int:
 
 
 class _Shares(NamedTuple):
-    """How a work-group takes rows into local memory: its lanes, its rows, and contributions of each (a power of two)."""
+    """How a work-group takes rows into local memory."""
 
-    lanes: int
-    rows: int
-    size: int
+    lanes: int  # of the group
+    rows: int  # of the group
+    size: int  # places for contributions to a row, a power of two
 
 
 def _shares(backend: Backend, dt: dtypes.dtype, count: int, places: int) -> _Shares | None:

@@ -525,11 +525,12 @@ def searchsorted(
 
 
 class Unique(NamedTuple):
-    """Distinct values; where each element is among them and how often each occurs, if asked for (int64)."""
+    """Distinct values, and what else was asked for."""
 
     values: Operand
+    # int64: the index among `values` of each element; None if not asked for.
     inverse: Operand | None
-    counts: Operand | None
+    counts: Operand | None  # int64: how often each value occurs; None if not asked for
 
 
 def unique_consecutive(

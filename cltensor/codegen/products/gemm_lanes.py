@@ -47,17 +47,13 @@ REGISTERS = 128
 
 
 class Tile(NamedTuple):
-    """A work-group's tile: its rows and columns, slices of K, the results of a work-item, the depth of a slab.
-
-    A work-item computes 4 * fours[0] rows by 4 * fours[1] columns. `slab` is how much of K lies in local memory at a
-    time.
-    """
+    """The tile of results of a work-group, and how it is divided among work-items."""
 
     rows: int
     columns: int
-    slices: int
-    fours: tuple[int, int]
-    slab: int
+    slices: int  # sets of work-items that share each slab of K, whose sums are then added
+    fours: tuple[int, int]  # a work-item computes 4 * fours[0] rows by 4 * fours[1] columns
+    slab: int  # how much of K lies in local memory at a time
 
     @property
     def lanes(self) -> int:
@@ -80,10 +76,10 @@ class Tile(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A tile, and into how many pieces K is split among work-groups."""
+    """How a product is divided among work-groups."""
 
     tile: Tile
-    pieces: int = 1
+    pieces: int = 1  # of K, each for work-groups of its own (split-K)
 
 
 # Measured on an H100: reads of local memory bound a tile. A work-item with 8 x 8 results reads 16 numbers for 64

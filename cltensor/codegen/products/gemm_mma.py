@@ -44,18 +44,15 @@ FILLED = 3  # a tile size is taken only if there are tiles for this many quarter
 
 
 class Tile(NamedTuple):
-    """The tiles of results of a work-group and of each of its warps, and how these go through K.
+    """The tiles of results of a work-group and of each of its warps, and how these go through K."""
 
-    `stages` steps of `step` numbers of K lie in local memory at a time; `parts` sets of warps share each step.
-    """
-
-    rows: int
+    rows: int  # of a work-group's tile
     columns: int
-    warp_rows: int
+    warp_rows: int  # of a warp's tile
     warp_columns: int
-    stages: int
-    step: int = 32
-    parts: int = 1
+    stages: int  # steps of K that lie in local memory at a time
+    step: int = 32  # numbers of K in a step
+    parts: int = 1  # sets of warps that share each step
 
     @property
     def items(self) -> int:

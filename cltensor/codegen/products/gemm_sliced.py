@@ -39,14 +39,14 @@ REGISTERS = 80  # of a work-item with the tile of 64 rows, as NVIDIA's compiler 
 
 
 class Plan(NamedTuple):
-    """A product as it is run, perhaps transposed; its tile, slices and slab; into how many pieces K is split."""
+    """A product, and how it is divided among work-groups."""
 
-    product: Product
-    rows: int
-    columns: int
-    slices: int
-    slab: int
-    pieces: int
+    product: Product  # as it is run, perhaps transposed
+    rows: int  # of a work-group's tile
+    columns: int  # of a work-group's tile
+    slices: int  # sets of work-items that share each slab of K
+    slab: int  # how much of K lies in local memory at a time
+    pieces: int  # of K, each for work-groups of its own (split-K)
 
     @property
     def groups(self) -> tuple[int, int]:

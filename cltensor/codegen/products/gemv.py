@@ -102,12 +102,12 @@ def _kernel(
 
 
 class _Schedule(NamedTuple):
-    """A body of the template, rows at a time, work-items per matrix; a work-item's rows are a multiple of `step`."""
+    """How matrices are divided among work-items."""
 
-    body: str
-    rows: int
-    tasks: int
-    step: int
+    body: str  # of the template
+    rows: int  # that are computed at a time
+    tasks: int  # work-items per matrix
+    step: int  # a work-item's number of rows is a multiple of it
 
 
 def _schedule(backend: Backend, dt: dtype, p: Product, wanted: int) -> _Schedule:

@@ -32,14 +32,14 @@ HELD = 16
 
 
 class Division(NamedTuple):
-    """Lanes of a group, groups, parts of an output and elements of a part; `narrow`: whether positions fit 32 bits."""
+    """How a reduction is divided among work-groups of across x along lanes."""
 
-    across: int
-    along: int
+    across: int  # outputs that a group takes at a time
+    along: int  # lanes that share the elements of an output
     groups: int
-    parts: int
-    pchunk: int
-    narrow: bool
+    parts: int  # into which the elements of an output are divided, among groups
+    pchunk: int  # elements of a part
+    narrow: bool  # positions fit 32 bits
 
     @property
     def group(self) -> int:
@@ -100,16 +100,13 @@ def divide_merge(info: DeviceInfo, nout: int, parts: int, size: int) -> Division
 
 
 class Rows(NamedTuple):
-    """Lanes of a group, and groups. `held`: elements that a lane keeps in registers, 0 if each pass reads them again.
+    """How a kernel over rows is divided among work-groups of across x along lanes."""
 
-    `narrow`: whether positions fit 32 bits.
-    """
-
-    across: int
-    along: int
+    across: int  # rows that a group takes at a time
+    along: int  # lanes that share the elements of a row
     groups: int
-    held: int
-    narrow: bool
+    held: int  # elements that a lane keeps in registers; 0 if each pass reads them again
+    narrow: bool  # positions fit 32 bits
 
 
 def divide_rows(

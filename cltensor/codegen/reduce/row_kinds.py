@@ -13,14 +13,14 @@ from ...dtypes import dtype
 
 
 class Stage(NamedTuple):
-    """One pass: `sums`, (name, text added per element), where "top" is a maximum; then `after`, (name, text) per row.
+    """One pass over a row, as pairs (name, text)."""
 
-    With `runs`, it is their texts that are added per element, for each run along the innermost dim by itself; the texts of
-    `sums` are then added once per run, and are made from the run's results and from values that are one number for the run.
-    """
-
+    # The sums of the texts over the row's elements; "top" is their maximum instead.
     sums: tuple[tuple[str, str], ...]
-    after: tuple[tuple[str, str], ...] = ()
+    after: tuple[tuple[str, str], ...] = ()  # computed once per row, from the sums
+    # If there are any, it is these texts that are summed over elements, separately for each run along the innermost
+    # dim. The texts of `sums` are then added once per run: they use the run's sums, and values that are one number for
+    # the run.
     runs: tuple[tuple[str, str], ...] = ()
 
     def names(self) -> list[str]:
@@ -29,41 +29,40 @@ class Stage(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What one kernel of the family computes. Texts use values v0.., earlier names, `count`, {exp}, {log}, {S} and {M}.
+    """What one kernel of the family computes: passes over each row (`stages`), then one that stores results.
 
-    store: the element's result, or "" for none. define: (name, text) computed for every element. rows: names stored once
-    per row. spot: (a name of `define`, k, text): at the position along the row that value v<k> holds, an integer per row,
-    the name is this text instead. keep: the last stage stores this text, and the last pass reads it back as `kept`.
-    positions: texts use `position`, the index along the row. integers: the values that are positions themselves. epsilon:
-    texts use the number `eps`. {raised} is an exponential times a power of 2, which a factor `{lower}` undoes once per sum
-    instead of per element.
-
-    columns: texts added up over rows, for each position along them, while results are stored (only in a CPU's schedule
-    along rows). What a stage sums by runs is stored for each run.
-
-    relative: the first stage finds `top`; `total` of the second stage and what is kept are exponentials relative to it, so
-    that parts of a row may be computed relative to another maximum and rescaled.
-
-    near: the first stage's result, a mean, may be replaced by a guess if this condition holds after the second stage.
-
-    For classes that are targets: `each` is stored for every row, `pick` for rows whose target counts, else 0; then the
-    target itself, or -1. Texts of both use the values at the target, and in braces the row's names and the count.
+    Texts use values v0.., names defined before them, `count` (elements of a row), {exp}, {log}, {S} (the type that is
+    computed in) and {M} (the integer type of comparisons). {raised} is an exponential times a power of 2, which a
+    factor `{lower}` undoes once per sum instead of per element.
     """
 
-    name: str
+    name: str  # part of the kernel's name
     stages: tuple[Stage, ...]
-    store: str
+    store: str  # the element's result, or "" for none
+    # (name, text), computed for every element in every pass.
     define: tuple[tuple[str, str], ...] = ()
+    # Names stored once per row; what a stage sums by runs is stored for each run, besides.
     rows: tuple[str, ...] = ()
-    keep: str = ""
-    positions: bool = False
-    integers: tuple[int, ...] = ()
-    epsilon: bool = False
+    keep: str = ""  # the last stage stores this text, and the last pass reads it back as `kept`
+    positions: bool = False  # texts use `position`, the index along the row
+    integers: tuple[int, ...] = ()  # numbers k of the values v<k> that are positions themselves
+    epsilon: bool = False  # texts use the number `eps`
+    # For losses whose targets are classes: `each` is stored for every row, `pick` for rows whose target counts (0 for
+    # others); then the target itself, or -1. Texts of both use the values at the target, and in braces the row's names
+    # and `count`.
     each: tuple[str, ...] = ()
     pick: tuple[str, ...] = ()
+    # Texts added up over rows, for each position along them, while results are stored (only in a CPU's schedule along
+    # rows).
     columns: tuple[str, ...] = ()
+    # Not "": the first stage's result, a mean, may be replaced by a guess if this condition holds after the second
+    # stage.
     near: str = ""
+    # The first stage finds `top`; `total` of the second stage and what is kept are exponentials relative to it, so that
+    # parts of a row may be computed relative to another maximum and rescaled.
     relative: bool = False
+    # (a name of `define`, k, text): at the position along the row that value v<k> holds, an integer per row, the name
+    # is this text instead.
     spot: tuple[str, int, str] | None = None
 
     @property

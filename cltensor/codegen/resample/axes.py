@@ -36,12 +36,13 @@ _BEYOND = 32  # elements beyond a row that may be read, for which there is room
 
 
 class Axis(NamedTuple):
-    """How `no` positions read `ni` others; `scale` is input positions per output position."""
+    """How the output positions along one dim read the input positions."""
 
-    kind: str
-    ni: int
-    no: int
-    scale: float
+    kind: str  # of TAPS or RADIUS
+    ni: int  # input positions
+    no: int  # output positions
+    scale: float  # input positions per output position
+    # The first and last positions of input and output coincide (torch's align_corners).
     aligned: bool = False
 
     @property
@@ -103,12 +104,12 @@ class Axis(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """An axis as resample/resample.mako takes it: its kind there, input and output size, buffers in its order."""
+    """An axis as resample/resample.mako takes it."""
 
-    kind: str
-    ni: int
-    no: int
-    buffers: tuple[Buffer, ...] = ()
+    kind: str  # the template's
+    ni: int  # input positions
+    no: int  # output positions
+    buffers: tuple[Buffer, ...] = ()  # tables, in the order of the template's parameters
     taps: int = 0  # positions that an output reads, at most, if these are few; else 0
 
 

@@ -43,22 +43,18 @@ _LOWEST = {
 
 
 class Window(NamedTuple):
-    """The windows of one pooling: input and output sizes, and how a window lies on the input.
+    """The windows of one pooling: input and output sizes, and how a window lies on the input."""
 
-    kind "regular" uses all fields; "fractional" uses `kernel`; "adaptive" none. `divisor` 0 means the number of elements,
-    padding included or not.
-    """
-
-    kind: str
-    rank: int
-    size: Triple
-    out: Triple
+    kind: str  # "regular" uses all fields; "fractional", of those with defaults, `kernel`; "adaptive" none of those
+    rank: int  # number of spatial dims
+    size: Triple  # of the input
+    out: Triple  # size of the output
     kernel: Triple = _ONES
     stride: Triple = _ONES
     padding: Triple = _ZEROS
     dilation: Triple = _ONES
-    include_padding: bool = True
-    divisor: int = 0
+    include_padding: bool = True  # an average counts elements of the padding, too
+    divisor: int = 0  # of an average; 0: the number of the window's elements
 
     def sizes(self, best: bool) -> dict[str, int]:
         """Return the kernel's size arguments by name."""
