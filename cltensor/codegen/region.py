@@ -158,7 +158,8 @@ def max_workers(backend: Backend) -> int:
 def past_cache(backend: Backend, results: int) -> bool:
     """Return whether results of this many bytes are written with non-temporal stores.
 
-    Only on a device that shares the host's memory: such results have to be aligned, and others do not tell addresses.
+    Only on a device that shares the host's memory: the stores need aligned addresses, which other devices do not
+    reveal.
     """
     return results >= STREAM and backend.info.host_shared
 

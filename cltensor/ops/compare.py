@@ -142,7 +142,7 @@ isfinite = Row(
 
 
 class _OnlyBool(Row):
-    """A row that refuses an `out=` of another dtype, which other comparisons take."""
+    """A row whose `out=` has to be bool; other comparisons take other dtypes, too."""
 
     def bind(self, xs: tuple, kwargs: dict[str, Any], name: str = "") -> tuple[tuple, Any]:
         """Match arguments to operands by torch's names."""
@@ -275,7 +275,7 @@ METHODS["bitwise_right_shift_"] = _shift_inplace(_right, "bitwise_right_shift_")
 
 @public()
 def isreal(input: Tensor) -> Tensor:
-    """Whether elements have no imaginary part."""
+    """Return whether each element's imaginary part is 0."""
     return isreal_row(input)
 
 
@@ -283,7 +283,7 @@ def isreal(input: Tensor) -> Tensor:
 def isclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
-    """Whether |input - other| <= atol + rtol * |other|, elementwise; equal infinities are close."""
+    """Return whether |input - other| <= atol + rtol * |other|, elementwise; equal infinities are close."""
     refuse_numbers("isclose", BINARY, (input, other), (False, False))
     rtol, atol = real("isclose", "rtol", rtol), real("isclose", "atol", atol)
     if input.dtype is not other.dtype:
@@ -319,7 +319,7 @@ def _all_equal(given: Sequence[Tensor]) -> list[Tensor]:
 def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
-    """Whether all elements are close; see `isclose`."""
+    """Return whether all elements are close; see `isclose`."""
     rtol, atol = real("allclose", "rtol", rtol), real("allclose", "atol", atol)
     if is_tensor(input) and is_tensor(other) and max(input.numel(), other.numel()) <= SMALL:
         return bool(_all_close((input, other), rtol, atol, equal_nan)[0])
@@ -328,7 +328,7 @@ def allclose(
 
 @public()
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same shape and elements."""
+    """Return whether two tensors have the same shape and elements."""
     check_tensor("equal", "other", 2, other)
     core.common_device((input, other))
     if input.shape != other.shape:

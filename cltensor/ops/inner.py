@@ -305,14 +305,14 @@ def _euclidean_dist(x1: Tensor, x2: Tensor) -> Tensor:
 
 @public()
 def _is_all_true(input: Tensor) -> Tensor:
-    """Whether all elements of a bool tensor hold."""
+    """Return whether all elements of a bool tensor are True."""
     _refuse_numbers(input)
     return input.all()
 
 
 @public()
 def _is_any_true(input: Tensor) -> Tensor:
-    """Whether one element of a bool tensor holds."""
+    """Return whether any element of a bool tensor is True."""
     _refuse_numbers(input)
     return input.any()
 
@@ -330,7 +330,9 @@ def _trilinear(
     i1: Tensor, i2: Tensor, i3: Tensor, expand1: Sequence[int], expand2: Sequence[int], expand3: Sequence[int], sumdim: Sequence[int],
     unroll_dim: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Return the sum over dimensions of the product of three tensors, each with dimensions of one put in."""
+    """Return the sum over the dimensions `sumdim` of the product of three tensors, each with size-1 dimensions
+    inserted.
+    """
     product = _expanded(i1, expand1) * _expanded(i2, expand2) * _expanded(i3, expand3)
     return product.sum(tuple(sumdim)) if sumdim else product
 
@@ -438,9 +440,10 @@ _refuse = raising("derivative for aten::_chunk_cat is not implemented")
 def _chunk_cat(
     tensors: Sequence[Tensor], dim: int, num_chunks: int, *, out: Tensor | None = None
 ) -> Tensor:
-    """Cut each tensor along `dim` into chunks, with zeros after its end, and join what the first chunks hold, the second, …
+    """Split each tensor along `dim` into `num_chunks` chunks, zero-padded at the end, and join all tensors' first
+    chunks, etc.
 
-    Returns (..., num_chunks, n): the dimensions ahead of `dim`, which all have alike, and those that follow as one.
+    Returns (..., num_chunks, n): the dimensions before `dim`, in which all tensors agree, then each chunk flattened.
     """
     if num_chunks < 1:
         raise RuntimeError("_chunk_cat expects positive num_chunks")

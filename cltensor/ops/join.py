@@ -66,7 +66,7 @@ def _place(x: Tensor, part: Tensor) -> None:
 def _interleaved(xs: Sequence[Tensor], dim: int, out: Tensor) -> bool:
     """Fill `out` in one launch if the tensors' runs of elements, from `dim` on, are equal and short.
 
-    Return whether it did.
+    Return whether `out` was filled.
     """
     first = xs[0]
     length = layouts.numel(tuple(first.shape[dim:]))
@@ -85,7 +85,7 @@ def _interleaved(xs: Sequence[Tensor], dim: int, out: Tensor) -> bool:
 def _beside(xs: Sequence[Tensor], dim: int, out: Tensor) -> bool:
     """Fill `out` in one launch if all tensors are dense, in memory, and their rows (from `dim` on) suit.
 
-    Return whether it did.
+    Return whether `out` was filled.
     """
     backend = out._storage.backend
     widths = [layouts.numel(tuple(x.shape[dim:])) for x in xs]

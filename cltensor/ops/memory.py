@@ -106,7 +106,7 @@ def record_stream(self: Tensor, s: Any) -> None:
 
 @public(function=False)
 def is_distributed(self: Tensor) -> bool:
-    """Tell whether parts of the tensor are in other processes: never."""
+    """Return False: no part of a tensor is in another process."""
     return False
 
 

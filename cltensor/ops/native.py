@@ -39,7 +39,8 @@ def native_group_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Return `group_norm` of N samples of C channels of HxW numbers, the mean and the reciprocal deviation of each group."""
     out, mean, _, rstd = group_parts(input.reshape(N, C, HxW), group, weight, bias, eps)
-    if graph.needs_grad(input):  # unlike the other norms' these have gradients, too
+    # Mean and deviation are differentiable here, unlike those of the other norms.
+    if graph.needs_grad(input):
         numbers = wide(input).reshape(N, group, C // group * HxW)
         mean, _, rstd = statistics(numbers, (2,), eps)
     kind = input.dtype if weight is None else weight.dtype
@@ -145,13 +146,13 @@ def _widened(name: str, half_to_float: bool) -> None:
 
 @public(method=False)
 def _softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    """Return `softmax`. RuntimeError for `half_to_float`, which is other devices'."""
+    """Return `softmax`. RuntimeError for `half_to_float`, which only other devices have."""
     _widened("softmax", half_to_float)
     return softmax(input, dim)
 
 
 @public(method=False)
 def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    """Return `log_softmax`. RuntimeError for `half_to_float`, which is other devices'."""
+    """Return `log_softmax`. RuntimeError for `half_to_float`, which only other devices have."""
     _widened("log_softmax", half_to_float)
     return log_softmax(input, dim)

@@ -37,7 +37,7 @@ def _pow_exponent_grad(g: Tensor, x: Any, y: Any, result: Tensor) -> Tensor:
             if log is not None
             else g * conj(result * core.Registry.tensor._scalar(complex(x)).log())
         )
-    log = x.to(result.dtype).log()  # of a negative real that a complex exponent has it is complex
+    log = x.to(result.dtype).log()  # complex for a negative real base, if the exponent is complex
     if result.dtype.is_complex:
         return where(
             (x == 0) & (y.real >= 0 if y.dtype.is_complex else y >= 0),

@@ -268,7 +268,7 @@ def counted(places: Tensor, inside: Tensor, bins: int, what: Tensor | None = Non
 def value_range(
     what: str, x: Tensor, given: tuple[float, float] | None, widen: float = 1.0
 ) -> tuple[float, float]:
-    """The given range, else that of the data, which must be finite; made wider where it is a point."""
+    """Return the given range, else that of the data, which must be finite; widened where both ends are equal."""
     low, high = given or ((x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0))
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"{what} [{low:g}, {high:g}] is not finite")
@@ -322,7 +322,7 @@ def diff(
     for x in (prepend, append):
         if x is not None and x.ndim != input.ndim:
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
-    if n == 0:  # what is to precede and follow is left out, too
+    if n == 0:  # `prepend` and `append` have no effect then
         return writes.deliver(input.clone(), out, "diff", (input,))
     at = layouts.wrap_dim(dim, input.ndim)
     for x in (prepend, append):

@@ -207,7 +207,7 @@ def isin(
     invert: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Whether each element is among the test elements; either may be a number."""
+    """Return whether each element is among the test elements; either may be a number."""
     if not is_tensor(elements) and not is_tensor(test_elements):
         raise invalid_combination("isin", (elements, test_elements))
     for given in (elements, test_elements):

@@ -220,7 +220,8 @@ def scattered(
 ) -> Operand:
     """Return the result of `scatter` along the last dim into a copy of `base`, or into zeros, if `fits_anew`.
 
-    All operands are dense and have the same rows; `src` may be one element repeated, and a number is only written.
+    All operands are dense and have the same rows. `src` may be one element repeated, or a number, which can only be
+    written, not added.
     """
     if not index.shape:  # a 0-d index counts as one element
         index = index._replace(shape=(1,), strides=(1,))

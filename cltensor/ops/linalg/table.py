@@ -80,7 +80,9 @@ def _norm(xs: Sequence[Tensor]) -> list[Tensor]:
 
 @at_once
 def _squared(xs: Sequence[Tensor], squarings: int) -> list[Tensor]:
-    """Return the exponential of matrices that `squarings` halvings bring to norm 1: the halved one's, squared as often."""
+    """Return the exponential of matrices that `squarings` halvings bring to norm 1: that of the halved matrix, squared
+    as often.
+    """
     (a,) = xs
     degree, cut = _DEGREE[a.dtype.name]
     a = a * 2.0**-squarings

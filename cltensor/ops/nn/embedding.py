@@ -1,4 +1,4 @@
-"""Rows of a table by index, and the gradient, which sums for each row what reached it."""
+"""Rows of a table by index, and the gradient: for each row the sum of the gradients of all its uses."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def no_gradient(ctx: Any, g: Tensor) -> tuple:
 
 
 def on_host(dev: device) -> bool:
-    """Whether a check of values may wait for the device: on "cpu" only, where torch checks values, too."""
+    """Return whether a check of values may wait for the device: on "cpu" only, where torch checks values, too."""
     return dev.type == "cpu"
 
 
