@@ -149,7 +149,7 @@ ${r.lines(reader.reduced_bases('row'), 6)}\
         for (; j + ${step} <= stop; j += ${step}) {
 % for u, acc in enumerate(accs):
 % for k, (dt, cls) in enumerate(reader.program.leaves):
-% if ahead and cls == 'v':
+% if ahead and cls == 'v' and u * L * dt.itemsize % LINE < L * dt.itemsize:
           CLT_PREFETCH(b${k} + j + ${u * L + FURTHER // dt.itemsize});
 % endif
 % endfor

@@ -31,7 +31,7 @@ def highest(dt: dtype) -> str:
 class Extreme(State):
     """The largest or smallest element; NaN if there is one."""
 
-    sign = ">"
+    sign, ahead = ">", ("row",)
 
     def identity(self) -> str:
         return lowest(self.dt) if self.sign == ">" else highest(self.dt)

@@ -19,6 +19,7 @@ from ...symbols import remembered
 from ..language import convert
 from ..operand import Operand
 from ..pointwise import Memory, scalar_type
+from ..region import LINE
 from ..source import include, lane_macros, render
 from .arrivals import SHOW, announces, arrivals
 from .extremes import Extreme
@@ -299,6 +300,15 @@ def _sizes(state: State) -> list[int]:
     return [np.dtype(_NUMPY[t]).itemsize for t in _stored(state)]
 
 
+def _prefetches(schedule: str, state: State, reader: Reader) -> bool:
+    """Return whether a CPU's kernel asks for the next elements ahead, as memory would idle otherwise.
+
+    That is so where an update takes long, or the elements of a row are widened from 16 bits (measured; not from 8).
+    """
+    short = any(cls == "v" and dt.itemsize == 2 for dt, cls in reader.program.leaves)
+    return schedule in state.ahead or (schedule == "row" and short)
+
+
 def _weight(reader: Reader, state: State) -> int:
     """Estimate the work of an element: 1 for a plain sum."""
     weight = 1 + sum(8 if node.op.heavy else 1 for node in reader.program.nodes)
@@ -492,7 +502,7 @@ def _kernel(
     classes = "".join(c for _, c in reader.program.leaves)
     name = f"{state.name}__{ops}{codes}__{'gpu_' if lanes else ''}{'pairs_' if state.paired else 'turns_' if state.turns and state.name == 'prod' else ''}{schedule}{f'{lanes.across}x{lanes.along}' if lanes else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'_rest' * rest}{'_abreast' * abreast}{'p' if partial else ''}{'j' if joining is not None else ''}"
     first = schedule == "row" and state.needs_index
-    ahead = (schedule in state.ahead or first) and not lanes
+    ahead = (first or _prefetches(schedule, state, reader)) and not lanes
     headers = (
         SHOW * (joining is not None)
         + include("ahead") * ahead
@@ -512,7 +522,7 @@ def _kernel(
         text = render(
             "reduce/first" if first else "reduce/reduce", **common, schedule=schedule, lanes=reader.lanes, unroll=unroll,
             block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), ahead=ahead, short=SHORT, narrow=narrow,
-            rest=rest, abreast=abreast, FURTHER=FURTHER,
+            rest=rest, abreast=abreast, FURTHER=FURTHER, LINE=LINE,
         )  # fmt: skip
     kernel = _kernels[key] = backend.kernel(name, text, types)
     return kernel
@@ -571,7 +581,7 @@ def _merge(
             )  # fmt: skip
         else:
             text = render(
-                "reduce/reduce", **common, schedule="merge", lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, ahead=False, FURTHER=0,
+                "reduce/reduce", **common, schedule="merge", lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, ahead=False, FURTHER=FURTHER, LINE=LINE,
                 narrow=0, rest=False, abreast=abreast,
             )  # fmt: skip
         kernel = _kernels[key] = backend.kernel(name, text, types)
