@@ -92,10 +92,30 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
         lambda: (whole(4096, 128), places(6, below=4096), whole(6, 128)),
     ),
     "index_select": (lambda x, i: x.index_select(1, i), lambda: (whole(5, 7), places(3, below=7))),
+    "index_copy": (
+        lambda x, i, s: x.index_copy(1, i, s),
+        lambda: (whole(5, 7), torch.tensor([4, 1]), whole(5, 2)),
+    ),
+    "index_fill": (
+        lambda x, i: x.index_fill(0, i, 2.0),
+        lambda: (whole(5, 7), places(3, below=5)),
+    ),
+    "take": (torch.take, lambda: (whole(5, 7), places(2, 3, below=35))),
     "einsum": (
         lambda a, b: torch.einsum("bij,bjk->ikb", a, b),
         lambda: (whole(2, 3, 4), whole(2, 4, 5)),
     ),
+    "cosine_similarity": (F.cosine_similarity, lambda: (whole(5, 7), whole(5, 7))),
+    "normalize": (lambda x: F.normalize(x, 2.0, (0, 2)), lambda: (whole(3, 5, 7),)),
+    "local_response_norm": (lambda x: F.local_response_norm(x, 3), lambda: (whole(2, 4, 5),)),
+    "multi-head attention": (
+        lambda x, w, o: F.multi_head_attention_forward(
+            x, x, x, 4, 2, w, None, None, None, False, 0.0, o, None
+        ),
+        lambda: (whole(3, 2, 4), whole(12, 4) / 4, whole(4, 4)),
+    ),
+    "diag": (torch.diag, lambda: (whole(5),)),
+    "fold": (lambda x: F.fold(x, (4, 5), (2, 3)), lambda: (whole(2, 12, 9),)),
     "histc": (lambda x: torch.histc(x, 4, -4.0, 4.0), lambda: (whole(5, 7),)),
     "bincount": (lambda i: torch.bincount(i, minlength=6), lambda: (places(9, below=6),)),
     "glu": (lambda x: F.glu(x, 0), lambda: (whole(6, 5),)),

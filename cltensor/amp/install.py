@@ -18,6 +18,7 @@ from typing import Any
 
 from .. import dtypes
 from ..dtypes import dtype
+from ..ops.composite import CASTING
 from ..ops.elsewhere import foreign
 from ..ops.row import FUNCTIONS, METHODS
 from ..reexport import EXPOSED
@@ -40,6 +41,7 @@ BENEATH: dict[Callable, Callable] = {}
 @functools.cache
 def install() -> None:
     """Replace the listed ops, once."""
+    CASTING.append(lambda: STATE.active)
     holders = _holders()
     wrapped: dict[int, tuple[Callable, Callable]] = {}
     for name, by_device in policies().items():

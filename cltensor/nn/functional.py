@@ -8,6 +8,7 @@ from typing import Any
 
 from ..dtypes import promote_types
 from ..ops import norms
+from ..ops.composite import Composite
 from ..ops.mask import one_hot
 from ..ops.matmul import bilinear, linear
 from ..ops.nn import activation, multihead, normalization
@@ -388,8 +389,16 @@ def normalize(
     input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
     """Divide by the p-norm over `dim`, which is taken to be at least eps."""
-    size = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
-    return input / size if out is None else FUNCTIONS["div"](input, size, out=out)
+    if out is None:
+        return _NORMALIZED((input,), p, dim, eps)[0]
+    return FUNCTIONS["div"](input, _lengths(input, p, dim, eps), out=out)
+
+
+def _lengths(input: Tensor, p: float, dim: Any, eps: float) -> Tensor:
+    return input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+
+
+_NORMALIZED = Composite("DivBackward0", lambda x, p, dim, eps: (x / _lengths(x, p, dim, eps),))
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) -> Tensor:
@@ -399,10 +408,17 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) 
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {common.scalar_name}"
         )
-    x1, x2 = FUNCTIONS["broadcast_tensors"](x1.to(common), x2.to(common))
+    return _COSINE((x1.to(common), x2.to(common)), dim, eps)[0]
+
+
+def _cosine(x1: Tensor, x2: Tensor, dim: int, eps: float) -> tuple[Tensor]:
+    x1, x2 = FUNCTIONS["broadcast_tensors"](x1, x2)
     sizes = [FUNCTIONS["norm"](x, 2, dim, True).clamp_min(eps) for x in (x1, x2)]
     # One expression: nothing of it has to be kept.
-    return (x1 / sizes[0] * (x2 / sizes[1])).sum(dim)
+    return ((x1 / sizes[0] * (x2 / sizes[1])).sum(dim),)
+
+
+_COSINE = Composite("SumBackward1", _cosine)
 
 
 def pairwise_distance(

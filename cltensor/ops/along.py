@@ -214,8 +214,8 @@ def _index_copy(inplace: bool, input: Tensor, dim: int, index: Tensor, source: T
 
     def run(t: Tensor) -> None:
         if index.numel() and t.numel():
-            at, new = reading(index, t), reading(values, t)
-            writing.index_copy(backend_of(t), target(t), dim, at, new)
+            t._storage.for_write()
+            _copied((t, index, values), dim)
 
     return change(
         "IndexCopyBackward0",
@@ -226,6 +226,13 @@ def _index_copy(inplace: bool, input: Tensor, dim: int, index: Tensor, source: T
         {"dim": dim, "index": index},
         inplace=inplace,
     )
+
+
+@Replayed.of_memory
+def _copied(operands: Sequence[Tensor], dim: int) -> list[Tensor]:
+    t, index, values = operands
+    writing.index_copy(backend_of(t), target(t), dim, reading(index, t), reading(values, t))
+    return []
 
 
 def _index_copy_back(ctx: Any, g: Tensor) -> tuple:
@@ -264,14 +271,11 @@ def _index_fill(inplace: bool, input: Tensor, dim: int, index: Tensor, value: An
 
     def run(t: Tensor) -> None:
         if index.numel() and t.numel():
-            at = reading(index, t)
-            writing.index_fill(
-                backend_of(t),
-                target(t),
-                dim,
-                at,
-                core.kernel_operand(new) if is_tensor(new) else new,
-            )
+            t._storage.for_write()
+            if is_tensor(new):
+                _filled((t, index, new), dim, None)
+            else:
+                _filled((t, index), dim, new)
 
     if inplace:
         warn_expanded("index_fill_", input)
@@ -287,6 +291,14 @@ def _index_fill(inplace: bool, input: Tensor, dim: int, index: Tensor, value: An
         inplace=inplace,
         overlap=True,
     )
+
+
+@functools.partial(Replayed, memory=True, exact=True)
+def _filled(operands: Sequence[Tensor], dim: int, number: Any) -> list[Tensor]:
+    t, index, *new = operands
+    value = core.kernel_operand(new[0]) if new else number
+    writing.index_fill(backend_of(t), target(t), dim, reading(index, t), value)
+    return []
 
 
 def _index_fill_back(ctx: Any, g: Tensor) -> tuple:

@@ -4,7 +4,8 @@ A recurrent cell is two products and a few rows, and Python's way through each o
 launch. A `Composite` is written with differentiable ops. Where its operands are small, it is one replayed call
 (Note [Replay]) without grad nodes inside, and records a single node, whose gradient, computed by the engine over the
 same ops, is another replayed call. Where the operands are large, or somebody wants to see each step, the ops are called
-one by one. Functions without a gradient, such as a check of values or a count, use `at_once`. Knows no op.
+one by one. Functions without a gradient, such as a check of values or a count, use `at_once`, and functions that record
+a node of their own are computed `in_one`. Knows no op.
 """
 
 from __future__ import annotations
@@ -17,36 +18,39 @@ from ..autograd import dual, engine
 from ..autograd import record as graph
 from ..autograd.mode import enable_grad, is_grad_enabled, unrecorded
 from ..storage import Storage
-from .core import Tensor
+from .core import Tensor, make
 from .replay import Replayed
 
 SMALL = 1 << 18  # total elements of the operands from which on kernels take longer than Python
 
 # Observers of single ops: while there are any, no function of several ops is replayed as one call.
 FOLLOWED: list[Any] = []
+# Each tells whether ops now choose their dtypes by more than their operands (autocast): then, too, they are called one by one.
+CASTING: list[Callable[[], bool]] = []
+
+# Settings of other classes may be equal without meaning the same, or look the same without being equal.
+_SETTINGS = {int, float, bool, str, type(None)}
 
 
 class Composite:
     """`fn(*tensors, *settings)`, which returns a tuple of new tensors, as one replayed call.
 
-    Tensors may be None; settings are hashable. name: that of the node recorded.
+    Tensors may be None. name: that of the node recorded. Gradients are computed from the tensors' values, so they all
+    are saved. most: total elements of the tensors from which on the ops are called one by one.
     """
 
-    def __init__(self, name: str, fn: Callable[..., tuple[Tensor, ...]]) -> None:
-        self._name, self._fn = name, fn
-        self._values = Replayed.of_memory(self._forward)
-        self._slopes = Replayed.of_memory(self._back)
+    def __init__(self, name: str, fn: Callable[..., tuple[Tensor, ...]], most: int = SMALL) -> None:
+        self._name, self._fn, self._most = name, fn, most
+        self._values = Replayed(self._forward, memory=True, exact=True)
+        self._slopes = Replayed(self._back, memory=True, exact=True)
 
     def __call__(self, tensors: Sequence[Tensor | None], *settings: Any) -> tuple[Tensor, ...]:
         """Return `fn(*tensors, *settings)`."""
         given, there = present(tensors)
-        size = 0
-        for t in given:
-            if t._storage.__class__ is not Storage:
-                return self._fn(*tensors, *settings)
-            size += t.numel()
+        if not plain(given, self._most) or not all(map(_is_setting, settings)):
+            return self._fn(*tensors, *settings)
         dt, dev = given[0].dtype, given[0].device
-        if size > SMALL or FOLLOWED or any(t.dtype is not dt or t.device != dev for t in given):
+        if any(t.dtype is not dt or t.device != dev for t in given):
             return self._fn(*tensors, *settings)
         results = tuple(self._values(given, there, settings))
         if graph.needs_grad(*given):
@@ -106,14 +110,20 @@ class Composite:
         return [next(found) if need else None for need in needs]
 
 
-def plain(tensors: Sequence[Any]) -> bool:
+def _is_setting(x: Any) -> bool:
+    if x.__class__ is tuple or x.__class__ is list:
+        return all(map(_is_setting, x))
+    return x.__class__ in _SETTINGS
+
+
+def plain(tensors: Sequence[Any], most: int = SMALL) -> bool:
     """Return whether all are tensors on plain storages, small together, with nobody observing single ops."""
     size = 0
     for t in tensors:
         if getattr(t, "_storage", None).__class__ is not Storage:
             return False
         size += t.numel()
-    return size <= SMALL and not FOLLOWED
+    return size <= most and not FOLLOWED and not any(casting() for casting in CASTING)
 
 
 def at_once(fn: Callable[..., Sequence[Tensor]]) -> Replayed:
@@ -125,6 +135,29 @@ def at_once(fn: Callable[..., Sequence[Tensor]]) -> Replayed:
             return settled(fn(given, *numbers))
 
     return Replayed(run, memory=True, exact=True)
+
+
+def in_one(fn: Callable[..., Sequence[Tensor]]) -> Callable[..., list[Tensor]]:
+    """Decorator: compute `fn(tensors, *settings)`, fresh tensors without history, as one replayed call if that is small."""
+    run = at_once(fn)
+
+    @functools.wraps(fn)
+    def computed(given: Sequence[Tensor], *settings: Any) -> list[Tensor]:
+        if plain(given):
+            return run(given, *settings)
+        with unrecorded():
+            return list(fn(given, *settings))
+
+    return computed
+
+
+def named(node: str, x: Tensor) -> Tensor:
+    """Return the values of `x` with a grad node of the name that torch's has."""
+    if x._node is None or x._node.name() == node:
+        return x
+    out = make(x._storage, x.shape, x.dtype, x.device, None if x._contig else x._strides, x._offset)
+    graph.record(node, (x,), out, lambda ctx, g: g)
+    return out
 
 
 def present(tensors: Sequence[Tensor | None]) -> tuple[list[Tensor], tuple[bool, ...]]:

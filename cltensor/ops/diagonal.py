@@ -20,7 +20,9 @@ from ..size import Size
 from . import core, parts, writes
 from .changes import change, zeros
 from .compare import logical_and
+from .composite import in_one
 from .core import Tensor, is_tensor
+from .kinds import Sizes
 from .reducing import positions
 from .replay import Replayed
 from .row import FUNCTIONS, METHODS, public, titled
@@ -177,9 +179,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     dims = list(input.shape[:-1])
     for d in sorted((a, b)):
         dims.insert(d, n)
-    with unrecorded():
-        value = zeros(input, dims)
-        parts.diagonal(value, offset, a, b).copy_(input.detach())
+    (value,) = _embedded((input.detach(),), offset, a, b, Sizes(dims))
     if graph.needs_grad(input):
         graph.record(
             "DiagEmbedBackward0",
@@ -189,6 +189,15 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
             {"offset": offset, "dim1": a, "dim2": b},
         )
     return value
+
+
+@in_one
+def _embedded(
+    xs: Sequence[Tensor], offset: int, dim1: int, dim2: int, dims: Sequence[int]
+) -> list[Tensor]:
+    value = zeros(xs[0], list(dims))
+    parts.diagonal(value, offset, dim1, dim2).copy_(xs[0])
+    return [value]
 
 
 @public()

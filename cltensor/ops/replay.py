@@ -139,9 +139,12 @@ class Replayed:
 
     def __call__(self, operands: Sequence[Any], *settings: Any) -> list[Any]:
         """Return what the function would return, replaying an earlier call's launches where one matches."""
-        if WORKING:
-            return self._fn(*self._arguments(operands, settings))
         first = operands[0]
+        if WORKING:  # within a call that is being noted
+            for t in operands if not self._memory else ():
+                if t.__class__ is not Buffer and t._storage.waits:
+                    self._run_untold(t, first)
+            return self._fn(*self._arguments(operands, settings))
         backend = first._storage.backend
         key: list[Any] = [backend, repr(settings) if self._exact else settings]
         given: list[Buffer] = []
@@ -192,6 +195,11 @@ class Replayed:
         if call is not None:
             return call.play(given, operands[0].device)
         return self._work_out(key, given, OfMemory(operands, settings))
+
+    def _run_untold(self, t: Any, first: Any) -> None:
+        """Run a pending operand that a call outside would run, so that what is noted adds up in the same order."""
+        if t._storage.nbytes <= SMALL and not self._tell(t, first, [], [], {}):
+            t._storage.buffer()
 
     def _tell(
         self, t: Any, first: Any, key: list[Any], given: list[Buffer], places: dict[Buffer, int]

@@ -437,13 +437,17 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
             f"take(): self and out expected to have the same dtype, but got {kinds}",
         )
     index = like(index, input)
-    value = core.result(
-        kernels.take(backend_of(input), core.kernel_operand(input), core.kernel_operand(index)),
-        input.device,
-    )
+    (value,) = _taken((input, index))
     if graph.needs_grad(input):
         graph.record("TakeBackward0", (input,), value, _take_back, {"index": index})
     return value if out is None else writes.deliver(value, out, "take", (input, index), apart=True)
+
+
+@Replayed.of_memory
+def _taken(operands: Sequence[Tensor]) -> list[Tensor]:
+    x, index = operands
+    found = kernels.take(backend_of(x), core.kernel_operand(x), core.kernel_operand(index))
+    return [core.result(found, x.device)]
 
 
 def _take_back(ctx: Any, g: Tensor) -> Tensor:

@@ -75,6 +75,14 @@ GROWING: dict[str, tuple[Callable[..., Any], Callable[[int], tuple]]] = {
         lambda x, h, w, u: torch.rnn_tanh_cell(x, h, w, u),
         lambda n: (whole(n, 3), whole(n, 4), whole(4, 3), whole(4, 4)),
     ),
+    "cosine_similarity": (F.cosine_similarity, lambda n: (whole(3, n), whole(3, n))),
+    "normalize": (F.normalize, lambda n: (whole(3, n),)),
+    "multi-head attention": (
+        lambda x, w, o: F.multi_head_attention_forward(x, x, x, 4, 2, w, None, None, None, False, 0.0, o, None),
+        lambda n: (whole(n, 2, 4), whole(12, 4) / 4, whole(4, 4)),
+    ),
+    "diag_embed": (torch.diag_embed, lambda n: (whole(3, n),)),
+    "fold": (lambda x: F.fold(x, (2, x.shape[-1] + 2), (2, 3)), lambda n: (whole(2, 12, n),)),
     "a view": (lambda x: x[1:, 1:] + 1.0, lambda n: (whole(n + 1, 9),)),
     "a row to each row": (lambda x, y: x * y + y, lambda n: (whole(n, 9), whole(9))),
     "a slope": (
@@ -116,6 +124,7 @@ OTHERS = (
     "a row to each row",
     "tril",
     "interpolate",
+    "fold",
 )  # no replays, or each size another kind
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 import weakref
 from collections.abc import Callable
@@ -62,10 +63,16 @@ def test_what_is_remembered_holds_no_memory(name: str) -> None:
     assert not any(ref() for ref in buffers)
 
 
-@pytest.mark.parametrize("name", ["lstm_cell", "gru_cell", "rnn_tanh_cell", "lstm"])
-@pytest.mark.parametrize("wanted", ["all", "weights"])
-def test_gradients_of_cells(name: str, wanted: str) -> None:
-    """Of two products and a few rows; the second derivative goes step by step."""
+CELLS = ("lstm_cell", "gru_cell", "rnn_tanh_cell", "lstm")
+OTHERS = ("cosine_similarity", "normalize", "local_response_norm", "multi-head attention")
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [*itertools.product(CELLS, ("all", "weights")), *[(name, "all") for name in OTHERS]],
+)
+def test_gradients_of_several_ops(name: str, wanted: str) -> None:
+    """Of two products and a few rows, for example; the second derivative goes step by step."""
     fn, make = CALLS[name]
 
     def gradients(operands: tuple, twice: bool) -> Any:
@@ -79,7 +86,7 @@ def test_gradients_of_cells(name: str, wanted: str) -> None:
             found += torch.autograd.grad(sum((g * g).sum() for g in found), inputs)
         return tuple(g.detach() for g in found)
 
-    cases = [tuple(t / 8 for t in make()) for _ in range(5)]
+    cases = [tuple((t + 0.25) / 8 for t in make()) for _ in range(5)]  # no row is zero
     before = STATS.replays
     found = [gradients(operands, False) for operands in cases]
     assert STATS.replays > before + 2
@@ -89,6 +96,24 @@ def test_gradients_of_cells(name: str, wanted: str) -> None:
             steps = gradients(operands, True)
         for a, b in zip(result, steps, strict=False):
             np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_settings_that_are_equal_but_not_the_same_are_told_apart() -> None:
+    x, y = whole(3, 5), whole(3, 5)
+    for _ in range(3):
+        F.cosine_similarity(x, y, 1)
+    with pytest.raises(TypeError):
+        F.cosine_similarity(x, y, 1.0)
+
+
+def test_autocast_reaches_the_steps_of_a_function() -> None:
+    x = (whole(3, 5) + 0.5).bfloat16()
+    kind = "cpu" if x.device.type == "cpu" else "cuda"
+    plain = [F.normalize(x) for _ in range(3)]
+    with torch.autocast(kind, torch.bfloat16):
+        cast = F.normalize(x)
+    assert {t.dtype for t in plain} == {torch.bfloat16}
+    assert cast.dtype is (torch.bfloat16 if kind == "cpu" else torch.float32)  # as the norm's
 
 
 def test_steps_of_a_cell_are_followed_by_a_counter_of_operations() -> None:

@@ -12,7 +12,9 @@ from ... import layouts
 from ...autograd import record as graph
 from ...autograd.mode import unrecorded
 from ...memory_format import contiguous_format
+from ..composite import in_one
 from ..core import Tensor
+from ..kinds import Sizes
 from ..operands import check_tensor
 from ..parts import as_strided
 from .padding import constant_pad
@@ -143,8 +145,7 @@ def fold(
         )
     counts = _check_columns(input, size, blocks)
     _check_dtype(input, "col2im_out_cpu")
-    with unrecorded():
-        value = _image(input.detach(), size, blocks, counts)
+    (value,) = _images((input.detach(),), Sizes(size), blocks, Sizes(counts))
     if graph.needs_grad(input):
         graph.record(
             "Col2ImBackward0",
@@ -177,7 +178,9 @@ def _check_columns(x: Tensor, size: Pair, blocks: Blocks) -> Pair:
     return counts
 
 
-def _image(x: Tensor, size: Pair, blocks: Blocks, counts: Pair) -> Tensor:
+@in_one
+def _images(xs: Sequence[Tensor], size: Pair, blocks: Blocks, counts: Pair) -> list[Tensor]:
+    (x,) = xs
     (kh, kw), (ph, pw) = blocks.kernel, blocks.padding
     lead = tuple(x.shape[:-2])
     channels = x.shape[-2] // (kh * kw)
@@ -196,4 +199,4 @@ def _image(x: Tensor, size: Pair, blocks: Blocks, counts: Pair) -> Tensor:
             for j in range(kw):
                 places[:, :, i, j].add_(columns[:, :, i, j])
     image = image[:, :, ph : ph + size[0], pw : pw + size[1]].to(x.dtype)
-    return image.reshape(*lead, channels, *size)
+    return [image.reshape(*lead, channels, *size)]

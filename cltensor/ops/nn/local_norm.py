@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..composite import Composite
 from ..core import Tensor
 from .padding import constant_pad
 
@@ -17,10 +18,17 @@ def local_response_norm(
         )
     if not input.numel():
         return input
+    return _NORMALISED((input,), size, alpha, beta, k)[0]
+
+
+def _normalised(input: Tensor, size: int, alpha: float, beta: float, k: float) -> tuple[Tensor]:
     trailing = (0, 0) * (input.ndim - 2)
     padded = constant_pad(input * input, (*trailing, size // 2, (size - 1) // 2))
     channels = input.shape[1]
     total = padded.narrow(1, 0, channels)
     for shift in range(1, size):
         total = total + padded.narrow(1, shift, channels)
-    return input / (total / size * alpha + k).pow(beta)
+    return (input / (total / size * alpha + k).pow(beta),)
+
+
+_NORMALISED = Composite("DivBackward0", _normalised)

@@ -13,6 +13,7 @@ from typing import Any
 from ... import dtypes
 from ...dtypes import dtype
 from ...errors import caller_level
+from ..composite import Composite, named
 from ..core import Tensor
 from ..matmul import linear
 from ..row import FUNCTIONS
@@ -228,20 +229,48 @@ def multi_head_attention_forward(
         key = query if one[0] else key.unsqueeze(1)
         value = key if one[1] else value.unsqueeze(1)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-    (length, batch, width), keys = query.shape, key.shape[0]
+    pairs = query.shape[0] * query.shape[1] * num_heads * key.shape[0]
     mask, padding, is_causal = _masks(
         query.dtype, attn_mask, key_padding_mask, is_causal, need_weights
     )
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
-    if use_separate_proj_weight:
-        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-        q, k, v = _project_apart((query, key, value), weights, in_proj_bias)
+    p = dropout_p if training else 0.0
+    # The same tensor twice is one operand: its projections are one product.
+    tensors = (
+        query, None if key is query else key, None if value is key else value, in_proj_weight, in_proj_bias, q_proj_weight, k_proj_weight,
+        v_proj_weight, bias_k, bias_v, static_k, static_v, out_proj_weight, out_proj_bias, mask, padding,
+    )  # fmt: skip
+    settings = (num_heads, use_separate_proj_weight, add_zero_attn, p, is_causal, need_weights, average_attn_weights)  # fmt: skip
+    if p or pairs > SMALL:
+        result, *weights = _attended(*tensors, *settings)
     else:
-        if in_proj_weight is None:
+        result, *weights = _SMALL(tensors, *settings)
+    seen = None
+    if weights:
+        seen = named("MeanBackward1" if average_attn_weights else "SoftmaxBackward0", weights[0])
+    if batched:
+        return result, seen
+    return result.squeeze(1), seen if seen is None else seen.squeeze(0)
+
+
+def _attended(
+    query: Tensor, key: Tensor | None, value: Tensor | None, in_weight: Tensor | None, in_bias: Tensor | None, q_weight: Tensor | None,
+    k_weight: Tensor | None, v_weight: Tensor | None, bias_k: Tensor | None, bias_v: Tensor | None, static_k: Tensor | None,
+    static_v: Tensor | None, out_weight: Tensor, out_bias: Tensor | None, mask: Tensor | None, padding: Tensor | None, heads: int, apart: bool,
+    add_zero_attn: bool, p: float, is_causal: bool, need_weights: bool, average: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return (result, weights), or (result,) where weights are not needed; no key means the query, no value the key."""
+    key = query if key is None else key
+    value = key if value is None else value
+    (length, batch, width), keys = query.shape, key.shape[0]
+    if apart:
+        q, k, v = _project_apart((query, key, value), (q_weight, k_weight, v_weight), in_bias)
+    else:
+        if in_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        q, k, v = project_packed(query, key, value, in_proj_weight, in_proj_bias)
+        q, k, v = project_packed(query, key, value, in_weight, in_bias)
     if mask is not None:
-        mask = _check_mask_shape(mask, batch, num_heads, length, keys)
+        mask = _check_mask_shape(mask, batch, heads, length, keys)
     if bias_k is not None and bias_v is not None:
         _require(static_k is None, "bias cannot be added to static key.")
         _require(static_v is None, "bias cannot be added to static value.")
@@ -252,30 +281,27 @@ def multi_head_attention_forward(
     else:
         _require(bias_k is None, "bias_k is set but bias_v is None")
         _require(bias_v is None, "bias_v is set but bias_k is None")
-    each = width // num_heads
+    each = width // heads
     q, k, v = (
-        _heads(x, num_heads) if fixed is None else _static(fixed, name, batch, num_heads, each)
+        _heads(x, heads) if fixed is None else _static(fixed, name, batch, heads, each)
         for x, fixed, name in ((q, None, ""), (k, static_k, "static_k"), (v, static_v, "static_v"))
     )
     if add_zero_attn:
-        nothing = k.new_zeros(batch, num_heads, 1, each)
+        nothing = k.new_zeros(batch, heads, 1, each)
         k, v = (FUNCTIONS["cat"]([x, nothing], -2) for x in (k, v))
         mask, padding = _widen(mask), _widen(padding)
-    mask = _joint_mask(mask, padding, batch, num_heads, k.shape[-2])
-    p = dropout_p if training else 0.0
-    probabilities = None
-    if need_weights:
-        _require(
-            not is_causal or mask is not None, "FIXME: is_causal not implemented for need_weights"
-        )
-        found, probabilities = _visible(q, k, v, mask, p)
-        if average_attn_weights:
-            probabilities = probabilities.mean(1)
-        probabilities = probabilities if batched else probabilities.squeeze(0)
-    else:
+    mask = _joint_mask(mask, padding, batch, heads, k.shape[-2])
+    if not need_weights:
         found = scaled_dot_product_attention(q, k, v, mask, p, is_causal)
-    result = _merge(found, query, out_proj_weight, out_proj_bias)
-    return result if batched else result.squeeze(1), probabilities
+        return (_merge(found, query, out_weight, out_bias),)
+    _require(not is_causal or mask is not None, "FIXME: is_causal not implemented for need_weights")
+    found, weights = _visible(q, k, v, mask, p)
+    return _merge(found, query, out_weight, out_bias), weights.mean(1) if average else weights
+
+
+# From how many elements of the operands, or of the weights, on ops are called one by one: a gradient computes all anew.
+SMALL = 1 << 15
+_SMALL = Composite("ViewBackward0", _attended, SMALL)
 
 
 def _masks(

@@ -20,7 +20,7 @@ from ...codegen.recurrent import GATES
 from ...runtime import get_backend
 from ...storage import Storage
 from .. import core
-from ..composite import FOLLOWED, SMALL, Composite, placed, present, settled
+from ..composite import FOLLOWED, SMALL, Composite, named, placed, present, settled
 from ..core import Tensor, is_tensor
 from ..matmul import linear
 from ..replay import Replayed
@@ -439,7 +439,7 @@ def lstm_cell(
         raise RuntimeError("lstm_cell expects two hidden states")
     _check_cell(input, w_ih, w_hh, hx, 4)
     h, c = _LSTM((input, *hx, w_ih, w_hh, b_ih, b_hh))
-    return _named("MulBackward0", h), c
+    return named("MulBackward0", h), c
 
 
 def _lstm_step(
@@ -454,17 +454,6 @@ def _lstm_step(
 
 
 _LSTM = Composite("AddBackward0", _lstm_step)
-
-
-def _named(node: str, x: Tensor) -> Tensor:
-    """Return the values of `x` with a grad node of the name that torch's has."""
-    if x._node is None or x._node.name() == node:
-        return x
-    out = core.make(
-        x._storage, x.shape, x.dtype, x.device, None if x._contig else x._strides, x._offset
-    )
-    graph.record(node, (x,), out, lambda ctx, g: g)
-    return out
 
 
 @public(method=False)
