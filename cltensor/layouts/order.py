@@ -33,6 +33,7 @@ def is_channels_last(shape: Shape, strides: Shape) -> bool:
     return True
 
 
+@remembered(1024)
 def like_channels_last(shape: Shape, strides: Shape) -> bool:
     """Return whether strides rise in the order of channels last.
 

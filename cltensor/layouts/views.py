@@ -205,6 +205,11 @@ def squeeze(
     shape: Shape, strides: Shape, offset: int, dims: int | Iterable[int] | None = None
 ) -> Layout:
     """Return the layout without those of `dims` (default: all) that have size 1."""
+    if dims.__class__ is int and 0 < len(shape) <= 64:  # most calls
+        shape, dim = tuple(shape), wrap_dim(dims, len(shape))
+        if shape[dim] != 1:
+            return shape, tuple(strides), offset
+        return shape[:dim] + shape[dim + 1 :], (*strides[:dim], *strides[dim + 1 :]), offset
     gone = wrap_dims(dims, len(shape))
     keep = [i for i, size in enumerate(shape) if size != 1 or i not in gone]
     return tuple(shape[i] for i in keep), tuple(strides[i] for i in keep), offset

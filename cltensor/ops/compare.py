@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import dtypes
 from . import core, writes
-from .composite import SMALL, at_once
+from .composite import SMALL, at_once, in_one
 from .core import NUMBERS, Tensor, is_tensor
 from .operands import check_tensor
 from .row import BOOL, FUNCTIONS, METHODS, Row, normal, public, refuse_numbers, titled
@@ -292,17 +292,23 @@ def isclose(
         raise RuntimeError(f"rtol must be greater than or equal to zero, but got {rtol}")
     if atol < 0:
         raise RuntimeError(f"atol must be greater than or equal to zero, but got {atol}")
+    return _close((input.detach(), other.detach()), rtol, atol, equal_nan)[0]
+
+
+@in_one
+def _close(given: Sequence[Tensor], rtol: Any, atol: Any, equal_nan: bool) -> list[Tensor]:
+    input, other = given
     close = input == other
     if equal_nan and input.dtype.category > 1:
         close = close | (input.isnan() & other.isnan())
     if input.dtype.category < 2 and rtol == 0 and atol == 0:
-        return close
+        return [close]
     a, b = (
         v if v.dtype.category > 1 else v.double() if v._storage.backend.info.fp64 else v.float()
         for v in (input, other)
     )
     gap = (a - b).abs()
-    return close | (gap.isfinite() & (gap <= atol + (rtol * b).abs()))
+    return [close | (gap.isfinite() & (gap <= atol + (rtol * b).abs()))]
 
 
 @at_once

@@ -18,6 +18,7 @@ from ..autograd import dual, engine
 from ..autograd import record as graph
 from ..autograd.mode import enable_grad, is_grad_enabled, unrecorded
 from ..storage import Storage
+from ..symbols import WORKING
 from .core import Tensor, make
 from .replay import Replayed
 
@@ -138,15 +139,18 @@ def at_once(fn: Callable[..., Sequence[Tensor]]) -> Replayed:
 
 
 def in_one(fn: Callable[..., Sequence[Tensor]]) -> Callable[..., list[Tensor]]:
-    """Decorator: compute `fn(tensors, *settings)`, fresh tensors without history, as one replayed call if that is small."""
+    """Decorator: compute `fn(tensors, *settings)`, several ops that return fresh tensors, as one replayed call if it is small.
+
+    Where a history is wanted, the ops record it.
+    """
     run = at_once(fn)
 
     @functools.wraps(fn)
     def computed(given: Sequence[Tensor], *settings: Any) -> list[Tensor]:
-        if plain(given):
-            return run(given, *settings)
-        with unrecorded():
+        # A call within one that is being noted: what follows may fuse with it.
+        if WORKING or not plain(given) or graph.needs_grad(*given):
             return list(fn(given, *settings))
+        return run(given, *settings)
 
     return computed
 

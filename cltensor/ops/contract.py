@@ -16,7 +16,7 @@ from ..autograd.mode import unrecorded
 from ..dtypes import C_NAMES
 from ..errors import warn_once
 from . import core, writes
-from .composite import at_once, plain
+from .composite import at_once, in_one, plain
 from .core import Tensor, is_tensor
 from .operands import check_tensor, check_tensors
 from .products import bmm, dot, mm
@@ -479,6 +479,13 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Replace every element of `input` by itself times `other`; the shape is the product of shapes, dim by dim."""
     check_tensors("kron", ("input", "other"), input, other)
+    (value,) = _kron((input, other))
+    return value if out is None else writes.deliver(value, out, "kron", (input, other))
+
+
+@in_one
+def _kron(given: Sequence[Tensor]) -> list[Tensor]:
+    input, other = given
     rank = max(input.ndim, other.ndim)
     a = (1,) * (rank - input.ndim) + tuple(input.shape)
     b = (1,) * (rank - other.ndim) + tuple(other.shape)
@@ -489,8 +496,7 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if layouts.view_strides(value.shape, value._strides, joint) is None:
         # The product has the operands' memory order, in which the dims cannot be merged.
         value = value.contiguous()
-    value = _unsafe(value, joint)
-    return value if out is None else writes.deliver(value, out, "kron", (input, other))
+    return [_unsafe(value, joint)]
 
 
 def _unsafe(x: Tensor, shape: tuple[int, ...]) -> Tensor:

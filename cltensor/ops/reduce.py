@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes, layouts
@@ -10,6 +11,7 @@ from ..autograd import record as graph
 from ..codegen.reduce import row_kinds
 from ..dtypes import asked, dtype
 from . import writes
+from .composite import in_one
 from .core import Tensor
 from .dims import NO_DIM, check_flag, dims_of, names_none, nonempty, one_or_all, refuse
 from .nn import rowwise
@@ -227,6 +229,12 @@ def _prod_back(ctx: Any, g: Tensor) -> Tensor:
     if graph.needs_grad(g, x) and x.numel():
         others = _product_of_others(x, dims)
         return spread(g, shape, dims, keepdim) * conj(others)
+    return _prod_slope((g, x), dims, keepdim)[0]
+
+
+@in_one
+def _prod_slope(given: Sequence[Tensor], dims: tuple[int, ...], keepdim: bool) -> list[Tensor]:
+    g, x = given
     zero = x == 0
     zeros = sum(zero, dims, True)
     # The product of all other elements: if none is zero, the total product divided by the element; if exactly one is,
@@ -237,7 +245,7 @@ def _prod_back(ctx: Any, g: Tensor) -> Tensor:
     others = where(
         zero, where(zeros == 1, rest, 0.0), where(zeros == 0, rest / where(zero, 1.0, x), 0.0)
     )
-    return spread(g, shape, dims, keepdim) * conj(others)
+    return [spread(g, x.shape, dims, keepdim) * conj(others)]
 
 
 def _product_of_others(x: Tensor, dims: tuple[int, ...]) -> Tensor:

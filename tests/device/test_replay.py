@@ -64,7 +64,14 @@ def test_what_is_remembered_holds_no_memory(name: str) -> None:
 
 
 CELLS = ("lstm_cell", "gru_cell", "rnn_tanh_cell", "lstm")
-OTHERS = ("cosine_similarity", "normalize", "local_response_norm", "multi-head attention")
+OTHERS = (
+    "cosine_similarity",
+    "normalize",
+    "local_response_norm",
+    "multi-head attention",
+    "glu",
+    "prod",
+)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 from ... import layouts
 from ...autograd import record as graph
 from .. import writes
-from ..composite import at_once, plain
+from ..composite import in_one
 from ..core import Tensor
 from ..formats import RowMajor
 from ..operands import check_tensors
@@ -292,24 +292,25 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         raise RuntimeError(
             f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}"
         )
-    if plain((input,)):
-        (out,) = _small_gated((input,), dim)
-    else:
-        (out,) = _gated((input.detach(),), dim)
+    (out,) = _gated((input.detach(),), dim)
     if graph.needs_grad(input):
         graph.record("GluBackward0", (input,), out, _glu_back, {"self": input, "dim": dim})
     return out
 
 
+@in_one
 def _gated(given: Sequence[Tensor], dim: int) -> list[Tensor]:
     a, b = given[0].chunk(2, dim)
     return [a * b.sigmoid()]
 
 
-_small_gated = at_once(_gated)
-
-
 def _glu_back(ctx: Any, g: Tensor) -> Tensor:
-    a, b = ctx.self.chunk(2, ctx.dim)
+    return _gated_back((ctx.self, g), ctx.dim)[0]
+
+
+@in_one
+def _gated_back(given: Sequence[Tensor], dim: int) -> list[Tensor]:
+    x, g = given
+    a, b = x.chunk(2, dim)
     s = b.sigmoid()
-    return FUNCTIONS["cat"]((g * s, g * a * s * (1 - s)), ctx.dim).contiguous()
+    return [FUNCTIONS["cat"]((g * s, g * a * s * (1 - s)), dim).contiguous()]

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from ... import layouts
 from ...autograd import record as graph
-from ...autograd.mode import unrecorded
 from ...memory_format import contiguous_format
 from ..composite import in_one
 from ..core import Tensor
@@ -100,8 +99,7 @@ def unfold(
             f"calculated shape of the array of sliding blocks as {counts}, but its components must be at least one."
         )
     _check_dtype(input, "im2col_out_cpu")
-    with unrecorded():
-        value = _columns(input.detach(), blocks, counts)
+    (value,) = _columns((input.detach(),), blocks, Sizes(counts))
     if graph.needs_grad(input):
         saved = {"size": size, "blocks": blocks}
         graph.record(
@@ -110,7 +108,9 @@ def unfold(
     return value
 
 
-def _columns(x: Tensor, blocks: Blocks, counts: Pair) -> Tensor:
+@in_one
+def _columns(xs: Sequence[Tensor], blocks: Blocks, counts: Pair) -> list[Tensor]:
+    (x,) = xs
     lead = tuple(x.shape[:-3])
     image = x if lead else x.unsqueeze(0)
     (ph, pw) = blocks.padding
@@ -118,9 +118,8 @@ def _columns(x: Tensor, blocks: Blocks, counts: Pair) -> Tensor:
         image = constant_pad(image, (pw, pw, ph, ph))
     rows = x.shape[-3] * blocks.kernel[0] * blocks.kernel[1]
     cells = counts[0] * counts[1]
-    return (
-        _view(image, blocks, counts).clone(memory_format=contiguous_format).view(*lead, rows, cells)
-    )
+    found = _view(image, blocks, counts).clone(memory_format=contiguous_format)
+    return [found.view(*lead, rows, cells)]
 
 
 def fold(

@@ -12,6 +12,7 @@ from ...autograd.mode import unrecorded
 from ...codegen.resample import grid as family
 from ...runtime import get_backend
 from .. import core
+from ..composite import in_one
 from ..core import Tensor
 from ..kinds import Sizes
 from ..replay import Replayed
@@ -171,18 +172,25 @@ def _steps(n: int, align_corners: bool, like: Tensor) -> Tensor:
     return i if align_corners else i * ((n - 1) / n)
 
 
+@in_one
+def _places(like: Sequence[Tensor], spatial: tuple[int, ...], align_corners: bool) -> list[Tensor]:
+    """Return the homogeneous coordinates of an image's elements, (1, elements, dims + 1)."""
+    dims = len(spatial)
+    base = like[0].new_empty((*spatial, dims + 1))
+    for i, n in enumerate(reversed(spatial)):
+        base[..., i] = _steps(n, align_corners, like[0]).reshape(*([n] + [1] * i))
+    base[..., dims] = 1.0
+    return [base.reshape(1, -1, dims + 1)]
+
+
 @public("affine_grid_generator", method=False)
 def affine_points(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
     """Return the points to which affine maps (N, 2, 3) or (N, 3, 4) send the elements of images of a size (N, C, …)."""
     spatial = tuple(size[2:])
     dims = len(spatial)
+    (places,) = _places((theta.detach(),), spatial, align_corners)
     with unrecorded():
-        base = theta.new_empty((*spatial, dims + 1))
-        for i, n in enumerate(reversed(spatial)):
-            steps = _steps(n, align_corners, theta.detach())
-            base[..., i] = steps.reshape(*([n] + [1] * i))
-        base[..., dims] = 1.0
-        base = base.reshape(1, -1, dims + 1).expand(size[0], -1, dims + 1)
+        base = places.expand(size[0], -1, dims + 1)
         out = FUNCTIONS["bmm"](base, theta.detach().transpose(1, 2))
         out = out.reshape(size[0], *spatial, dims)
 

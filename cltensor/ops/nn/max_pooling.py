@@ -183,7 +183,13 @@ def max_pool1d(
     if out <= 0:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {out}")
     need_dtype(input, "max_pool1d_impl", is_float)
-    return by_rows(input, lambda x: max_pool2d(x, *_row_sizes(sizes), ceil_mode))
+    return by_rows(input, lambda x: _largest_of_rows(x, sizes, ceil_mode))
+
+
+def _largest_of_rows(x: Tensor, sizes: Sequence[tuple[int, ...]], ceil_mode: bool) -> Tensor:
+    """Pool rows of height 1; the arguments have been checked."""
+    window = regular(x, *_row_sizes(sizes), ceil_mode, lambda: None)
+    return largest("MaxPool2DWithIndices", x, window, positions=False)[0]
 
 
 def _plain(name: str, pool: Callable[..., Any]) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...autograd import record as graph
-from ...autograd.mode import unrecorded
 from ...size import Size
 from .. import core, formats
+from ..composite import in_one
 from ..core import Tensor
+from ..kinds import Sizes
 from ..row import public
 
 
@@ -26,17 +27,7 @@ def _rearranged(
 
     The result is channels last where the input is; there is one copy, whatever the formats.
     """
-    with unrecorded():
-        parts = input.detach().reshape(*split).permute(*order)
-        strides = formats.images(input, shape)
-        dims = formats.order(strides) if strides else range(len(shape))
-        runs = _runs(parts.shape, shape)
-        out = parts.permute([k for d in dims for k in runs[d]]).reshape([shape[d] for d in dims])
-        if out._storage is input._storage:
-            out = out.clone()
-        out = formats.settled(out, None)
-        if strides:
-            out = core.make(out._storage, Size(shape), out.dtype, out.device, strides, out._offset)
+    (out,) = _moved((input.detach(),), Sizes(split), tuple(order), Sizes(shape))
 
     def backward(ctx: Any, g: Tensor) -> Tensor:
         return inverse(g)
@@ -44,6 +35,24 @@ def _rearranged(
     if graph.needs_grad(input):
         graph.record(node, (input,), out, backward)
     return out
+
+
+@in_one
+def _moved(
+    given: Sequence[Tensor], split: Sequence[int], order: Sequence[int], shape: Sequence[int]
+) -> list[Tensor]:
+    (x,) = given
+    parts = x.reshape(*split).permute(*order)
+    strides = formats.images(x, shape)
+    dims = formats.order(strides) if strides else range(len(shape))
+    runs = _runs(parts.shape, shape)
+    out = parts.permute([k for d in dims for k in runs[d]]).reshape([shape[d] for d in dims])
+    if out._storage is x._storage:
+        out = out.clone()
+    out = formats.settled(out, None)
+    if strides:
+        out = core.make(out._storage, Size(shape), out.dtype, out.device, strides, out._offset)
+    return [out]
 
 
 def _runs(parts: Sequence[int], shape: Sequence[int]) -> list[list[int]]:

@@ -16,6 +16,7 @@ from ...codegen.resample import pool as family
 from ...codegen.resample.pool import Triple, Window
 from ...dtypes import dtype
 from ...runtime import get_backend
+from ...symbols import remembered
 from .. import core, formats
 from ..core import Tensor, is_tensor
 from ..kinds import of_sizes
@@ -53,6 +54,8 @@ def check_planes(function: str, x: Tensor, rank: int) -> None:
 
 def counts(function: str, name: str, position: int, value: Any) -> tuple[int, ...]:
     """Read an argument that is an int or a sequence of ints; TypeError in torch's words."""
+    if value.__class__ is int:  # most calls
+        return (value,)
     values = value if isinstance(value, list | tuple) else (value,)
     found = []
     for v in values:
@@ -117,6 +120,7 @@ def _named(rank: int, prefix: str, values: Sequence[int]) -> str:
     return " ".join(f"{prefix}{a}: {v}" for a, v in zip(_AXES[rank], values, strict=True))
 
 
+@remembered(256)
 def _check_sizes(
     rank: int,
     kernel: Sequence[int],
@@ -169,6 +173,21 @@ def regular(
     rank = len(kernel)
     _check_sizes(rank, kernel, stride, padding, dilation)
     check_input()
+    channels, *size = x.shape[-rank - 1 :]
+    return _regular(channels, tuple(size), kernel, stride, padding, dilation, ceil_mode)
+
+
+@remembered(256)
+def _regular(
+    channels: int,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    ceil_mode: bool,
+) -> Window:
+    rank = len(kernel)
     if any(p > k // 2 for p, k in zip(padding, kernel, strict=True)):
         got = (
             f"padW = {padding[1]}, padH = {padding[0]}, kW = {kernel[1]}, kH = {kernel[0]}"
@@ -178,13 +197,11 @@ def regular(
         raise RuntimeError(
             f"pad should be smaller than or equal to half of kernel size, but got {got}"
         )
-    size = tuple(x.shape[-rank:])
     out = tuple(
         output_length(*sizes, ceil_mode)
         for sizes in zip(size, kernel, stride, padding, dilation, strict=True)
     )
     if min(out) < 1:
-        channels = x.shape[-rank - 1]
         given, found = ("x".join(map(str, (channels, *v))) for v in (size, out))
         raise RuntimeError(
             f"Given input size: ({given}). Calculated output size: ({found}). Output size is too small"
