@@ -116,6 +116,7 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
     ),
     "pixel_shuffle": (lambda x: F.pixel_shuffle(x, 2), lambda: (whole(2, 8, 3, 5),)),
     "unfold": (lambda x: F.unfold(x, (2, 3), padding=1), lambda: (whole(2, 3, 4, 5),)),
+    "corrcoef": (torch.corrcoef, lambda: (whole(3, 7) + torch.arange(7),)),
     "isclose": (torch.isclose, lambda: (whole(5, 7), whole(7))),
     "kron": (torch.kron, lambda: (whole(2, 3), whole(4))),
     "prod": (lambda x: x.prod(1), lambda: (whole(5, 7),)),

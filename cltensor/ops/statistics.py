@@ -14,7 +14,7 @@ from ..codegen.order.count import count
 from ..runtime import get_backend
 from . import core, norms, writes
 from .arithmetic import div_number, mul_number
-from .composite import at_once
+from .composite import at_once, in_one
 from .core import Tensor, is_tensor
 from .dims import whole
 from .replay import Replayed
@@ -60,12 +60,12 @@ def cov(
         )
     if input.dtype is dtypes.bool:
         raise RuntimeError("cov(): bool dtype is not supported for input")
+    correction = whole("cov", "correction", correction)
     x = input.view(1, -1) if input.ndim < 2 else input
     n = x.shape[1]
     f, a = _weights("fweights", fweights, n, True), _weights("aweights", aweights, n, False)
     w = f if a is None else a if f is None else f * a
     total: Any = n if w is None else w.sum()
-    mean = x.sum(1) / n if w is None else (x * w).sum(1) / total
     if w is None or a is None or correction == 0:
         factor: Any = total - correction
     else:
@@ -77,9 +77,17 @@ def cov(
             stacklevel=2,
         )
         factor = 0
-    centred = x - mean.unsqueeze(1)
-    right = (centred if w is None else centred * w).t().conj()
-    return (centred.matmul(right) / factor).squeeze()
+    if w is None:
+        return _covariances((x,), n, factor)[0]
+    centred = x - ((x * w).sum(1) / total).unsqueeze(1)
+    return (centred.matmul((centred * w).t().conj()) / factor).squeeze()
+
+
+@in_one
+def _covariances(xs: Sequence[Tensor], n: int, factor: int) -> list[Tensor]:
+    (x,) = xs
+    centred = x - (x.sum(1) / n).unsqueeze(1)
+    return [(centred.matmul(centred.t().conj()) / factor).squeeze()]
 
 
 @public()
@@ -90,16 +98,18 @@ def corrcoef(input: Tensor) -> Tensor:
             f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
         )
     c = cov(input)
-    if c.ndim == 0:
-        return c / c
+    return c / c if c.ndim == 0 else _correlations((c,))[0]
+
+
+@in_one
+def _correlations(cs: Sequence[Tensor]) -> list[Tensor]:
+    (c,) = cs
     d = c.diagonal()
     deviation = (d.real if c.dtype.is_complex else d).sqrt()
     c = c / deviation.view(-1, 1) / deviation.view(1, -1)
-    return (
-        FUNCTIONS["complex"](c.real.clip(-1, 1), c.imag.clip(-1, 1))
-        if c.dtype.is_complex
-        else c.clip(-1, 1)
-    )
+    if c.dtype.is_complex:
+        return [FUNCTIONS["complex"](c.real.clip(-1, 1), c.imag.clip(-1, 1))]
+    return [c.clip(-1, 1)]
 
 
 # ------------------------------------------------------------------------------------------- quantiles

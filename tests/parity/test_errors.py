@@ -327,6 +327,7 @@ torch.fft.fft(a, out=a)                         ## fft expects a complex output 
 torch.stft(v, 2)                                ## stft requires the return_complex parameter be given for real inputs
 torch.stft(v, 9, center=False, return_complex=True)  ## expected 0 < n_fft < 4, but got n_fft=9
 torch.istft(a, 4)                               ## istft requires a complex-valued input tensor
+torch.cov(a, correction=1.0)                    ## cov(): argument 'correction' must be int, not float
 torch.signal.windows.hann(-1)                   ## general_cosine requires non-negative window length, got M=-1
 a.unsqueeze(True)                               ## argument 'dim'
 a.sum(1.5)                                      ## sum()

@@ -292,8 +292,9 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         raise RuntimeError(
             f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}"
         )
-    (out,) = _gated((input.detach(),), dim)
-    if graph.needs_grad(input):
+    wanted = graph.needs_grad(input)
+    (out,) = _gated((input.detach() if wanted else input,), dim)
+    if wanted:
         graph.record("GluBackward0", (input,), out, _glu_back, {"self": input, "dim": dim})
     return out
 
