@@ -106,6 +106,7 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
         lambda: (whole(2, 3, 4), whole(2, 4, 5)),
     ),
     "cosine_similarity": (F.cosine_similarity, lambda: (whole(5, 7), whole(5, 7))),
+    "pairwise_distance": (F.pairwise_distance, lambda: (whole(5, 7), whole(7))),
     "normalize": (lambda x: F.normalize(x, 2.0, (0, 2)), lambda: (whole(3, 5, 7),)),
     "local_response_norm": (lambda x: F.local_response_norm(x, 3), lambda: (whole(2, 4, 5),)),
     "multi-head attention": (

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..dtypes import promote_types
 from ..ops import norms
-from ..ops.composite import Composite
+from ..ops.composite import Composite, in_one
 from ..ops.mask import one_hot
 from ..ops.matmul import bilinear, linear
 from ..ops.nn import activation, multihead, normalization
@@ -425,7 +425,13 @@ def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False
 ) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension."""
-    return norms.vector_norm(x1 - x2 + eps, p, -1, keepdim, node="NormBackward1")
+    return _distance((x1, x2), p, eps, keepdim)[0]
+
+
+@in_one
+def _distance(given: Sequence[Tensor], p: float, eps: float, keepdim: bool) -> list[Tensor]:
+    x1, x2 = given
+    return [norms.vector_norm(x1 - x2 + eps, p, -1, keepdim, node="NormBackward1")]
 
 
 # ------------------------------------------------------------------------------------------- tables

@@ -112,9 +112,7 @@ class Composite:
 
 
 def _is_setting(x: Any) -> bool:
-    if x.__class__ is tuple or x.__class__ is list:
-        return all(map(_is_setting, x))
-    return x.__class__ in _SETTINGS
+    return x.__class__ in _SETTINGS or (isinstance(x, tuple | list) and all(map(_is_setting, x)))
 
 
 def plain(tensors: Sequence[Any], most: int = SMALL) -> bool:
@@ -149,6 +147,8 @@ def in_one(fn: Callable[..., Sequence[Tensor]]) -> Callable[..., list[Tensor]]:
     def computed(given: Sequence[Tensor], *settings: Any) -> list[Tensor]:
         # A call within one that is being noted: what follows may fuse with it.
         if WORKING or not plain(given) or graph.needs_grad(*given):
+            return list(fn(given, *settings))
+        if not all(map(_is_setting, settings)):
             return list(fn(given, *settings))
         return run(given, *settings)
 
