@@ -42,18 +42,21 @@ class Composite:
 
     def __init__(self, name: str, fn: Callable[..., tuple[Tensor, ...]], most: int = SMALL) -> None:
         self._name, self._fn, self._most = name, fn, most
-        self._values = Replayed(self._forward, memory=True, exact=True)
-        self._slopes = Replayed(self._back, memory=True, exact=True)
+        # Without settings, and with them: these are compared exactly, which costs a little.
+        self._values, self._slopes = [
+            [Replayed(step, memory=True, exact=exact) for exact in (False, True)]
+            for step in (self._forward, self._back)
+        ]
 
     def __call__(self, tensors: Sequence[Tensor | None], *settings: Any) -> tuple[Tensor, ...]:
         """Return `fn(*tensors, *settings)`."""
         given, there = present(tensors)
-        if not plain(given, self._most) or not all(map(_is_setting, settings)):
+        if not plain(given, self._most) or not _is_setting(settings):
             return self._fn(*tensors, *settings)
         dt, dev = given[0].dtype, given[0].device
         if any(t.dtype is not dt or t.device != dev for t in given):
             return self._fn(*tensors, *settings)
-        results = tuple(self._values(given, there, settings))
+        results = tuple(self._values[bool(settings)](given, there, settings))
         if graph.needs_grad(*given):
             saved: dict[str, Any] = {f"input{i}": t for i, t in enumerate(tensors)}
             saved |= {"count": len(tensors), "settings": settings}
@@ -78,7 +81,8 @@ class Composite:
             own = [None if t is None else dual.again(t) for t in inputs]
             return tuple(self._gradients(own, grads, ctx.needs, ctx.settings, is_grad_enabled()))
         (given, there), needs = present(inputs), tuple(ctx.needs)
-        found = iter(self._slopes([*given, *grads], there, needs, ctx.settings))
+        run = self._slopes[bool(ctx.settings)]
+        found = iter(run([*given, *grads], there, needs, ctx.settings))
         return tuple([next(found) if need else None for need in needs])
 
     def _back(
