@@ -39,20 +39,23 @@ def _alike(found: Any, expected: Any, atol: Any, rtol: Any) -> None:
         assert_close(f.detach(), e.detach(), atol=atol, rtol=rtol, equal_nan=True)
 
 
-def _written(schema: str) -> list[bool]:
-    """Return for each argument of a schema, in order, whether the operator writes to it."""
-    inside = schema[schema.index("(") + 1 : schema.rindex("->")]
-    return ["!" in part for part in re.split(r",\s*(?![^(]*\))", inside) if part.strip() != "*"]
+def _written(schema: str) -> dict[str, bool]:
+    """Return for each argument of a schema, by name and in order, whether the operator writes to it."""
+    inside = schema[schema.index("(") + 1 : schema.rindex(")", 0, schema.rindex("->"))]
+    parts = re.split(r",\s*(?![^(\[]*[)\]])", inside)  # at commas outside brackets
+    declared = [part.partition("=")[0].split() for part in parts if part.strip() not in ("", "*")]
+    return {words[-1]: "!" in words[0] for words in declared}
 
 
 def _schema(op: library.Operator, args: Any, kwargs: Any, atol: Any, rtol: Any) -> None:
     args, kwargs = _copied((args, kwargs))
     before = _copied((args, kwargs))
     outs = op(*args, **kwargs)
-    for flag, now, then in zip(_written(op._schema), args, before[0], strict=False):
-        for t, old in zip(_tensors(now), _tensors(then), strict=True):
-            same = t.shape == old.shape and bool(((t == old) | ((t != t) & (old != old))).all())
-            if not flag and not same:
+    written = _written(op._schema)
+    now, then = (dict(zip(written, a, strict=False)) | k for a, k in ((args, kwargs), before))
+    for name in now.keys() - {name for name, writes in written.items() if writes}:
+        for t, old in zip(_tensors(now[name]), _tensors(then[name]), strict=True):
+            if t.shape != old.shape or not bool(((t == old) | ((t != t) & (old != old))).all()):
                 raise RuntimeError("Argument is not defined as mutable but was mutated")
     memory = {id(t._storage) for t in _tensors((args, kwargs))}
     for t in _tensors(outs):

@@ -304,15 +304,17 @@ class _Meanwhile:
     """
 
     def give_back(self) -> None:
-        _LOCK.acquire()
+        _LOCK.acquire()  # until `take_again`
         if _running:
             _come_back()
         _ENTRIES.clear()
 
     def take_again(self) -> None:
-        if _running:
-            _stand_aside()
-        _LOCK.release()
+        try:
+            if _running:
+                _stand_aside()
+        finally:
+            _LOCK.release()
 
 
 interception.TEMPORARY.insert(0, _Meanwhile())

@@ -102,7 +102,7 @@ class Store:
         return self
 
     def multi_set(self, keys: Sequence[str], values: Sequence[Any]) -> None:
-        """Write several keys."""
+        """Write several keys; ValueError for another number of values."""
         for key, value in zip(keys, values, strict=True):
             self.set(key, value)
 
@@ -154,6 +154,20 @@ class HashStore(Store):
         with self._changed:
             self._wait_for(lambda: key in self._keys, timeout)
             return self._keys[key]
+
+    def multi_set(self, keys: Sequence[str], values: Sequence[Any]) -> None:
+        made = {
+            _plain(key): as_bytes(value, "multi_set")
+            for key, value in zip(keys, values, strict=True)
+        }
+        with self._changed:
+            self._keys.update(made)
+            self._changed.notify_all()
+
+    def multi_get(self, keys: Sequence[str], timeout: timedelta | None = None) -> list[bytes]:
+        with self._changed:
+            self._wait_for(lambda: all(_plain(key) in self._keys for key in keys), timeout)
+            return [self._keys[_plain(key)] for key in keys]
 
     def add(self, key: str, amount: int) -> int:
         key = _plain(key)
@@ -223,7 +237,8 @@ class HashStore(Store):
 class FileStore(Store):
     """Keys in a file that all processes share: each change is a record appended under a lock of the file.
 
-    The last of `world_size` stores deletes the file; with an unknown `world_size` it stays.
+    The last of `world_size` stores deletes the file; with an unknown `world_size` it stays. As in torch, `delete_key`
+    returns True whether or not the key was there.
     """
 
     _USERS, _DONE = "efcount/", "cleanup/"
@@ -382,6 +397,12 @@ class PrefixStore(Store):
 
     def get(self, key: str) -> bytes:
         return self.underlying_store.get(self._full(key))
+
+    def multi_set(self, keys: Sequence[str], values: Sequence[Any]) -> None:
+        self.underlying_store.multi_set([self._full(key) for key in keys], values)
+
+    def multi_get(self, keys: Sequence[str]) -> list[bytes]:
+        return self.underlying_store.multi_get([self._full(key) for key in keys])
 
     def add(self, key: str, amount: int) -> int:
         return self.underlying_store.add(self._full(key), amount)

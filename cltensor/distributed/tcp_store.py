@@ -120,6 +120,11 @@ def _answer(keys: HashStore, call: str, given: list[bytes]) -> list[bytes]:
     """Execute a client's request; return the parts of the answer."""
     if call == "set":
         keys.set(given[0].decode(), given[1])
+    elif call == "multi_set":
+        keys.multi_set([key.decode() for key in given[::2]], given[1::2])
+    elif call == "multi_get":
+        limit = timedelta(seconds=float(given[0]))
+        return keys.multi_get([key.decode() for key in given[1:]], limit)
     elif call == "append":
         keys.append(given[0].decode(), given[1])
     elif call == "add":
@@ -252,6 +257,15 @@ class TCPStore(Store):
 
     def get(self, key: str) -> bytes:
         return self._ask_waiting("get", None, [key])[0]
+
+    def multi_set(self, keys: Sequence[str], values: Sequence[Any]) -> None:
+        parts: list[Any] = []
+        for key, value in zip(keys, values, strict=True):
+            parts += key, as_bytes(value, "multi_set")
+        self._ask("multi_set", *parts)
+
+    def multi_get(self, keys: Sequence[str]) -> list[bytes]:
+        return self._ask_waiting("multi_get", None, keys)
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
         self._ask_waiting("wait", timeout, keys)

@@ -172,6 +172,21 @@ def test_operators_are_checked() -> None:
     shape.register_fake(lambda x: torch.empty_like(x))
     with pytest.raises(Exception, match=r"test_schema failed with .*was mutated"):
         library.opcheck(writes, (torch.ones(3),), test_utils="test_schema")
+    with pytest.raises(Exception, match=r"test_schema failed with .*was mutated"):
+        library.opcheck(writes, (), {"x": torch.ones(3)}, test_utils="test_schema")
+
+    @library.custom_op("checked::late", mutates_args=("y",))
+    def late(
+        x: torch.Tensor, sizes: Sequence[int] = (1, 2), *, y: torch.Tensor, z: torch.Tensor
+    ) -> None:
+        y.add_(x)
+        if sizes[0] == 3:
+            z.add_(1)
+
+    given = {"y": torch.ones(3), "z": torch.ones(3)}
+    assert library.opcheck(late, (torch.ones(3),), given, test_utils="test_schema")
+    with pytest.raises(Exception, match=r"test_schema failed with .*was mutated"):
+        library.opcheck(late, (torch.ones(3), (3, 4)), given, test_utils="test_schema")
     said = library.opcheck(shape, (torch.ones(3, 2),), raise_exception=False)
     assert said["test_schema"] == "SUCCESS"
     assert "found mismatched tensor metadata: Shapes torch.Size([3, 2])" in str(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import cltensor as torch
-from cltensor import errors, func, library
+from cltensor import errors, func, interception, library
 from cltensor.batching import Batched, calls
 from cltensor.func import functional_call, grad, vmap
 
@@ -85,6 +86,29 @@ def test_functions_are_themselves_again_afterwards() -> None:
     with pytest.raises(ZeroDivisionError):
         vmap(lambda x: 1 / 0)(torch.ones(2))
     assert code == [fn.__code__ for fn in functions]
+
+
+def test_a_failed_return_to_interception_keeps_no_lock(monkeypatch: Any) -> None:
+    def fails() -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(calls, "_running", 1)
+    monkeypatch.setattr(calls, "_come_back", lambda: None)
+    monkeypatch.setattr(calls, "_stand_aside", fails)
+    monkeypatch.setattr(calls, "_ENTRIES", [])
+    with pytest.raises(MemoryError), interception.for_good():
+        pass
+    taken: list[bool] = []
+
+    def take() -> None:
+        if calls._LOCK.acquire(timeout=1):
+            calls._LOCK.release()
+            taken.append(True)
+
+    other = threading.Thread(target=take)
+    other.start()
+    other.join()
+    assert taken
 
 
 def test_what_has_no_rule_is_called_for_each_slice() -> None:

@@ -82,6 +82,35 @@ def test_what_comes_later_is_waited_for(store: dist.Store) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tcp", "hash", "prefix"])
+def test_several_keys_in_one_step(kind: str, tmp_path: Path) -> None:
+    store = KINDS[kind](tmp_path)
+    assert store.has_extended_api()
+    for values in (["1", 3], ["1"]):  # one that cannot be stored, and too few
+        with pytest.raises((TypeError, ValueError)):
+            store.multi_set(["a", "b"], values)
+        assert not store.check(["a"])  # nothing is written, not even those before it
+    other, stop = store.clone(), threading.Event()
+
+    def write() -> None:
+        n = 0
+        while not stop.is_set():
+            n += 1
+            other.multi_set(["a", "b"], [str(n), str(n)])
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    seen = set()
+    while len(seen) < 20:
+        seen.add(tuple(store.multi_get(["a", "b"])))
+    stop.set()
+    thread.join()
+    assert all(a == b for a, b in seen)
+    store.set_timeout(SOON)
+    with pytest.raises(dist.DistStoreError, match=r"[Ww]ait timeout"):
+        store.multi_get(["a", "no"])
+
+
+@pytest.mark.parametrize("kind", ["tcp", "hash", "prefix"])
 def test_queues(kind: str, tmp_path: Path) -> None:
     store = KINDS[kind](tmp_path)
     store.queue_push("q", "1")
