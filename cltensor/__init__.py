@@ -51,7 +51,7 @@ from .dtypes import (
     uint32,
     uint64,
 )  # fmt: skip
-from .errors import OutOfMemoryError
+from .errors import AcceleratorError, OutOfMemoryError
 from .runtime import device, get_default_device, set_default_device
 from .size import Size
 
@@ -81,6 +81,7 @@ from .memory_format import (
     channels_last,
     channels_last_3d,
     contiguous_format,
+    jagged,
     layout,
     memory_format,
     preserve_format,
@@ -428,6 +429,7 @@ _LENT = {
     "cond": "_higher_order_ops",
     "fork": "jit",
     "vmap": "func",
+    "while_loop": "_higher_order_ops",
     "wait": "jit",
 }
 

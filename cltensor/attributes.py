@@ -45,6 +45,9 @@ class FieldsMeta(type):
             return _READ[name]
         raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
 
+    def __dir__(cls) -> list[str]:
+        return sorted({*super().__dir__(), *_READ})
+
 
 class Fields(_Held, metaclass=FieldsMeta):
     """Base of classes that keep their fields in the instance's real `__dict__`, beside attributes set by programs."""
@@ -60,6 +63,9 @@ class Fields(_Held, metaclass=FieldsMeta):
         values = dict(values)
         own.clear()
         own.update(values)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_READ})
 
 
 def hide(kind: type) -> None:

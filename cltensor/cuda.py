@@ -119,7 +119,7 @@ def is_initialized() -> bool:
     return is_available()
 
 
-def is_bf16_supported() -> bool:
+def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Tell whether bfloat16 can be stored: always."""
     return True
 

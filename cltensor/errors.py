@@ -9,6 +9,10 @@ from typing import ClassVar
 from .config import CONFIG
 
 
+class AcceleratorError(RuntimeError):
+    """Raised by torch for a failure of a GPU's driver, and by nothing here; programs that catch it name it."""
+
+
 class OutOfMemoryError(RuntimeError):
     """Raised when a device or the host cannot provide the memory requested."""
 

@@ -167,7 +167,9 @@ def dlpack(
 
 
 def dlpack_device(self: Tensor) -> tuple[int, int]:
-    """Return the type and index of this tensor's device in DLPack's numbers."""
+    """Return the type and index of this tensor's device in DLPack's numbers. ValueError for meta tensors."""
+    if self.is_meta:
+        raise ValueError("Unknown device type meta for Dlpack")
     return (_HOST, 0) if self.device.type == "cpu" else (_OPENCL, self.device.index or 0)
 
 
@@ -378,6 +380,7 @@ for _name, _method in {
     "share_memory_": share_memory_,
     "is_shared": is_shared,
 }.items():
+    _method.__name__ = _name
     setattr(Tensor, _name, _method)
 if "einops" in sys.modules:
     register_einops()

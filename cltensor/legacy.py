@@ -29,6 +29,7 @@ class TensorType(type):
             isinstance(other, Tensor)
             and other.dtype is cls._dtype
             and other.layout is strided
+            and not other.is_meta
             and (other.device.type == "cuda") == (cls._device == "cuda")
         )
 
@@ -83,6 +84,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
     raise ValueError(f"invalid type: {getattr(dtype, '__name__', dtype)!r}")
 
 
+type_.__name__ = "type"
 Tensor.type = type_  # type: ignore[method-assign, assignment]
 
 

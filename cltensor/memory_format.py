@@ -6,6 +6,8 @@ from __future__ import annotations
 class _Named:
     """A constant that prints and is pickled by its name in torch's namespace."""
 
+    __slots__ = ("_name",)
+
     def __init__(self, name: str) -> None:
         self._name = name
 
@@ -19,9 +21,13 @@ class _Named:
 class memory_format(_Named):
     """How dense dimensions are ordered in memory."""
 
+    __slots__ = ()
+
 
 class layout(_Named):
     """How a tensor is stored."""
+
+    __slots__ = ()
 
 
 contiguous_format = memory_format("contiguous_format")
@@ -34,3 +40,4 @@ sparse_csr = layout("sparse_csr")
 sparse_csc = layout("sparse_csc")
 sparse_bsr = layout("sparse_bsr")
 sparse_bsc = layout("sparse_bsc")
+jagged = layout("jagged")  # of nested tensors: no tensor here has it, but programs compare with it

@@ -32,15 +32,24 @@ def absent(module: str, names: str, why: str) -> tuple[type, ...]:
     return tuple(type(name, (Absent,), dict(own)) for name in names.split())
 
 
-def settle(package: dict[str, Any], functions: dict[str, Any], others: dict[str, Any]) -> None:
+def settle(
+    package: dict[str, Any],
+    functions: dict[str, Any],
+    others: dict[str, Any],
+    methods: dict[str, Any],
+) -> None:
     """Set `__module__` so that functions are pickled by a module's names; not for those in `others`, pickled elsewhere.
 
+    The `__name__` of those that are no methods, either, begins with the module's, as torch's does: "linalg_inv".
     package: the module's globals.
     """
-    elsewhere = {id(fn) for fn in others.values()}
+    home = package["__name__"]
+    elsewhere, attached = ({id(fn) for fn in table.values()} for table in (others, methods))
     for name, fn in functions.items():
         if id(fn) not in elsewhere:
-            fn.__module__, fn.__qualname__ = package["__name__"], name
+            fn.__module__, fn.__qualname__ = home, name
+            if id(fn) not in attached:
+                fn.__name__ = f"{home.rpartition('.')[2]}_{name}"
 
 
 def expose(package: dict[str, Any], paths: dict[str, str | ModuleType]) -> None:

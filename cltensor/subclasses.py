@@ -318,7 +318,6 @@ def askers() -> Iterator[tuple[FunctionType, Any, bool]]:
 
 def _candidates() -> Iterator[tuple[Any, Any, bool]]:
     package = sys.modules[__package__]
-    Tensor.__getitem__.__name__, Tensor.__setitem__.__name__ = "__getitem__", "__setitem__"
     for name, shown in _OPERATORS.items():
         binary = name.strip("_") not in _UNARY.split()
         yield vars(Tensor).get(name), getattr(Tensor, shown, None), binary

@@ -10,6 +10,8 @@ import functools
 import warnings
 from typing import Any
 
+from .autograd import anomaly
+from .autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from .errors import Warned
 from .ops.memory import Uninitialised
 from .runtime import device, get_backend
@@ -20,8 +22,11 @@ __all__ = [
     "get_deterministic_debug_mode",
     "get_float32_matmul_precision",
     "get_num_interop_threads",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_deterministic_algorithms_warn_only_enabled",
     "is_warn_always_enabled",
+    "set_anomaly_enabled",
     "set_deterministic_debug_mode",
     "set_float32_matmul_precision",
     "set_flush_denormal",
@@ -39,6 +44,11 @@ class _State:
     mode = 0
     warn_only = False
     interop = 1
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switch anomaly detection on or off, and whether it looks for NaN; what `autograd.set_detect_anomaly` does, too."""
+    anomaly.STATE.enabled, anomaly.STATE.check_nan = bool(enabled), bool(check_nan)
 
 
 def get_float32_matmul_precision() -> str:

@@ -184,6 +184,8 @@ class Tensor(AutogradMixin, Methods):
             return 0
         return self._storage.data_ptr() + self._offset * self.dtype.itemsize
 
+    const_data_ptr = data_ptr
+
     def untyped_storage(self) -> UntypedStorage:
         """Return the memory this tensor shares with its views."""
         return UntypedStorage._over(self._storage, self.device)
@@ -502,6 +504,7 @@ class Tensor(AutogradMixin, Methods):
 
     __getitem__ = indexing.getitem
     __setitem__ = indexing.setitem
+    __getitem__.__name__, __setitem__.__name__ = "__getitem__", "__setitem__"
 
     def __reversed__(self) -> Tensor:
         return self.flip(0) if self.ndim else self

@@ -84,6 +84,9 @@ class Node:
         home = "torch.autograd.function." if kind.__module__ == "torch.autograd.function" else ""
         return f"<{home}{kind.__name__} object at {id(self):#x}>"
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
+
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         return tuple(self._edges)

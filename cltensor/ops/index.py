@@ -58,9 +58,9 @@ _SCALAR = "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `te
 def _select(x: Tensor, dim: int, index: int, place: int) -> Tensor:
     """Return the view at one index of a dim; `place`: the item's position in the subscript, which the error names."""
     sizes, strides = tuple(x.shape), x._strides
-    if not sizes:
+    if not sizes and not index:
         raise IndexError(_SCALAR)
-    n = sizes[dim]
+    n = sizes[dim] if sizes else 0
     if not -n <= index < n:
         raise IndexError(f"index {index} is out of bounds for dimension {place} with size {n}")
     start = x._offset + (index + n if index < 0 else index) * strides[dim]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+import warnings
 from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
 from ..dtypes import dtype
+from ..errors import caller_level
 from ..memory_format import preserve_format
 from ..runtime import get_backend
 from ..size import Size
@@ -93,6 +97,36 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None)
     if memory_format is preserve_format:
         memory_format = formats.suggested(the_template)
     return resize_(self, tuple(the_template.shape), memory_format=memory_format)
+
+
+def _reshaped(self: Tensor, shape: tuple[Any, ...], name: str) -> Tensor:
+    warnings.warn(f"non-inplace {name} is deprecated", stacklevel=caller_level())
+    total = functools.reduce(operator.mul, shape, 1)
+    if total != self.numel():
+        wanted, own = ("x".join(map(str, sizes)) for sizes in (shape, self.shape))
+        raise RuntimeError(
+            f"requested resize to {wanted} ({total} elements in total), but the given tensor has a size of {own} ({self.numel()} elements). "
+            "autograd's resize can only change the shape of a given tensor, while preserving the number of elements. "
+        )
+    return self.contiguous().view(shape)
+
+
+@public(function=False)
+def resize(self: Tensor, *sizes: int) -> Tensor:
+    """Do what `reshape` does; deprecated. RuntimeError for another number of elements."""
+    return _reshaped(self, sizes, "resize")
+
+
+@public(function=False)
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """Reshape to the other tensor's shape; deprecated. RuntimeError for another number of elements."""
+    return _reshaped(self, tuple(tensor.size()), "resize_as")
+
+
+@public(function=False)
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """Return what `Module.load_state_dict` swaps in for a parameter: self with other's values, or `assign`ed, other."""
+    return other.detach() if assign else self.copy_(other).detach()
 
 
 @public(function=False)

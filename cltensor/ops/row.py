@@ -561,9 +561,10 @@ def _signature(names: Sequence[str], numbers: Sequence[bool], *, out: bool) -> i
 def public(
     name: str = "", *, function: bool = True, method: bool = True, aliases: Sequence[str] = ()
 ) -> Callable:
-    """Decorator: export a function under torch's name as a function and as a method."""
+    """Decorator: export a function under torch's name, which it gets, as a function and as a method."""
 
     def register(fn: Callable) -> Callable:
+        fn.__name__ = name or fn.__name__
         for n in (name or fn.__name__, *aliases):
             if function:
                 FUNCTIONS[n] = fn

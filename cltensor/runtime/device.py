@@ -178,10 +178,14 @@ def home_type() -> str:
     return device(CONFIG.device).type if CONFIG.device is not None else "cpu"
 
 
-def set_default_device(value: Any) -> None:
-    """Make `value` (a device or its name) the default device; None restores the start value."""
+def _parsed(value: Any) -> device | None:
+    return None if value is None else device(value)
+
+
+def set_default_device(device: Any) -> None:
+    """Make a device, or that of a name, the default device; None restores the start value."""
     global _default, _chosen
-    _default = _chosen = None if value is None else device(value)
+    _default = _chosen = _parsed(device)
 
 
 def chosen_device() -> device | None:

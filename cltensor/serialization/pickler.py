@@ -12,7 +12,7 @@ from collections import OrderedDict
 from typing import Any, BinaryIO, ClassVar
 
 from ..dtypes import dtype, uint8
-from ..memory_format import memory_format
+from ..memory_format import layout, memory_format
 from ..runtime import device
 from ..size import Size
 from ..storage import Storage
@@ -138,6 +138,12 @@ class TorchPickler(_Base):
 
     dispatch[memory_format] = save_format
 
+    def save_layout(self, obj: layout) -> None:
+        """Write a layout as the call that looks it up."""
+        self.save_reduce(_name("torch.serialization", "_get_layout"), (str(obj),), obj=obj)
+
+    dispatch[layout] = save_layout
+
     def save_global(self, obj: Any, name: str | None = None) -> None:
         """Write a class or function; this library's get torch's names."""
         module = getattr(obj, "__module__", None) or ""
@@ -180,19 +186,21 @@ def _torch_name(obj: Any, module: str, name: str) -> Name | None:
 
 
 def _reduce_sparse(t: Any) -> tuple[Any, ...]:
-    layout = _Plain(_name("torch.serialization", "_get_layout"), (str(t.layout),))
+    kind = _Plain(_name("torch.serialization", "_get_layout"), (str(t.layout),))
     pattern = t._pattern
     if pattern.compressed is None:
         parts: tuple[Any, ...] = (pattern.indices, t._v.detach(), t.shape, pattern.coalesced)
     else:
         parts = (*pattern.compressed[:2], t._v.detach(), t.shape)
-    return _name("torch._utils", "_rebuild_sparse_tensor"), (layout, parts)
+    return _name("torch._utils", "_rebuild_sparse_tensor"), (kind, parts)
 
 
 def _reduce_tensor(t: Tensor) -> tuple[Any, ...]:
     if not t._strided:
         return _reduce_sparse(t)
     kind = type(t)
+    if hasattr(kind, "cls_to_become"):  # a parameter or buffer that waits for its shape
+        return kind, (bool(t.requires_grad),)
     parameter = any(
         c.__name__ == "Parameter" and c.__module__.startswith("cltensor") for c in kind.__mro__
     )
@@ -210,16 +218,16 @@ def _reduce_tensor(t: Tensor) -> tuple[Any, ...]:
 
 def _function_and_arguments(t: Tensor, requires_grad: bool) -> tuple[Any, tuple]:
     """Return the function that rebuilds a tensor, with or without a storage, and its arguments."""
-    dt, layout = t.dtype, (tuple(t.shape), tuple(t._strides))
+    dt, steps = t.dtype, (tuple(t.shape), tuple(t._strides))
     if t.is_meta:
         return _name("torch._utils", "_rebuild_meta_tensor_no_storage"), (
             dt,
-            *layout,
+            *steps,
             requires_grad,
         )
     typed = dt in NAME_OF
     storage = StorageReference(t._storage, dt if typed else None, t.device)
-    own: tuple = (storage, t._offset, *layout, requires_grad, OrderedDict())
+    own: tuple = (storage, t._offset, *steps, requires_grad, OrderedDict())
     if typed:
         return _name("torch._utils", "_rebuild_tensor_v2"), own
     return _name("torch._utils", "_rebuild_tensor_v3"), (*own, dt)

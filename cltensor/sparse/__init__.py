@@ -114,6 +114,7 @@ _DENSE = (
     "_nnz sparse_dim dense_dim to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc sparse_mask "
     "smm hspmm sspaddmm"
 )
+_sparse_dim.__name__, _dense_dim.__name__ = "sparse_dim", "dense_dim"
 METHODS.update(_nnz=_nnz, sparse_dim=_sparse_dim, dense_dim=_dense_dim)
 for _name in (*_WORDS, *_DENSE.split()):
     setattr(Tensor, _name, METHODS[_name])

@@ -371,7 +371,7 @@ _ANSWERS = {
     "x.mul_(d)": ("mul_", ["Duck"], 2, {}),
     "torch.cat([x, d])": ("cat", ["Duck"], 1, {}),
     "torch.addmm(x, d, d)": ("addmm", ["Duck"], 3, {}),
-    "torch.linalg.inv(d)": ("inv", ["Duck"], 1, {}),
+    "torch.linalg.inv(d)": ("linalg_inv", ["Duck"], 1, {}),
     "torch.stack([d, d])": ("stack", ["Duck"], 1, {}),
     "[f(d)[0] for f in (torch.mean, torch.fft.fft, torch.numel, torch.is_complex, torch.nn.init.normal_)]": [
         "mean", "fft_fft", "numel", "is_complex", "normal_"

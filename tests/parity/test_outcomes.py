@@ -368,6 +368,34 @@ torch.ones(2, dtype=torch.int64).__ilshift__("a") is NotImplemented
 torch.unique(torch.arange(24).reshape(2, 3, 4) % 5, dim=2).stride()
 torch.unique_consecutive(torch.arange(24).reshape(2, 3, 4) // 7, dim=1, return_counts=True)[0].stride()
 [getattr(torch.Tensor, n).__name__ for n in ("round_", "clamp_max_", "nan_to_num_", "polygamma", "addcmul_")]
+[f.__name__ for f in (torch.ctc_loss, torch.embedding_bag, torch.complex, torch.normal, torch.vander, torch.lu, torch.true_divide, torch.constant_pad_nd, torch.adaptive_max_pool1d)]
+[getattr(torch.Tensor, n).__name__ for n in ("type", "__getitem__", "__setitem__", "__dlpack__", "__dlpack_device__", "dense_dim", "sparse_dim", "addbmm_", "det", "lu", "true_divide")]
+[pickle.loads(pickle.dumps(f)) is f for f in (torch.linalg.inv, torch.special.zeta, torch.fft.fftshift, torch.ctc_loss, torch.normal, torch.complex, F.ctc_loss)]
+[n in dir(torch.ones(2)) and n in dir(torch.Tensor) for n in ("shape", "dtype", "device", "T")], "foo" in dir(torch.ones(2))
+torch.arange(6.0).resize(3, 2), torch.arange(6.0).reshape(2, 3).t().resize(6), torch.arange(6.0).resize_as(torch.ones(3, 2)), (lambda x: x.resize(2, 1).data_ptr() == x.data_ptr())(torch.ones(2))
+torch.ones(2, 3).resize((3, 2))
+torch.ones(2, 3).resize(4, 2)
+torch.ones(2, 3).resize_as(torch.ones(4))
+(lambda x, y: (x.module_load(y), x, x.module_load(y + 1, assign=True), x))(torch.zeros(2), torch.ones(2))
+torch.zeros(2).module_load(torch.ones(3))
+torch.ones(2)[:0].const_data_ptr(), (lambda x: x.const_data_ptr() == x.data_ptr())(torch.ones(2))
+torch.is_anomaly_enabled(), torch.set_anomaly_enabled(True, False), torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled(), torch.set_anomaly_enabled(False), torch.is_anomaly_check_nan_enabled()
+torch.while_loop(lambda x: x.sum() < 10, lambda x: (x + 1,), (torch.ones(2),))
+torch.jagged, torch.jagged == torch.strided, torch.ones(2).layout == torch.jagged, issubclass(torch.AcceleratorError, RuntimeError)
+__import__("copy").copy((torch.ones(2, requires_grad=True) * 2).grad_fn)
+pickle.dumps((torch.ones(2, requires_grad=True) * 2).grad_fn)
+(lambda b: (torch.save([torch.strided, {"a": torch.sparse_csr}], b), b.seek(0), torch.load(b))[2])(__import__("io").BytesIO())
+(lambda b: (torch.save(torch.nn.LazyLinear(2), b), b.seek(0), torch.load(b, weights_only=False))[2])(__import__("io").BytesIO())
+(lambda b: (torch.save(torch.nn.LazyBatchNorm1d().state_dict(), b), b.seek(0), [(k, type(v).__name__, v.requires_grad) for k, v in torch.load(b, weights_only=False).items()])[2])(__import__("io").BytesIO())
+torch.tensor(1.0)[0]
+torch.tensor(1.0)[5]
+torch.tensor(1.0)[-1]
+torch.tensor(1.0).__setitem__(2, 1)
+torch.empty(2, device="meta").__dlpack_device__()
+isinstance(torch.empty(2, device="meta"), torch.FloatTensor), isinstance(torch.empty(2), torch.FloatTensor)
+torch.utils._pytree.tree_map_only(type_or_types_or_pred=int, func=str, tree=[1, 2.0]), torch.utils._pytree.tree_any_only(type_or_types=int, pred=bool, tree=[0, 2.0]), torch.utils._pytree.tree_all(pred=bool, tree=[1, 0])
+torch.set_default_device(device="cpu"), torch.set_default_device(device=None)
+torch.cuda.is_bf16_supported(including_emulation=True) in (True, False)
 F.hinge_embedding_loss(torch.tensor([1, -1, 2]), torch.tensor([1, -1, 1]), margin=1.5, reduction="none")
 F.hinge_embedding_loss(torch.tensor([1, -1, 2]), torch.tensor([1, -1, 1]))
 F.margin_ranking_loss(torch.tensor([1, -1, 2]), torch.tensor([1, 1, 1]), torch.tensor([1, -1, 1]), 2)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from multiprocessing.reduction import ForkingPickler
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -20,6 +21,22 @@ def test_tags() -> None:
     assert ours == theirs
     assert repr(ct.Tag.core) == repr(th.Tag.core)
     assert str(ct.Tag.pointwise) == str(th.Tag.pointwise)
+
+
+@pytest.mark.parametrize("path", ["linalg", "fft", "special", "nn.functional"])
+def test_functions_have_torchs_names(path: str) -> None:
+    ours, theirs = (importlib.import_module(f"{m.__name__}.{path}") for m in (ct, th))
+    # Functions that are also found elsewhere have the name they have there.
+    elsewhere = {id(f) for home in (ct, ct.Tensor) for f in vars(home).values()}
+    names, shared = {}, {"native_channel_shuffle", "adaptive_max_pool1d_with_indices", "threshold"}
+    for name, fn in vars(ours).items():
+        plain = getattr(fn, "__uncast__", fn)
+        if isinstance(plain, FunctionType) and not {id(fn), id(plain)} & elsewhere:
+            names[name] = fn.__name__
+    names = {n: own for n, own in names.items() if n[0] != "_" and hasattr(theirs, n)}
+    names = {n: own for n, own in names.items() if n not in shared}
+    assert len(names) > 10
+    assert names == {name: getattr(theirs, name).__name__ for name in names}
 
 
 def test_capabilities() -> None:

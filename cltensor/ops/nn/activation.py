@@ -220,6 +220,9 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return writes.deliver(log_sigmoid(input), out, "log_sigmoid", (input,))
 
 
+logsigmoid.__name__ = "log_sigmoid"  # as torch's function calls itself
+
+
 @public()
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Zero within [-lambd, lambd], identity outside."""
