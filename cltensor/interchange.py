@@ -108,23 +108,23 @@ for _callback in (_release, _discard):
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_callback))
 
 
-def _describe(dt: dtypes.dtype) -> _Type:
-    return _Type(_CODES[dt.code.rstrip("0123456789")], 8 * dt.itemsize, 1)
+def _code_and_bits(dt: dtypes.dtype) -> tuple[int, int]:
+    return _CODES[dt.code.rstrip("0123456789")], 8 * dt.itemsize
+
+
+_DTYPES = {_code_and_bits(dt): dt for dt in dtypes.ALL}
+_BITS = {2: dtypes.int16, 4: dtypes.int32}  # by size, for elements that NumPy has no type for
 
 
 def _export(t: Tensor, versioned: bool, copied: bool) -> Any:
-    plain = (
-        t
-        if t.dtype.np is not None
-        else t.view({2: dtypes.int16, 4: dtypes.int32}[t.dtype.itemsize])
-    )
+    plain = t if t.dtype.np is not None else t.view(_BITS[t.dtype.itemsize])
     array = plain.numpy()
     kind: Any = _Versioned if versioned else _Managed
     managed = kind()
     sizes = (ctypes.c_int64 * max(t.ndim, 1))(*t.shape)
     strides = (ctypes.c_int64 * max(t.ndim, 1))(*t.stride())
     managed.array = _Array(
-        array.ctypes.data if array.size else None, _Device(_HOST, 0), t.ndim, _describe(t.dtype), sizes, strides, 0
+        array.ctypes.data if array.size else None, _Device(_HOST, 0), t.ndim, _Type(*_code_and_bits(t.dtype), 1), sizes, strides, 0
     )  # fmt: skip
     managed.deleter = _release_address
     if versioned:
@@ -184,10 +184,9 @@ def to_dlpack(tensor: Tensor) -> Any:
 class _Owner:
     """Memory of another library, freed by that library's deleter when no tensor uses it any more."""
 
-    def __init__(self, managed: Any, address: int) -> None:
+    def __init__(self, managed: Any, address: int, kind: np.dtype) -> None:
         self.address, self.deleter = address, managed.deleter
         array = managed.array
-        kind = np.dtype(_storage_type(array.dtype))
         shape = tuple(array.shape[: array.ndim])
         strides = tuple(array.strides[: array.ndim]) if array.strides else contiguous_strides(shape)
         read_only = isinstance(managed, _Versioned) and bool(managed.flags & _READ_ONLY)
@@ -204,14 +203,19 @@ class _Owner:
             make(self.deleter)(self.address)
 
 
-def _storage_type(kind: _Type) -> str:
-    """Return the name of the numpy type to hold a DLPack type's elements; int16 for bfloat16."""
-    letter = {0: "i", 1: "u", 2: "f", 4: "i", 5: "c", 6: "b"}.get(kind.code)
-    if letter is None or kind.lanes != 1 or kind.bits not in (8, 16, 32, 64, 128):
+def _dtype(kind: _Type) -> dtypes.dtype:
+    """Return the dtype for a DLPack type; BufferError if there is none."""
+    if kind.lanes != 1:
+        raise BufferError(f"ATen does not support lanes != 1 for dtype code{kind.code}")
+    found = _DTYPES.get((kind.code, kind.bits))
+    if found is None:
+        family = {0: "kInt", 1: "kUInt", 2: "kFloat", 4: "kFloat", 5: "kFloat", 6: "kDLBool"}
         raise BufferError(
-            f"Unsupported DLPack type: code {kind.code}, {kind.bits} bits, {kind.lanes} lanes"
+            f"Unsupported {family[kind.code]} bits {kind.bits}"
+            if kind.code in family
+            else f"Unsupported code {kind.code}"
         )
-    return "?" if letter == "b" else f"{letter}{kind.bits // 8}"
+    return found
 
 
 def _take(capsule: Any) -> Tensor:
@@ -226,16 +230,14 @@ def _take(capsule: Any) -> Tensor:
     managed: Any = ctypes.cast(address, ctypes.POINTER(kind)).contents
     if managed.array.device.kind not in (_HOST, _PINNED):
         raise BufferError(f"Unsupported device_type: {managed.array.device.kind}")
-    _storage_type(managed.array.dtype)
+    dt = _dtype(managed.array.dtype)
+    # All that may fail is behind: from here on the capsule is empty, and the owner frees the memory.
     _rename(where, _USED[kind])
-    half = managed.array.dtype.code == _CODES["bf"]
     shape = tuple(managed.array.shape[: managed.array.ndim])
-    owner = _Owner(managed, address)
-    if 0 in shape:
-        made = from_numpy(np.empty(shape, owner.__array_interface__["typestr"]))
-    else:
-        made = from_numpy(np.asarray(owner))
-    return made.view(dtypes.bfloat16) if half else made
+    held = dt.np or _BITS[dt.itemsize].np
+    owner = _Owner(managed, address, held)
+    made = from_numpy(np.empty(shape, held) if 0 in shape else np.asarray(owner))
+    return made if dt.np else made.view(dt)
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:

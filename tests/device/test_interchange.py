@@ -116,6 +116,32 @@ def test_capsules() -> None:
         torch.from_dlpack(3)
 
 
+KINDS = [(0, 32, 1), (1, 64, 1), (2, 16, 1), (4, 16, 1), (5, 32, 1), (5, 64, 1), (6, 8, 1), (2, 128, 1), (0, 128, 1), (2, 8, 1), (5, 16, 1), (4, 32, 1), (6, 16, 1), (2, 32, 4), (3, 64, 1)]  # fmt: skip
+READ = [torch.int32, torch.uint64, torch.float16, torch.bfloat16, torch.complex32, torch.complex64, torch.bool]  # fmt: skip
+REFUSED = ["kFloat bits 128", "kInt bits 128", "kFloat bits 8", "kFloat bits 16", "kFloat bits 32", "kDLBool bits 16", "lanes != 1 for dtype code2", "code 3"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "expected"), list(zip(KINDS, READ + REFUSED, strict=True)))
+def test_capsules_of_other_types(kind: tuple[int, int, int], expected: Any) -> None:
+    held = len(interchange._held)
+    capsule = dlpack.to_dlpack(torch.zeros(2, 3, dtype=torch.float64))
+    address = interchange._pointer(id(capsule), b"dltensor")
+    managed = ctypes.cast(address, ctypes.POINTER(interchange._Managed)).contents
+    managed.array.dtype.code, managed.array.dtype.bits, managed.array.dtype.lanes = kind
+    if isinstance(expected, torch.dtype):
+        made = dlpack.from_dlpack(capsule)
+        assert (made.dtype, made.shape) == (expected, (2, 3))
+        assert not made.ne(0).any()
+        del made
+    else:
+        for _ in range(2):  # what is refused stays in the capsule
+            with pytest.raises(BufferError, match=expected):
+                dlpack.from_dlpack(capsule)
+    del capsule
+    gc.collect()
+    assert len(interchange._held) == held
+
+
 def test_what_cannot_be_shared() -> None:
     t = torch.ones(2, requires_grad=True)
     with pytest.raises(BufferError, match="Can't export tensors that require gradient"):
