@@ -93,6 +93,7 @@ from .memory_format import (
     strided,
 )  # isort: skip
 
+from .ops.operands import check_tensor as _check_tensor  # isort: skip
 from .ops.row import FUNCTIONS as _FUNCTIONS  # isort: skip
 
 if _typing.TYPE_CHECKING:
@@ -279,24 +280,25 @@ def is_storage(obj: object) -> _builtins.bool:
 
 def is_floating_point(input: Tensor) -> _builtins.bool:
     """Tell whether the dtype is a real floating type."""
+    _check_tensor("is_floating_point", "input", 1, input)
     return input.dtype.is_floating_point
 
 
 def is_complex(input: Tensor) -> _builtins.bool:
     """Tell whether the dtype is complex."""
+    _check_tensor("is_complex", "input", 1, input)
     return input.dtype.is_complex
 
 
 def is_nonzero(input: Tensor) -> _builtins.bool:
     """Tell whether the only element is not zero."""
+    _check_tensor("is_nonzero", "input", 1, input)
     return input.is_nonzero()
 
 
 def numel(input: Tensor) -> _builtins.int:
     """Return the number of elements."""
-    from .ops.operands import check_tensor
-
-    check_tensor("numel", "input", 1, input)
+    _check_tensor("numel", "input", 1, input)
     return input.numel()
 
 

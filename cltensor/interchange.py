@@ -234,7 +234,7 @@ def _take(capsule: Any) -> Tensor:
     # All that may fail is behind: from here on the capsule is empty, and the owner frees the memory.
     _rename(where, _USED[kind])
     shape = tuple(managed.array.shape[: managed.array.ndim])
-    held = dt.np or _BITS[dt.itemsize].np
+    held: Any = dt.np or _BITS[dt.itemsize].np
     owner = _Owner(managed, address, held)
     made = from_numpy(np.empty(shape, held) if 0 in shape else np.asarray(owner))
     return made if dt.np else made.view(dt)

@@ -81,7 +81,7 @@ from ..ops.nn.pixel import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from ..ops.nn.pixel import channel_shuffle as native_channel_shuffle
 from ..ops.nn.softmax import log_softmax as _log_softmax
 from ..ops.nn.softmax import softmax as _softmax
-from ..ops.operands import check_tensor
+from ..ops.operands import check_tensor, check_tensors
 from ..ops.random.gumbel import gumbel_softmax
 from ..ops.ranking import (
     cosine_embedding_loss,
@@ -175,6 +175,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Limit to [0, 6]."""
+    check_tensor("relu6", "input", 1, input)
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
@@ -182,6 +183,7 @@ def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
     """Limit to [min_val, max_val]; for integers, bounds lose their fractions."""
+    check_tensor("hardtanh", "input", 1, input)
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     if input.dtype.category < 2:
@@ -342,6 +344,7 @@ def layer_norm(
     eps: float = 1e-05,
 ) -> Tensor:
     """Normalise over the last dimensions, which are `normalized_shape`."""
+    check_tensor("layer_norm", "input", 1, input)
     return normalization.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
@@ -425,6 +428,7 @@ def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False
 ) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension."""
+    check_tensors("pairwise_distance", ("x1", "x2"), x1, x2)
     return _distance((x1, x2), p, eps, keepdim)[0]
 
 

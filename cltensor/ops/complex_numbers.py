@@ -15,6 +15,7 @@ from ..size import Size
 from . import core, writes
 from .convert import cast
 from .core import Tensor, is_tensor
+from .operands import check_tensor
 from .row import FUNCTIONS, REAL, Row, public, refuse_numbers
 from .shape import as_dtype
 
@@ -73,12 +74,14 @@ def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 @public()
 def resolve_conj(input: Tensor) -> Tensor:
     """Return the tensor: conjugation is never left pending on a view."""
+    check_tensor("resolve_conj", "input", 1, input)
     return input
 
 
 @public()
 def resolve_neg(input: Tensor) -> Tensor:
     """Return the tensor: negation is never left pending on a view."""
+    check_tensor("resolve_neg", "input", 1, input)
     return input
 
 

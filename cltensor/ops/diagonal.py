@@ -22,7 +22,9 @@ from .changes import change, zeros
 from .compare import logical_and
 from .composite import in_one
 from .core import Tensor, is_tensor
+from .dims import whole
 from .kinds import Sizes
+from .operands import check_tensor, refuse_bool
 from .reducing import positions
 from .replay import Replayed
 from .row import FUNCTIONS, METHODS, public, titled
@@ -79,11 +81,13 @@ def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
         return function(g, ctx.diagonal)
 
     def check(t: Tensor) -> None:
+        check_tensor(name, "input", 1, t)
         if t.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
 
     def function(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
         check(input)
+        diagonal = whole(name, "diagonal", diagonal, 2)
         with unrecorded():
             value = cut(input, diagonal)
         if graph.needs_grad(input):
@@ -92,6 +96,7 @@ def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
 
     def method_(self: Tensor, diagonal: int = 0) -> Tensor:
         check(self)
+        diagonal = whole(f"{name}_", "diagonal", diagonal, 1)
         return change(
             node,
             self,
@@ -172,6 +177,7 @@ _triangle_indices("triu_indices", _UPPER)
 @public()
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Put the last dimension on a diagonal of two new ones, zeros elsewhere."""
+    offset = whole("diag_embed", "offset", offset, 2)
     n = input.shape[-1] + abs(offset) if input.ndim else 1 + abs(offset)
     a, b = (layouts.wrap_dim(d, input.ndim + 1) for d in (dim1, dim2))
     if a == b:
@@ -203,6 +209,8 @@ def _embedded(
 @public()
 def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Make a matrix with the vector on its diagonal, or return the diagonal of a matrix."""
+    check_tensor("diag", "input", 1, input)
+    diagonal = whole("diag", "diagonal", diagonal, 2)
     if input.ndim not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
     value = (
@@ -216,14 +224,17 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
 @public()
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """Make a matrix with the flattened elements on its diagonal."""
+    offset = whole("diagflat", "offset", offset, 2)
     return diag_embed(input.contiguous().view(-1), offset)
 
 
 @public()
 def trace(input: Tensor) -> Tensor:
     """Add up the main diagonal of a matrix."""
+    check_tensor("trace", "input", 1, input)
     if input.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
+    refuse_bool(input.dtype, "trace")
     with unrecorded():
         value = parts.diagonal(input.detach()).sum()
     if graph.needs_grad(input):

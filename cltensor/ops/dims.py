@@ -64,6 +64,8 @@ def check_flag(name: str, argument: str, value: Any, position: int = 0) -> None:
 
 def whole(name: str, argument: str, value: Any, position: int = 0) -> int:
     """Return an argument that has to be one int; TypeError otherwise, also for a bool."""
+    if value.__class__ is int:
+        return value
     if value.__class__ is bool or not hasattr(value, "__index__"):
         place = f" (position {position})" if position else ""
         raise TypeError(

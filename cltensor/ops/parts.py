@@ -58,7 +58,9 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return view_of(input, new, "SelectBackward0", select_back, {"dim": dim, "index": int(index)})
 
 
-def slice_dim(input: Tensor, dim: int, start: int | None, end: int | None, step: int = 1) -> Tensor:
+def slice_dim(
+    input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
     """Return a view of a range of a dimension, as a Python slice selects it; the step must be positive."""
     new = layouts.slice_(input.shape, input._strides, input._offset, dim, start, end, step)
     return view_of(
@@ -91,6 +93,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 @public()
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """View the diagonal of two dimensions; it becomes the last dimension."""
+    offset = whole("diagonal", "offset", offset, 2)
     new = layouts.diagonal(input.shape, input._strides, input._offset, offset, dim1, dim2)
     return view_of(
         input,

@@ -81,6 +81,7 @@ def flipud(input: Tensor) -> Tensor:
 @public()
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turn by k quarters in the plane of two dimensions, from the first towards the second."""
+    k = whole("rot90", "k", k, 2)
     if not isinstance(dims, tuple | list):
         raise TypeError(
             f"rot90(): argument 'dims' (position 3) must be tuple of ints, not {type(dims).__name__}"

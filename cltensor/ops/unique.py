@@ -11,6 +11,8 @@ from ..codegen.order import sort as family
 from ..runtime import get_backend
 from . import core, writes
 from .core import NUMBERS, Tensor, is_tensor
+from .dims import check_flag
+from .operands import check_tensor
 from .row import FUNCTIONS, invalid_combination, public
 
 _FEW = 4  # columns compared first: often enough to tell all rows of a matrix apart
@@ -56,6 +58,13 @@ def _chosen(
     return out if len(out) > 1 else values
 
 
+def _check(name: str, input: Any, **flags: Any) -> None:
+    """Refuse flags that are no bools: in `unique(x, 0)` the 0 is no dim, but `sorted`."""
+    check_tensor(name, "input", 1, input)
+    for flag, value in flags.items():
+        check_flag(name, flag, value)
+
+
 @public()
 def unique(
     input: Tensor,
@@ -68,6 +77,8 @@ def unique(
 
     With the flags also where each element is among them (int64, the input's shape), and how often each occurs.
     """
+    name = "_unique2" if dim is None else "unique_dim"
+    _check(name, input, sorted=sorted, return_inverse=return_inverse, return_counts=return_counts)
     if dim is None:
         values, inverse, counts = _run(
             family.unique, _sortable(input), return_inverse, return_counts
@@ -162,6 +173,8 @@ def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """The first of each run of equal elements (or of equal slices along `dim`), where each element went, and the run lengths."""
+    name = "unique_consecutive"
+    _check(name, input, return_inverse=return_inverse, return_counts=return_counts)
     if dim is None:
         values, inverse, counts = _run(
             family.unique_consecutive, _sortable(input).reshape(-1), return_inverse, return_counts

@@ -420,46 +420,42 @@ def _of(kind: Any) -> Callable[[Any], bool]:
     return kind
 
 
-def tree_map_only(
-    type_or_types_or_pred: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None
-) -> Any:
+def tree_map_only(kind: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
     """Return the tree with the function applied to the leaves of a type, or those for which a predicate is true."""
-    wanted = _of(type_or_types_or_pred)
+    wanted = _of(kind)
     return tree_map(lambda leaf: func(leaf) if wanted(leaf) else leaf, tree, is_leaf=is_leaf)
 
 
-def tree_map_only_(
-    type_or_types_or_pred: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None
-) -> Any:
+def tree_map_only_(kind: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
     """Call a function on the leaves of a type, or those for which a predicate is true; return the tree itself."""
-    wanted = _of(type_or_types_or_pred)
+    wanted = _of(kind)
     return tree_map_(lambda leaf: func(leaf) if wanted(leaf) else leaf, tree, is_leaf=is_leaf)
 
 
-def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
+def tree_all(predicate: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
     """Tell whether a predicate holds for all leaves."""
-    return all(map(pred, tree_iter(tree, is_leaf)))
+    return all(map(predicate, tree_iter(tree, is_leaf)))
 
 
-def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
+def tree_any(predicate: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
     """Return whether a predicate holds for any leaf."""
-    return any(map(pred, tree_iter(tree, is_leaf)))
+    return any(map(predicate, tree_iter(tree, is_leaf)))
 
 
 def tree_all_only(
-    type_or_types: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
+    kind: Any, predicate: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
 ) -> bool:
     """Tell whether a predicate holds for all leaves of a type."""
-    wanted = _of(type_or_types)
-    return all(pred(leaf) for leaf in tree_iter(tree, is_leaf) if wanted(leaf))
+    wanted = _of(kind)
+    return all(predicate(leaf) for leaf in tree_iter(tree, is_leaf) if wanted(leaf))
 
 
 def tree_any_only(
-    type_or_types: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
+    kind: Any, predicate: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
 ) -> bool:
     """Return whether a predicate holds for any leaf of a type."""
-    wanted = _of(type_or_types)
-    return any(pred(leaf) for leaf in tree_iter(tree, is_leaf) if wanted(leaf))
+    wanted = _of(kind)
+    return any(predicate(leaf) for leaf in tree_iter(tree, is_leaf) if wanted(leaf))
 
 
 # --- classes of tuples --------------------------------------------------------------------------

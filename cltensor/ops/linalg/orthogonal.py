@@ -15,6 +15,7 @@ from ...autograd.mode import enable_grad, is_grad_enabled, unrecorded
 from ...errors import warn_once
 from .. import writes
 from ..core import Tensor
+from ..dims import check_flag
 from ..row import FUNCTIONS, public
 from . import factors
 from .matrices import adjoint, check_float, check_matrix, diag, diagonal, named, tril, triu
@@ -78,6 +79,7 @@ def linalg_qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
 @public()
 def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     """Factorize input = Q R (deprecated in favour of linalg.qr)."""
+    check_flag("qr", "some", some, 2)
     warn_once(
         "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\n"
         "The boolean parameter 'some' has been replaced with a string parameter 'mode'.\n"

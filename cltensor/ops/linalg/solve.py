@@ -13,6 +13,7 @@ from ...errors import warn_once
 from ...layouts import broadcast_shapes
 from .. import writes
 from ..core import Tensor
+from ..dims import check_flag
 from ..operands import check_tensors
 from ..row import FUNCTIONS, public
 from . import diagonal_forms, factors
@@ -443,6 +444,7 @@ def _cholesky_solve_back(ctx: Any, g: Tensor) -> tuple:
 @public()
 def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Invert a matrix given its Cholesky factor."""
+    check_flag("cholesky_inverse", "upper", upper, 2)
     check_square(input, "cholesky_inverse")
     check_float(input, "cholesky_inverse")
     value, zero = factors.cholesky_inverse(input, upper)

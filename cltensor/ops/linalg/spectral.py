@@ -14,6 +14,7 @@ import numpy as np
 from ...autograd import record as graph
 from .. import writes
 from ..core import Tensor
+from ..dims import check_flag
 from ..row import public
 from . import diagonal_forms
 from .lapack import device, host
@@ -119,6 +120,7 @@ def linalg_svd(
     A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None
 ) -> Any:
     """Factorize A = U diag(S) Vh with orthonormal U and V and descending S."""
+    check_flag("linalg_svd", "full_matrices", full_matrices, 2)
     if driver is not None:
         raise RuntimeError(
             "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
@@ -129,6 +131,8 @@ def linalg_svd(
 @public()
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
     """Factorize input = U diag(S) V^H (deprecated in favour of linalg.svd, which returns V^H)."""
+    check_flag("svd", "some", some, 2)
+    check_flag("svd", "compute_uv", compute_uv)
     if not compute_uv:
         s = svdvals(input)
         m, n = input.shape[-2:]

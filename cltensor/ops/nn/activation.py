@@ -12,7 +12,8 @@ from .. import writes
 from ..composite import in_one
 from ..core import Tensor
 from ..formats import RowMajor
-from ..operands import check_tensors
+from ..operands import check_tensor, check_tensors
+from ..refusals import refusal
 from ..row import FLOAT, FUNCTIONS, METHODS, Row, public
 from ..selection import where
 from ..values import check_value, conj, largest, number
@@ -198,12 +199,20 @@ prelu_row = Row(
 )  # fmt: skip
 
 
+def _check_floats(name: str, input: Any) -> None:
+    """Refuse an input that is no tensor, and integers, which the numbers beside them would make floats."""
+    check_tensor(name, "input", 1, input)
+    if input.dtype.category < 2:
+        raise refusal(name, input.dtype)
+
+
 def softplus(
     input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None
 ) -> Tensor:
     """Smooth approximation of relu: log(1 + exp(beta * x)) / beta, linear above the threshold."""
     beta = number("softplus", "beta", beta, 2)
     threshold = number("softplus", "threshold", threshold, 3)
+    _check_floats("softplus", input)
     return writes.deliver(softplus_row(input, beta, threshold), out, "softplus", (input,))
 
 
@@ -227,6 +236,7 @@ logsigmoid.__name__ = "log_sigmoid"  # as torch's function calls itself
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Zero within [-lambd, lambd], identity outside."""
     lambd = number("hardshrink", "lambd", lambd, 2)
+    _check_floats("hardshrink", input)
     check_value(lambd, input.dtype)
     return writes.deliver(hardshrink_row(input, lambd), out, "hardshrink", (input,))
 
@@ -234,6 +244,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Move towards zero by lambd. RuntimeError for a negative one, and for one that the dtype does not hold."""
     lambd = number("softshrink", "lambd", lambd, 2)
+    _check_floats("softshrink", input)
     most = largest(input.dtype) if input.dtype.category == 2 else math.inf
     if not 0 <= lambd <= most:
         raise RuntimeError(
@@ -288,6 +299,7 @@ FUNCTIONS["relu_"] = METHODS["relu_"]
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """Gated linear unit: the first half along `dim` times the sigmoid of the second (Dauphin et al., arXiv 1612.08083)."""
+    _check_floats("glu", input)
     if input.ndim == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
     dim = layouts.wrap_dim(dim, input.ndim)

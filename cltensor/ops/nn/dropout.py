@@ -10,6 +10,7 @@ from ... import dtypes
 from ...autograd.mode import unrecorded
 from ...layouts import preserve_strides
 from ..core import Tensor, make
+from ..operands import check_tensor
 from ..random.draws import keep_mask
 from ..row import Row, public
 
@@ -71,11 +72,20 @@ def _channels(input: Tensor) -> tuple[int, ...]:
     return (*input.shape[:2], *[1] * (input.ndim - 2))
 
 
+def _check_dtype(input: Tensor) -> None:
+    if input.dtype.category < 2:
+        name = input.dtype.scalar_name
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {name}")
+
+
 def apply(input: Tensor, p: float, training: bool, inplace: bool, features: bool = False) -> Tensor:
     """Drop elements (or whole channels) and scale the rest, in training only."""
+    check_tensor("feature_dropout" if features else "dropout", "input", 1, input)
     check_probability(p)
     if not training or p == 0 or not input.numel():
         return input
+    if p != 1:
+        _check_dtype(input)
     if features or p == 1 or input.dtype.category != 2:
         by = _noise(input, p, features)
         return input.mul_(by) if inplace else input * by
@@ -87,12 +97,14 @@ def apply(input: Tensor, p: float, training: bool, inplace: bool, features: bool
 
 def alpha(input: Tensor, p: float, training: bool, inplace: bool, features: bool = False) -> Tensor:
     """Set elements to SELU's saturation value, then restore mean and variance by an affine map."""
+    check_tensor("feature_alpha_dropout" if features else "alpha_dropout", "input", 1, input)
     check_probability(p)
     if not training or p == 0 or not input.numel():
         return input
     if p == 1:
         by = input.new_zeros(())
         return input.mul_(by) if inplace else input * by
+    _check_dtype(input)
     shape = _channels(input) if features else tuple(input.shape)
     scale = ((_SATURATION**2 * p + 1) * (1 - p)) ** -0.5
     with unrecorded():

@@ -49,8 +49,8 @@ def _seen(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return core.make(x._storage, Size(shape), x.dtype, x.device, steps, x._offset)
 
 
-def _check_float(name: str, x: Tensor) -> None:
-    if x.dtype.category != 2:
+def _check_float(name: str, x: Tensor, last: int = 2) -> None:
+    if not 2 <= x.dtype.category <= last:
         raise NotImplementedError(f"\"{name}\" not implemented for '{x.dtype.scalar_name}'")
 
 
@@ -364,6 +364,7 @@ def rms_norm(
 ) -> Tensor:
     """Divide by the root mean square over the last dimensions (Zhang and Sennrich, arXiv 1910.07467)."""
     shape = _normal_shape(input, normalized_shape, weight, rms=True)
+    _check_float("rms_norm", input, 3)
     x = wide(input)
     dims = tuple(range(input.ndim - len(shape), input.ndim))
     small = dtypes.finfo(x.dtype).eps if eps is None else eps

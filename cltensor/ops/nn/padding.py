@@ -16,6 +16,7 @@ from ...codegen.move import pad as family
 from ...runtime import get_backend
 from .. import core, formats
 from ..core import Tensor
+from ..operands import check_tensor
 from ..replay import Replayed
 from ..row import FUNCTIONS, public
 from ..selection import where
@@ -129,6 +130,7 @@ def pad(
 
     mode: "constant" (`value`, 0), "reflect" (the edge is not repeated), "replicate" (the edge), "circular".
     """
+    check_tensor("pad", "input", 1, input)
     if not isinstance(pad, tuple | list):
         raise TypeError(
             f"pad(): argument 'pad' (position 2) must be tuple of ints, not {type(pad).__name__}"

@@ -12,6 +12,7 @@ from .. import core, formats
 from ..composite import in_one
 from ..core import Tensor
 from ..kinds import Sizes
+from ..operands import check_tensor
 from ..row import public
 
 
@@ -76,6 +77,7 @@ def _factor(name: str, argument: str, value: Any) -> int:
 
 
 def _check_pixels(name: str, input: Tensor, factor: int, what: str) -> None:
+    check_tensor(name, "input", 1, input)
     if input.ndim < 3:
         raise RuntimeError(
             f"{name} expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)"
@@ -132,6 +134,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Interleave `groups` groups of channels of (N, C, …) (Zhang et al., arXiv 1707.01083)."""
     groups = _factor("channel_shuffle", "groups", groups)
+    check_tensor("channel_shuffle", "input", 1, input)
     if input.ndim < 3:
         raise RuntimeError(
             f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}"
