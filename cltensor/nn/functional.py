@@ -81,6 +81,7 @@ from ..ops.nn.pixel import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from ..ops.nn.pixel import channel_shuffle as native_channel_shuffle
 from ..ops.nn.softmax import log_softmax as _log_softmax
 from ..ops.nn.softmax import softmax as _softmax
+from ..ops.numpy_names import answered
 from ..ops.operands import check_tensor, check_tensors
 from ..ops.random.gumbel import gumbel_softmax
 from ..ops.ranking import (
@@ -457,6 +458,23 @@ def embedding(
     return table.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
+# What torch says of arguments of the wrong kind: of compiled functions, then of functions written in Python, which pass their
+# arguments on to the function named.
+for _name in (
+    *("adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "channel_shuffle", "conv1d", "conv2d", "conv3d"),
+    *("conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "one_hot", "pairwise_distance"),
+    *("pixel_shuffle", "pixel_unshuffle", "scaled_dot_product_attention"),
+):  # fmt: skip
+    globals()[_name] = FUNCTIONS.get(_name) or answered(globals()[_name], _name)
+for _name, _called in {
+    **{n: n for n in ("batch_norm", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "group_norm", "hinge_embedding_loss", "instance_norm")},
+    **{n: n for n in ("kl_div", "layer_norm", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "pad", "poisson_nll_loss")},
+    **{n: n for n in ("rms_norm", "soft_margin_loss", "triplet_margin_loss")},
+    "cross_entropy": "cross_entropy_loss",
+    "nll_loss": "nll_loss_nd",
+}.items():  # fmt: skip
+    globals()[_name] = answered(globals()[_name], _called, passed=True)
+
 # torch's private names, which programs with a multi-head attention of their own import.
 _canonical_mask, _none_or_dtype = multihead.canonical_mask, multihead.none_or_dtype
 _in_projection_packed, _mha_shape_check = multihead.project_packed, multihead.check_ranks
@@ -473,6 +491,7 @@ __all__ = [
         "FUNCTIONS",
         "activation",
         "annotations",
+        "answered",
         "dropping",
         "multihead",
         "normalization",

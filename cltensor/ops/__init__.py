@@ -93,5 +93,5 @@ def load_library(path: str) -> NoReturn:
     raise OSError(f"Could not load this library: {path}: it is made for torch's own binaries")
 
 
-numpy_names.install(table.LINALG, fft.FFT, special.SPECIAL)
+numpy_names.install(linalg=table.LINALG, fft=fft.FFT, special=special.SPECIAL)
 old_forms.install()

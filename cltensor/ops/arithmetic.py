@@ -91,7 +91,11 @@ def no_bools(a: Any, b: Any) -> None:
 
 @public()
 def add(
-    input: Tensor, other: Any, *later: Any, alpha: Any = 1, out: Tensor | None = None
+    input: Tensor | complex,
+    other: Tensor | complex,
+    *later: Any,
+    alpha: Any = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Add `alpha * other` to `input`, broadcasting; dtypes promote."""
     if later:
@@ -103,7 +107,11 @@ def add(
 
 @public(aliases=("subtract",))
 def sub(
-    input: Tensor, other: Any, *later: Any, alpha: Any = 1, out: Tensor | None = None
+    input: Tensor | complex,
+    other: Tensor | complex,
+    *later: Any,
+    alpha: Any = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Subtract `alpha * other` from `input`, broadcasting; two bool tensors are refused."""
     if later:
@@ -115,7 +123,7 @@ def sub(
 
 
 @public()
-def rsub(input: Tensor, other: Any, alpha: Any = 1) -> Tensor:
+def rsub(input: Tensor, other: Tensor | complex, alpha: Any = 1) -> Tensor:
     """Compute `other - alpha * input`."""
     if not is_tensor(input):
         raise invalid_combination("rsub", (input, other))
@@ -265,7 +273,11 @@ def _divided(row: Row, name: str, input: Any, other: Any, out: Tensor | None) ->
 
 @public(aliases=("divide",))
 def div(
-    input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None
+    input: Tensor | complex,
+    other: Tensor | complex,
+    *,
+    rounding_mode: str | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Divide; integers give floats unless `rounding_mode` is "trunc" or "floor"."""
     return (
@@ -298,19 +310,23 @@ def _true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Ten
 
 
 @public()
-def floor_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+def floor_divide(
+    input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None = None
+) -> Tensor:
     """Divide and round towards minus infinity."""
     return _divided(floor_divide_row, "floor_divide", input, other, out)
 
 
 @public()
-def remainder(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+def remainder(
+    input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None = None
+) -> Tensor:
     """Remainder with the divisor's sign, as Python's `%`."""
     return _divided(remainder_row, "remainder", input, other, out)
 
 
 @public()
-def fmod(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+def fmod(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -> Tensor:
     """Remainder with the dividend's sign, as C's `fmod`."""
     if not is_tensor(input):
         raise invalid_combination("fmod", (input, other))

@@ -246,7 +246,9 @@ def _shift(name: str, rows: dict[int, Row], input: Any, other: Any) -> tuple[Row
 
 
 @public(aliases=("__lshift__",))
-def bitwise_left_shift(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+def bitwise_left_shift(
+    input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None = None
+) -> Tensor:
     """Shift bits left; amounts outside the width give 0."""
     row, xs = _shift("bitwise_left_shift", _left, input, other)
     value = row(*xs)
@@ -254,7 +256,9 @@ def bitwise_left_shift(input: Tensor, other: Any, *, out: Tensor | None = None) 
 
 
 @public(aliases=("__rshift__",))
-def bitwise_right_shift(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+def bitwise_right_shift(
+    input: Tensor | complex, other: Tensor | complex, *, out: Tensor | None = None
+) -> Tensor:
     """Shift bits right, arithmetically for signed types."""
     row, xs = _shift("bitwise_right_shift", _right, input, other)
     value = row(*xs)

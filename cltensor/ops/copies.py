@@ -16,6 +16,7 @@ from . import complex_numbers, convert, parts, shape, writes
 from .core import Tensor
 from .operands import check_tensor
 from .row import FUNCTIONS, METHODS
+from .values import into
 
 
 def _clone(value: Tensor) -> Tensor:
@@ -28,11 +29,13 @@ def _copying(name: str, view: Callable, node_name: str = "") -> Callable:
 
     def function(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         check_tensor(name, "input", 1, input)
+        if out is not None and not name.endswith("_copy"):
+            raise TypeError(f"{name}() got an unexpected keyword argument 'out'")
         seen = view(input, *args, **kwargs)
         if not isinstance(seen, tuple | list):
             value = _clone(seen)
             if out is not None:
-                return writes.deliver(value, out, name, (input,))
+                return into(value, out, name, (input,))
             _take_over(seen, value)
             return value
         values = tuple([_clone(v) for v in seen])
@@ -40,8 +43,8 @@ def _copying(name: str, view: Callable, node_name: str = "") -> Callable:
             for one, value in zip(seen, values, strict=True):
                 _take_over(one, value)
             return values
-        for value, o in zip(values, out, strict=True):
-            writes.deliver(value, o, name, (input,))
+        for value, o in writes.each(values, out):
+            into(value, o, name, (input,))
         return None
 
     def _take_over(seen: Tensor, value: Tensor) -> None:

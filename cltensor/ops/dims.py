@@ -45,7 +45,7 @@ def dims_of(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
         if not dim:
             return tuple(range(ndim))
         for position, d in enumerate(dim):
-            if d.__class__ is bool or not hasattr(d, "__index__"):
+            if (d.__class__ is bool and not position) or not hasattr(d, "__index__"):
                 raise TypeError(
                     f"{name}(): argument 'dim' failed to unpack the object at pos {position + 1} with error \"type must be tuple of ints,but got {type(d).__name__}\""
                 )

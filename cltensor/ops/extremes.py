@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
@@ -54,9 +55,9 @@ def deliver_pair(name: str, found: tuple[Tensor, Tensor], out: Any, input: Tenso
         return found
     if core.is_tensor(out):
         raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not Tensor")
-    for value, o in zip(found, out, strict=True):
+    for value, o in writes.each(found, out):
         check_out_dtype(value.dtype, o)
-    return tuple([writes.deliver(v, o, name, (input,)) for v, o in zip(found, out, strict=True)])
+    return tuple([writes.deliver(v, o, name, (input,)) for v, o in writes.each(found, out)])
 
 
 def _extreme(
@@ -216,7 +217,11 @@ def _aminmax_back(ctx: Any, low: Tensor | None, high: Tensor | None) -> Tensor:
 
 @public()
 def aminmax(
-    input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None
+    input: Tensor,
+    *,
+    dim: int | None = None,
+    keepdim: bool = False,
+    out: Sequence[Tensor] | None = None,
 ) -> Any:
     """Smallest and largest element, of all or along a dim, in one pass."""
     no_complex(input, "aminmax_cpu")

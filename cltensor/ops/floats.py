@@ -164,7 +164,5 @@ def frexp(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> Any:
             raise RuntimeError(
                 f"torch.frexp() expects exponent to have int dtype but got {names[2]}"
             )
-        pair = tuple(
-            writes.deliver(v, o, "frexp", (input,)) for v, o in zip(pair, out, strict=True)
-        )
+        pair = tuple(writes.deliver(v, o, "frexp", (input,)) for v, o in writes.each(pair, out))
     return return_types.frexp(pair)

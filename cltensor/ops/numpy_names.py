@@ -1,64 +1,120 @@
 """NumPy's argument names, which torch accepts, too: `axis`, `keepdims`, and `a`, `x` or `x1` for the first operand.
 
-The wrapper that accepts these names has a second task: if the wrapped function fails, it looks for an argument that is
-no tensor but has a `__torch_function__`, and lets that answer the call. For this reason alone it also wraps linear
-algebra and functions of lists of tensors, whose own time is long compared with the wrapper's.
+The wrapper that accepts these names also refuses flags that are no bools. If the wrapped function fails, it looks for an
+argument that is no tensor but has a `__torch_function__`, and lets that answer the call; else it finds out what torch says
+of the kinds of the arguments. For these reasons it also wraps linear algebra and functions of lists of tensors, whose own
+time is long compared with the wrapper's.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from . import arguments
 from .elsewhere import foreign
 from .row import FUNCTIONS, METHODS, NUMPYS
 
 # torch functions that are written in Python, which accept torch's names only.
 _PLAIN = {"norm", "split", "stft", "unique", "unique_consecutive"}
+# Others written in Python, which do not look at the kinds of their arguments themselves.
+_UNPARSED = {
+    "block_diag",
+    "broadcast_tensors",
+    "cartesian_prod",
+    "einsum",
+    "lu",
+    "meshgrid",
+    "pca_lowrank",
+    "svd_lowrank",
+    "tensordot",
+}
 # Functions without `dim` that are not wrapped, because they take hardly longer than the wrapper: views, mostly.
 _QUICK = {"clone", "flatten", "permute", "reshape", "t", "transpose", "view_as_complex"}
-# Functions wrapped for the second task alone: those of lists of tensors, and others to whose own time the wrapper adds
+# Methods that take hardly longer, either: views, pending operations, what only looks at a tensor.
+_QUICK_METHODS = _QUICK | {
+    *("add", "sub", "subtract", "rsub", "add_", "sub_", "subtract_", "div", "divide", "true_divide", "floor_divide", "remainder", "fmod"),
+    *("div_", "divide_", "true_divide_", "lerp", "lerp_", "pow", "pow_", "float_power", "float_power_", "abs", "absolute", "abs_", "absolute_"),
+    *("bitwise_left_shift", "__lshift__", "bitwise_right_shift", "__rshift__", "clamp", "clip", "clamp_", "clip_", "clamp_min", "clamp_max"),
+    *("clamp_min_", "clamp_max_", "where", "masked_fill", "masked_fill_", "conj", "positive", "round", "round_", "square", "square_"),
+    *("to", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool", "cfloat", "cdouble", "chalf", "type_as"),
+    *("contiguous", "copy_", "fill_", "zero_", "view", "view_as", "reshape_as", "ravel", "swapdims", "swapaxes", "adjoint", "movedim", "moveaxis"),
+    *("expand", "expand_as", "broadcast_to", "split", "as_strided", "unfold", "resolve_conj", "resolve_neg", "_conj", "_conj_physical"),
+    *("as_subclass", "set_", "resize_", "resize_as_", "record_stream", "is_distributed", "dim_order", "apply_", "map_", "map2_"),
+    *("coalesce", "is_coalesced", "indices", "_indices", "_values", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices"),
+    *("_nnz", "sparse_dim", "dense_dim", "to_dense", "_is_all_true", "_is_any_true", "bernoulli_", "uniform_", "normal_", "random_"),
+}  # fmt: skip
+# Functions wrapped for the other tasks alone: those of lists of tensors, and others to whose own time the wrapper adds
 # little.
 _OTHERS = {"block_diag", "broadcast_tensors", "cartesian_prod", "column_stack", "dstack", "einsum", "hstack", "meshgrid", "row_stack", "tensordot", "vstack",
     "scatter", "scatter_add", "index_add", "index_copy", "index_fill", "index_put", "masked_scatter"}  # fmt: skip
 
 
-def numpy_names(fn: Callable) -> Callable:
+def numpy_names(fn: Callable, name: str = "", method: bool = False) -> Callable:
     """Decorator: accept NumPy's `axis` and `keepdims` for `dim` and `keepdim`, and NumPy's names of the operands."""
     parameters = _parameters(fn)
     first = "input" if "input" in parameters else parameters[0]  # "A" in linear algebra
     ours = {"axis": "dim", "keepdims": "keepdim"}
     ours |= {n: first if own == "input" else own for own, names in NUMPYS.items() for n in names}
     places = {n: parameters.index(own) for n, own in ours.items() if own in parameters}
-    return answered(fn, parameters, places)
+    return answered(fn, name, method, parameters, places)
 
 
 def answered(
-    fn: Callable, parameters: Sequence[str] = (), places: Mapping[str, int] = MappingProxyType({})
+    fn: Callable,
+    name: str = "",
+    method: bool = False,
+    parameters: Sequence[str] = (),
+    places: Mapping[str, int] = MappingProxyType({}),
+    *,
+    passed: bool = False,
 ) -> Callable:
     """Wrap a function: if a call fails over an argument with a `__torch_function__`, that argument's function answers
     the call.
 
-    places: other names that arguments may be given by -> the argument's index in `parameters`.
+    name: what torch calls the function in its errors, "" if torch's does not look at the kinds of its arguments. method: as
+    which `fn` is called. places: other names that arguments may be given by -> the argument's index in `parameters`.
+    passed: torch's function is written in Python, and passes its arguments on by position.
     """
+    classes = arguments.classes(fn) if name and not passed else {}
+    flags = arguments.flags(fn) if name and not passed else ()
+    first = min(flags, default=99)
 
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        for name in [*kwargs] if kwargs else ():
-            place = places.get(name)
+        for key in [*kwargs] if kwargs else ():
+            place = places.get(key)
             if place is not None and place >= len(args) and parameters[place] not in kwargs:
-                kwargs[parameters[place]] = kwargs.pop(name)
+                kwargs[parameters[place]] = kwargs.pop(key)
+            elif key in classes and kwargs[key].__class__ is not classes[key]:
+                _refuse(fn, name, method, args, kwargs)
+        if len(args) > first:
+            for place in flags:
+                if place < len(args) and args[place].__class__ is not bool:
+                    _refuse(fn, name, method, args, kwargs)
         try:
             return fn(*args, **kwargs)
         except Exception:
             if not foreign(wrapper, args, kwargs):
+                given = arguments.by_position(fn, args, kwargs) if passed else args
+                if given is not None:
+                    _refuse(fn, name, method, given, {} if passed else kwargs)
                 raise
         return wrapper(*args, **kwargs)
 
     wrapper._numpy_names = True  # type: ignore[attr-defined]
     return wrapper
+
+
+def _refuse(
+    fn: Callable, name: str, method: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Raise what torch says of the kinds of the arguments, if there is something to say."""
+    if name and (error := arguments.flaw_of(fn, name, method, args, kwargs)) is not None:
+        raise error from None
 
 
 def _parameters(fn: Callable) -> tuple[str, ...]:
@@ -67,17 +123,20 @@ def _parameters(fn: Callable) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-def install(*tables: Any) -> None:
-    """Make exported functions, and methods with a `dim`, accept the names; `tables`: other modules' functions."""
-    made: dict[int, Callable] = {}
-    for table in (FUNCTIONS, METHODS, *tables):
-        plain = _PLAIN if table is FUNCTIONS or table is METHODS else ()
+def install(**spaces: Any) -> None:
+    """Wrap exported functions, and methods with a `dim` or a flag; `spaces`: other modules' functions, by what precedes their names."""
+    tables = [("", FUNCTIONS, False), ("", METHODS, True)]
+    tables += [(f"{space}_", table, False) for space, table in spaces.items()]
+    for prefix, table, method in tables:
         for name, fn in table.items():
-            if not hasattr(fn, "__code__") or name in plain or hasattr(fn, "_numpy_names"):
+            if not hasattr(fn, "__code__") or (not prefix and name in _PLAIN):
                 continue
+            said = "" if name in _UNPARSED else prefix + name.removeprefix(prefix)
+            if hasattr(fn, "_numpy_names"):
+                fn = inspect.getattr_static(fn, "__wrapped__")
             parameters = _parameters(fn)
-            operands = table is FUNCTIONS and name not in _QUICK and "input" in parameters
+            operands = "input" in parameters and name not in (_QUICK_METHODS if method else _QUICK)
             if "dim" in parameters or operands:
-                table[name] = made.setdefault(id(fn), numpy_names(fn))
-            elif parameters[:1] == ("A",) or (table is FUNCTIONS and name in _OTHERS):
-                table[name] = made.setdefault(id(fn), answered(fn))
+                table[name] = numpy_names(fn, said, method)
+            elif parameters[:1] == ("A",) or (not prefix and not method and name in _OTHERS):
+                table[name] = answered(fn, said, method)

@@ -41,7 +41,7 @@ def scaled(name: str, alpha: Any, later: Sequence[Any]) -> tuple[Tensor, Any]:
     return later[0], alpha
 
 
-def _accepting(fn: Callable, name: str, numbers: Sequence[str]) -> Callable:
+def _accepting(fn: Callable, name: str, method: bool, numbers: Sequence[str]) -> Callable:
     """Wrap a function of three tensors so that it accepts its numbers between them, and 0-dim tensors as numbers."""
 
     @functools.wraps(fn)
@@ -58,14 +58,14 @@ def _accepting(fn: Callable, name: str, numbers: Sequence[str]) -> Callable:
         _warn(name, numbers)
         return fn(*tensors, **dict(zip(numbers, given, strict=False)), **kwargs)
 
-    return answered(call)
+    return answered(call, name, method)
 
 
 def _accept(names: str, numbers: Sequence[str]) -> None:
     for name in names.split():
         for table in (FUNCTIONS, METHODS):
             if name in table:
-                table[name] = _accepting(table[name], name, numbers)
+                table[name] = _accepting(table[name], name, table is METHODS, numbers)
 
 
 def install() -> None:

@@ -88,7 +88,9 @@ def _int_power(x: Tensor, exponent: int, dt: dtypes.dtype) -> Tensor:
 
 
 @public()
-def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+def pow(
+    input: Tensor | complex, exponent: Tensor | complex, *, out: Tensor | None = None
+) -> Tensor:
     """Raise to a power; integer tensors to negative numbers are refused."""
     if not is_tensor(input) and not is_tensor(exponent):
         raise invalid_combination("pow", (input, exponent))
@@ -143,7 +145,9 @@ METHODS["pow_"] = pow_
 
 
 @public()
-def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+def float_power(
+    input: Tensor | complex, exponent: Tensor | complex, *, out: Tensor | None = None
+) -> Tensor:
     """Raise to a power in double precision."""
     input, exponent = normal("float_power", ("input", "exponent"), (input, exponent))
     cplx = any(

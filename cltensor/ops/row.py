@@ -19,7 +19,7 @@ from ..autograd import views
 from ..autograd.node import WrappingNode, op_class, read_saved
 from ..codegen.pointwise import PointOp
 from ..errors import class_name
-from . import core, writes
+from . import arguments, core, writes
 from .core import NUMBERS, Tensor
 from .elsewhere import Strideless, elsewhere, foreign
 from .refusals import refusal
@@ -342,24 +342,27 @@ class Row:
     def _publish(self, inplace: bool) -> None:
         arity, name, args, numbers = len(self.args), self.name, self.args, self.numbers
 
-        def function(*xs: Any, **kwargs: Any) -> Tensor:
-            if arity == len(xs) == 1 and xs[0].__class__ is core.Registry.tensor and not kwargs:
-                return self(*xs)  # fast path: most calls are such
-            if kwargs or len(xs) != arity or not _plain(xs, numbers):
-                try:
-                    xs, out = self.bind(given := xs, {**kwargs})
-                except TypeError:
-                    if not foreign(function, given, kwargs):
-                        raise
-                    return function(*given, **kwargs)
-                if out is not None:
-                    return writes.deliver(self(*xs), out, name, xs)
-            return self(*xs)
+        def form(method: bool) -> Callable:
+            def function(*xs: Any, **kwargs: Any) -> Tensor:
+                if arity == len(xs) == 1 and xs[0].__class__ is core.Registry.tensor and not kwargs:
+                    return self(*xs)  # fast path: most calls are such
+                if kwargs or len(xs) != arity or not _plain(xs, numbers):
+                    try:
+                        xs, out = self.bind(given := xs, {**kwargs})
+                    except TypeError as error:
+                        if not foreign(function, given, kwargs):
+                            raise self._flaw(name, method, given, kwargs) or error from None
+                        return function(*given, **kwargs)
+                    if out is not None:
+                        return writes.deliver(self(*xs), out, name, xs)
+                return self(*xs)
 
-        titled(function, name, f"{self.doc}\n\n{self._told()}")
-        function.__signature__ = _signature(args, numbers, out=True)  # type: ignore[attr-defined]
-        for alias in (name, *self.aliases):
-            FUNCTIONS[alias] = METHODS[alias] = function
+            titled(function, name, f"{self.doc}\n\n{self._told()}")
+            function.__signature__ = _signature(args, numbers, out=True)  # type: ignore[attr-defined]
+            return function
+
+        for table, method in ((FUNCTIONS, False), (METHODS, True)):
+            table |= dict.fromkeys((name, *self.aliases), form(method))
         if inplace and self.promote is not REAL:
             others = numbers[1:]
 
@@ -368,9 +371,9 @@ class Row:
                     given = (t, *xs)
                     try:
                         xs = self.bind(given, {**kwargs}, name + "_")[0][1:]
-                    except TypeError:
+                    except TypeError as error:
                         if not foreign(method_, given, kwargs):
-                            raise
+                            raise self._flaw(name + "_", True, given, kwargs) or error from None
                         return method_(*given, **kwargs)
                 return self.inplace(t, *xs)
 
@@ -378,6 +381,20 @@ class Row:
             method_.__signature__ = _signature(args, numbers, out=False)  # type: ignore[attr-defined]
             for alias in (name, *self.aliases):
                 METHODS[alias + "_"] = method_
+
+    def _flaw(self, name: str, method: bool, xs: tuple, kwargs: dict[str, Any]) -> Any:
+        """Return torch's TypeError for what is wrong with the kinds of the arguments, None if nothing is."""
+        given = {
+            next((n for n in self.args if key in NUMPYS.get(n, ())), key): value
+            for key, value in kwargs.items()
+        }
+        return arguments.flaw(
+            arguments.signature_of(self.args, self.numbers, name != self.name + "_"),
+            name,
+            method,
+            xs,
+            given,
+        )
 
     def _told(self) -> str:
         """Return the docstring's sentence on the dtypes that the row accepts and returns, and on broadcasting."""
@@ -596,6 +613,12 @@ def with_inplace(name: str, fn: Callable) -> None:
     """Add the method `<name>_`, which replaces the tensor's values, and its autograd history, by those of `fn(self, …)`."""
 
     def method_(t: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return writes.assign(t, lambda x: fn(x, *args, **kwargs))
+        try:
+            return writes.assign(t, lambda x: fn(x, *args, **kwargs))
+        except Exception:
+            wrong = arguments.flaw_of(fn, name + "_", True, (t, *args), kwargs)
+            if wrong is not None:
+                raise wrong from None
+            raise
 
     METHODS[name + "_"] = titled(method_, name + "_", f"In-place form of `{name}`.")

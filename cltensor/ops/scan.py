@@ -163,19 +163,19 @@ def _ranked(name: str, input: Tensor, dim: int, out: Any) -> Any:
     if out is not None:
         values, indices = (
             _delivered(made, given, name, input)
-            for made, given in zip((values, indices), out, strict=True)
+            for made, given in writes.each((values, indices), out)
         )
     return getattr(return_types, name)((values, indices))
 
 
 @public()
-def cummax(input: Tensor, dim: int, *, out: Any = None) -> Any:
+def cummax(input: Tensor, dim: int, *, out: Sequence[Tensor] | None = None) -> Any:
     """Running maxima along `dim` and where they are."""
     return _ranked("cummax", input, dim, out)
 
 
 @public()
-def cummin(input: Tensor, dim: int, *, out: Any = None) -> Any:
+def cummin(input: Tensor, dim: int, *, out: Sequence[Tensor] | None = None) -> Any:
     """Running minima along `dim` and where they are."""
     return _ranked("cummin", input, dim, out)
 

@@ -50,7 +50,7 @@ def sizes(function: str, args: tuple, name: str = "shape") -> tuple[int, ...]:
         if a.__class__ is not int:
             if is_tensor(a) and a.numel() == 1 and a.dtype.category < 2:
                 a = int(a)
-            elif hasattr(a, "__index__") and not isinstance(a, bool):
+            elif hasattr(a, "__index__") and (position or not isinstance(a, bool)):  # as torch does
                 a = a.__index__()
             else:
                 raise TypeError(f"{function}(): {_no_sizes(name, given, args, position)}")

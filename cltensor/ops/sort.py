@@ -67,7 +67,8 @@ def _deliver(name: str, values: Tensor, indices: Tensor, out: Any, inputs: tuple
     elif out is not None:
         if core.is_tensor(out):
             raise TypeError(f"{name}(): argument 'out' must be tuple of Tensors, not Tensor")
-        for made, given, text in zip((values, indices), out, _OTHER_DTYPE[name], strict=True):
+        pairs = writes.each((values, indices), out)
+        for (made, given), text in zip(pairs, _OTHER_DTYPE[name], strict=True):
             names = {"made": made.dtype.scalar_name, "got": given.dtype.scalar_name}
             check_out_dtype(made.dtype, given, text.format(**names))
         apart = name == "kthvalue"
@@ -78,7 +79,12 @@ def _deliver(name: str, values: Tensor, indices: Tensor, out: Any, inputs: tuple
 
 @public()
 def sort(
-    input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False, *, out: Any = None
+    input: Tensor,
+    dim: int = -1,
+    descending: bool = False,
+    stable: bool = False,
+    *,
+    out: Sequence[Tensor] | None = None,
 ) -> Any:
     """Values in order along `dim`, equal ones in their old order, and their positions; NaN counts as the largest."""
     refuse(input, "sort")
@@ -120,7 +126,7 @@ def topk(
     largest: bool = True,
     sorted: bool = True,
     *,
-    out: Any = None,
+    out: Sequence[Tensor] | None = None,
 ) -> Any:
     """The `k` largest (or smallest) elements along `dim` in order, and their positions."""
     refuse(input, "topk")
@@ -192,21 +198,33 @@ def _median(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Any) 
 
 
 @public()
-def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+def median(
+    input: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    out: Sequence[Tensor] | None = None,
+) -> Any:
     """The lower median: of all elements, or along `dim` with its position; NaN if there is one."""
     return _median("median", input, dim, keepdim, out)
 
 
 @public()
 def nanmedian(
-    input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None
+    input: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    out: Sequence[Tensor] | None = None,
 ) -> Any:
     """The lower median of what is not NaN: of all elements, or along `dim` with its position."""
     return _median("nanmedian", input, dim, keepdim, out)
 
 
 @public()
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+def mode(
+    input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Sequence[Tensor] | None = None
+) -> Any:
     """The most frequent value along `dim`, the smallest of equally frequent ones, and a position of it."""
     refuse(input, "mode")
     at = one_dim("mode", dim, input.ndim)
@@ -215,7 +233,12 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None
 
 @public()
 def kthvalue(
-    input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None
+    input: Tensor,
+    k: int,
+    dim: int = -1,
+    keepdim: bool = False,
+    *,
+    out: Sequence[Tensor] | None = None,
 ) -> Any:
     """The `k`-th smallest value along `dim`, counted from 1, and its position."""
     refuse(input, "kthvalue")

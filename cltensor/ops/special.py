@@ -217,6 +217,8 @@ gammaincc = Row(
 
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     """Return the logarithm of the multivariate gamma function of dimension p, for inputs above (p - 1) / 2."""
+    if p.__class__ is int and p >= 1 << 63:
+        raise ValueError("Overflow when unpacking long long")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     with unrecorded():

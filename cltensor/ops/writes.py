@@ -284,6 +284,13 @@ def check_out(
         )
 
 
+def each(values: Sequence[Tensor], out: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """Return the results with the tensors of `out=` for them; torch's TypeError unless there are as many."""
+    if len(out) != len(values):
+        raise TypeError(f"expected tuple of {len(values)} elements but got {len(out)}")
+    return list(zip(values, out, strict=True))
+
+
 def deliver(
     value: Tensor,
     out: Tensor | None,

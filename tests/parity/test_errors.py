@@ -416,6 +416,61 @@ torch.add(a, 1j, out=v[:1].expand(3, 4))        ## more than one element of the 
 (lambda z: z.div_(z).sum().backward())(a.requires_grad_().exp())    ## is output 0 of Div, is at version 1; expected version 0
 (lambda z: z.addcmul_(z, z).sum().backward())(a.requires_grad_() * 1)  ## is output 0 of Addcmul, is at version 1; expected version 0
 (a.requires_grad_() * 1).set_(v).sum().backward()  ## derivative for set_ is not implemented
+torch.nansum(a, 0, 1)                           ## nansum(): argument 'keepdim' (position 3) must be bool, not int
+a.logsumexp(0, keepdim=1)                       ## logsumexp(): argument 'keepdim' must be bool, not int
+torch.median(a, 0, 1)                           ## median(): argument 'keepdim' (position 3) must be bool, not int
+a.nanmedian(0, "x")                             ## nanmedian(): argument 'keepdim' (position 2) must be bool, not str
+torch.sort(a, 0, descending=1)                  ## sort() received an invalid combination of arguments - got (Tensor, int, descending=int)
+torch.argsort(a, 0, None)                       ## argsort() received an invalid combination of arguments - got (Tensor, int, NoneType)
+a.topk(2, largest=np.bool_(True))               ## topk(): argument 'largest' must be bool, not numpy.bool
+torch.topk(a, 2, 1, True, 1)                    ## topk(): argument 'sorted' (position 5) must be bool, not int
+torch.kthvalue(a, 1, 0, keepdim=None)           ## kthvalue(): argument 'keepdim' must be bool, not NoneType
+torch.mode(a, 0, keepdim=1.0)                   ## mode(): argument 'keepdim' must be bool, not float
+torch.std(a, 0, keepdim=1)                      ## std() received an invalid combination of arguments - got (Tensor, int, keepdim=int)
+torch.linalg.svd(a, full_matrices=1)            ## linalg_svd(): argument 'full_matrices' must be bool, not int
+torch.linalg.vector_norm(a, 2, 0, keepdim=1)    ## linalg_vector_norm(): argument 'keepdim' must be bool, not int
+torch.cholesky_inverse(a[:, :3], 1)             ## cholesky_inverse(): argument 'upper' (position 2) must be bool, not int
+a.allclose(a, equal_nan=1)                      ## allclose(): argument 'equal_nan' must be bool, not int
+torch.searchsorted(v, a, right=1)               ## searchsorted() received an invalid combination of arguments - got (Tensor, Tensor, right=int)
+torch.diag_embed(a, offset=True)                ## diag_embed(): argument 'offset' must be int, not bool
+torch.diag_embed(a, dim1=1.5)                   ## diag_embed(): argument 'dim1' must be int, not float
+torch.corrcoef([1.0])                           ## corrcoef(): argument 'input' (position 1) must be Tensor, not list
+torch.flip("x", (0,))                           ## flip(): argument 'input' (position 1) must be Tensor, not str
+torch.cov(a, aweights=[1])                      ## cov(): argument 'aweights' must be Tensor, not list
+torch.mm(a, 1)                                  ## mm(): argument 'mat2' (position 2) must be Tensor, not int
+a.mm("x")                                       ## mm(): argument 'mat2' (position 1) must be Tensor, not str
+a.eq("x")                                       ## eq() received an invalid combination of arguments - got (str)
+a.maximum(1)                                    ## maximum(): argument 'other' (position 1) must be Tensor, not int
+torch.acos()                                    ## acos() missing 1 required positional arguments: "input"
+a.neg(bogus=1)                                  ## TensorBase.neg() takes no keyword arguments
+a.acos(1)                                       ## TensorBase.acos() takes no arguments (1 given)
+torch.topk(a)                                   ## topk() missing 1 required positional arguments: "k"
+torch.cumsum(a, 0, 1)                           ## cumsum() takes 2 positional arguments but 3 were given
+torch.cumsum(a, 0, bogus=1)                     ## cumsum() got an unexpected keyword argument 'bogus'
+torch.cumsum(a, 0, input=a)                     ## cumsum() got multiple values for argument 'input'
+a.sum(bogus=1)                                  ## sum() received an invalid combination of arguments - got (bogus=int, )
+torch.cat([a, 1])                               ## expected Tensor as element 1 in argument 0, but got int
+torch.logsumexp(a, ("x",))                      ## logsumexp(): argument 'dim' (position 2) must be tuple of ints, but found element of type str at pos 0
+torch.cumsum(a, 2**70)                          ## Overflow when unpacking long long
+a.cumsum_(2**70)                                ## Overflow when unpacking long long
+torch.mvlgamma(p, 2**70)                        ## Overflow when unpacking long long
+torch.cummax(a, 0, out="x")                     ## cummax(): argument 'out' must be tuple of Tensors, not str
+torch.cummax(a, 0, out=(a,))                    ## expected tuple of 2 elements but got 1
+torch.median(a, 0, out=(v,))                    ## expected tuple of 2 elements but got 1
+torch.unsafe_chunk(a, 2, out=(a,))              ## unsafe_chunk() got an unexpected keyword argument 'out'
+torch.expand_copy(a, (3, 4), out=a.double())    ## Expected out tensor to have dtype float, but got double instead
+torch.nn.functional.layer_norm(a, ("x",))       ## layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, but found element of type str at pos 0
+torch.nn.functional.layer_norm(a, (4,), weight=[1.0])  ## layer_norm(): argument 'weight' (position 3) must be Tensor, not list
+torch.nn.functional.cross_entropy(a, a, weight=1)  ## cross_entropy_loss(): argument 'weight' (position 3) must be Tensor, not int
+torch.nn.functional.conv2d(h, "x")              ## conv2d() received an invalid combination of arguments - got (Tensor, str)
+torch.nn.functional.pad(a, (1, 1), 3)           ## pad(): argument 'mode' (position 3) must be str, not int
+torch.dropout(a, 2.0, True)                     ## dropout probability has to be between 0 and 1, but got 2
+torch.alpha_dropout(a, -0.5, False)             ## dropout probability has to be between 0 and 1, but got -0.5
+torch.nn.functional.dropout(a, 2.0)             ## dropout probability has to be between 0 and 1, but got 2.0
+torch.nn.Conv2d(3, 4)                           ## Conv2d.__init__() missing 1 required positional argument: 'kernel_size'
+torch.nn.LazyConv1d(3)                          ## LazyConv1d.__init__() missing 1 required positional argument: 'kernel_size'
+torch.nn.BatchNorm2d()                          ## _BatchNorm.__init__() missing 1 required positional argument: 'num_features'
+torch.nn.TransformerEncoderLayer(4)             ## TransformerEncoderLayer.__init__() missing 1 required positional argument: 'nhead'
 torch.special.i1(3)                             ## special_i1(): argument 'input' (position 1) must be Tensor, not int
 """
 

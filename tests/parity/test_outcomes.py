@@ -466,6 +466,10 @@ torch.tensor(2.0).size(0)
 torch.tensor(2.0).size(-1)
 torch.tensor(2.0).stride(0)
 torch.tensor(2.0).stride(1)
+torch.ones(1, 2).expand(2, True), torch.broadcast_to(torch.ones(1, 1), (2, True)), torch.ones(2, 2).sum((0, True))
+torch.bitwise_left_shift(1.5, torch.ones(2, dtype=torch.int64))
+torch.flip(torch.ones(2, 2, 2), (0, 1, True))
+type(torch.nn.Conv2d(1, 1, 1)).__init__.__qualname__, torch.nn.ConvTranspose1d.__init__.__qualname__
 """
 
 

@@ -12,7 +12,7 @@ from ...tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..parameter import UninitializedBuffer, UninitializedParameter
-from .layer import new_parameter
+from .layer import new_parameter, own_init
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -245,3 +245,6 @@ class SyncBatchNorm(_BatchNorm):
         for name, child in module.named_children():
             made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return made
+
+
+own_init(_BatchNorm)

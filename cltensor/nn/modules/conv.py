@@ -12,7 +12,7 @@ from ...tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..parameter import UninitializedParameter
-from .layer import new_parameter, ntuple
+from .layer import new_parameter, ntuple, own_init
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -369,3 +369,19 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """`ConvTranspose3d` that takes in_channels from its first input."""
 
     cls_to_become = ConvTranspose3d
+
+
+own_init(
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import FunctionType
 from typing import Any
 
 from ... import creation
+from ...interception import twin
 from ..parameter import Parameter
 from .module import Module
 
@@ -20,6 +22,17 @@ class Layer(Module):
         if self.__dict__.get("inplace", False):
             shown.append("inplace=True")
         return ", ".join(shown)
+
+
+def own_init(*classes: type[Module]) -> None:
+    """Give classes a constructor of their own, the inherited one, so that Python's errors over its arguments name the class."""
+    for cls in classes:
+        inherited: Any = cls.__init__
+        while not isinstance(inherited, FunctionType):
+            inherited = inherited.__wrapped__
+        own = twin(inherited)
+        own.__qualname__ = f"{cls.__name__}.__init__"
+        cls.__init__ = own  # type: ignore[method-assign]
 
 
 def ntuple(value: Any, n: int) -> tuple[Any, ...]:

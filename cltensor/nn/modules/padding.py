@@ -6,7 +6,7 @@ from typing import Any
 
 from ...tensor import Tensor
 from .. import functional as F
-from .layer import ntuple
+from .layer import ntuple, own_init
 from .module import Module
 
 __all__ = [
@@ -165,3 +165,22 @@ class CircularPad3d(_CircularPadNd):
     """Pad (N, C, D, H, W) or (C, D, H, W) with the other end."""
 
     _rank = 3
+
+
+own_init(
+    CircularPad1d,
+    CircularPad2d,
+    CircularPad3d,
+    ConstantPad1d,
+    ConstantPad2d,
+    ConstantPad3d,
+    ReflectionPad1d,
+    ReflectionPad2d,
+    ReflectionPad3d,
+    ReplicationPad1d,
+    ReplicationPad2d,
+    ReplicationPad3d,
+    ZeroPad1d,
+    ZeroPad2d,
+    ZeroPad3d,
+)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...tensor import Tensor
 from .. import functional as F
-from .layer import Layer, ntuple
+from .layer import Layer, ntuple, own_init
 
 __all__ = [
     "MaxPool1d",
@@ -325,3 +325,6 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Means of as many windows as the output is to have, of (N, C, D, H, W) or (C, D, H, W)."""
 
     _function = "adaptive_avg_pool3d"
+
+
+own_init(AvgPool2d, AvgPool3d, FractionalMaxPool2d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d)

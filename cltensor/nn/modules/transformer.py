@@ -25,6 +25,7 @@ from .activation import GELU, ReLU
 from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
+from .layer import own_init
 from .linear import Linear
 from .module import Module
 from .normalization import LayerNorm
@@ -424,3 +425,6 @@ class Transformer(Module):
         for p in self.parameters():
             if p.ndim > 1:
                 init.xavier_uniform_(p)
+
+
+own_init(TransformerDecoderLayer, TransformerEncoderLayer)

@@ -75,7 +75,11 @@ def _worst(info: Tensor) -> int:
 
 
 def ldl_factor_ex(
-    A: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None
+    A: Tensor,
+    *,
+    hermitian: bool = False,
+    check_errors: bool = False,
+    out: Sequence[Tensor] | None = None,
 ) -> Any:
     """Factorize symmetric (or, if `hermitian`, Hermitian) matrices; `info` is the number of the first zero pivot, else 0."""
     check_square(A, "torch.linalg.ldl_factor_ex")
@@ -90,13 +94,12 @@ def ldl_factor_ex(
     graph.record("NotImplemented", (A,), values, _none, {"function": "linalg_ldl_factor_ex"})
     if out is not None:
         values = tuple(
-            writes.deliver(v, o, "linalg_ldl_factor_ex", (A,))
-            for v, o in zip(values, out, strict=True)
+            writes.deliver(v, o, "linalg_ldl_factor_ex", (A,)) for v, o in writes.each(values, out)
         )
     return LdlFactorEx(values)
 
 
-def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
+def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Sequence[Tensor] | None = None) -> Any:
     """Factorize symmetric (or, if `hermitian`, Hermitian) matrices into the packed LD and pivots."""
     LD, pivots, info = ldl_factor_ex(A, hermitian=hermitian)
     worst = _worst(info)
@@ -105,7 +108,7 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
     if out is not None:
         LD, pivots = (
             writes.deliver(v, o, "linalg_ldl_factor", (A,))
-            for v, o in zip((LD, pivots), out, strict=True)
+            for v, o in writes.each((LD, pivots), out)
         )
     return LdlFactor((LD, pivots))
 

@@ -165,7 +165,7 @@ def lstsq(
     rcond: float | None = None,
     *,
     driver: str | None = None,
-    out: Any = None,
+    out: Sequence[Tensor] | None = None,
 ) -> Any:
     """Minimise |A X - B|: return the solution, and residuals, ranks and singular values, empty where the driver
     computes none.

@@ -99,7 +99,11 @@ def _factor_back(ctx: Any, g: Tensor, *_: Any) -> Tensor:
 
 
 def lu_factor_ex(
-    A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None
+    A: Tensor,
+    *,
+    pivot: bool = True,
+    check_errors: bool = False,
+    out: Sequence[Tensor] | None = None,
 ) -> Any:
     """Factorize A = P L U into packed factors and pivots; `info` is the first zero pivot's number."""
     values = _factor(A, pivot)
@@ -117,7 +121,7 @@ def _check_pivots(info: Tensor) -> None:
         )
 
 
-def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
+def lu_factor(A: Tensor, *, pivot: bool = True, out: Sequence[Tensor] | None = None) -> Any:
     """Factorize A = P L U into packed factors and pivots. RuntimeError for a zero pivot."""
     values = _factor(A, pivot)
     _check_pivots(values[2])
@@ -125,7 +129,9 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
 
 @public("lu")
-def torch_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+def torch_lu(
+    A: Tensor, pivot: bool = True, get_infos: bool = False, out: Sequence[Tensor] | None = None
+) -> Any:
     """Factorize A = P L U into packed factors and pivots (deprecated in favour of linalg.lu_factor)."""
     warn_once(
         "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a future PyTorch release.\n"
@@ -147,7 +153,7 @@ def _apart(xs: Sequence[Tensor], pivot: bool) -> list[Tensor]:
     return [factors.permutation(pivots, A.shape[-2], A.dtype), *_split(packed)]
 
 
-def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
+def lu(A: Tensor, *, pivot: bool = True, out: Sequence[Tensor] | None = None) -> Any:
     """Factorize A = P L U into its three matrices."""
     if A.ndim < 2:
         raise RuntimeError(
@@ -174,7 +180,7 @@ def lu_unpack(
     unpack_data: bool = True,
     unpack_pivots: bool = True,
     *,
-    out: Any = None,
+    out: Sequence[Tensor] | None = None,
 ) -> Any:
     """Return the matrices P, L and U of packed factors and pivots; those not asked for are empty."""
     m = LU_data.shape[-2]

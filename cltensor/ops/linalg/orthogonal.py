@@ -5,7 +5,7 @@ The factorization is a kernel's (see factors.py); gradients are formulas over te
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...autograd import dual
@@ -71,13 +71,13 @@ def _square_qr_back(q: Tensor, r: Tensor, gq: Tensor, gr: Tensor) -> Tensor:
     return solve_triangular(adjoint(r), gq + q @ inner, upper=False, left=False)
 
 
-def linalg_qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
+def linalg_qr(A: Tensor, mode: str = "reduced", *, out: Sequence[Tensor] | None = None) -> Any:
     """Factorize A = Q R: mode "reduced", "complete" (square Q) or "r" (no Q)."""
     return LinalgQr(deliver_all(_qr(A, mode), out, "linalg_qr", (A,)))
 
 
 @public()
-def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
+def qr(input: Tensor, some: bool = True, *, out: Sequence[Tensor] | None = None) -> Any:
     """Factorize input = Q R (deprecated in favour of linalg.qr)."""
     check_flag("qr", "some", some, 2)
     warn_once(
@@ -94,7 +94,7 @@ Geqrf = named("geqrf", "a", "tau")
 
 
 @public()
-def geqrf(input: Tensor, *, out: Any = None) -> Any:
+def geqrf(input: Tensor, *, out: Sequence[Tensor] | None = None) -> Any:
     """Factorize into R (upper triangle) and Householder vectors (below it), with their factors tau."""
     if input.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")

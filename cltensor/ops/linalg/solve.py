@@ -5,6 +5,7 @@ The factorizations are kernels (see factors.py); gradients are formulas over ten
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...autograd import record as graph
@@ -37,7 +38,7 @@ SINGULAR = "The diagonal element {} is zero, the inversion could not be complete
 InvEx = named("linalg_inv_ex", "inverse", "info")
 
 
-def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
+def inv_ex(A: Tensor, *, check_errors: bool = False, out: Sequence[Tensor] | None = None) -> Any:
     """Invert (batches of) square matrices; `info` is the first zero pivot's number, 0 where there is none."""
     made = _inverse(A, check_errors, "linalg.inv_ex")
     return InvEx(deliver_all(made, out, "linalg_inv_ex", (A,)))
@@ -124,12 +125,12 @@ def _slogdet_back(ctx: Any, gs: Tensor, g: Tensor) -> Tensor:
 
 
 @public()
-def slogdet(input: Tensor, *, out: Any = None) -> Any:
+def slogdet(input: Tensor, *, out: Sequence[Tensor] | None = None) -> Any:
     """Return the sign and the logarithm of the absolute value of the determinant."""
     return Slogdet(deliver_all(_slogdet(input, "linalg.slogdet"), out, "slogdet", (input,)))
 
 
-def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
+def linalg_slogdet(A: Tensor, *, out: Sequence[Tensor] | None = None) -> Any:
     """Return the sign and the logarithm of the absolute value of the determinant."""
     return LinalgSlogdet(deliver_all(_slogdet(A, "linalg.slogdet"), out, "linalg_slogdet", (A,)))
 
@@ -148,7 +149,7 @@ def deliver_all(values: Any, out: Any, function: str, inputs: tuple) -> Any:
     return (
         values
         if out is None
-        else tuple(writes.deliver(v, o, function, inputs) for v, o in zip(values, out, strict=True))
+        else tuple(writes.deliver(v, o, function, inputs) for v, o in writes.each(values, out))
     )
 
 
@@ -175,7 +176,12 @@ def check_sides(A: Tensor, b: tuple[int, ...], left: bool, function: str) -> Non
 
 
 def solve_ex(
-    A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None
+    A: Tensor,
+    B: Tensor,
+    *,
+    left: bool = True,
+    check_errors: bool = False,
+    out: Sequence[Tensor] | None = None,
 ) -> Any:
     """Solve AX = B (or XA = B) for (batches of) square A; B may be vectors. `info` is not 0 where A is singular."""
     check_square(A, "linalg.solve")
@@ -281,7 +287,7 @@ def triangular_solve(
     transpose: bool = False,
     unitriangular: bool = False,
     *,
-    out: Any = None,
+    out: Sequence[Tensor] | None = None,
 ) -> Any:
     """Solve AX = input by substitution (deprecated in favour of linalg.solve_triangular); also returns a copy of A."""
     warn_once(
@@ -356,7 +362,11 @@ def _cholesky_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
 
 
 def cholesky_ex(
-    A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None
+    A: Tensor,
+    *,
+    upper: bool = False,
+    check_errors: bool = False,
+    out: Sequence[Tensor] | None = None,
 ) -> Any:
     """Factorize positive-definite matrices A = L L^H; `info` is the first leading minor that is not positive."""
     made = _cholesky(
@@ -398,37 +408,37 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
 
 @public()
 def cholesky_solve(
-    input: Tensor, L: Tensor, upper: bool = False, *, out: Tensor | None = None
+    input: Tensor, input2: Tensor, upper: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
-    """Solve A X = input (…, n, k), given the Cholesky factor L (…, n, n) of A, lower triangular unless `upper`."""
-    check_tensors("cholesky_solve", ("input", "input2"), input, L)
-    for name, x in (("b", input), ("u", L)):
+    """Solve A X = input (…, n, k), given the Cholesky factor input2 (…, n, n) of A, lower triangular unless `upper`."""
+    check_tensors("cholesky_solve", ("input", "input2"), input, input2)
+    for name, x in (("b", input), ("u", input2)):
         if x.ndim < 2:
             raise RuntimeError(
                 f"{name} should have at least 2 dimensions, but has {x.ndim} dimensions instead"
             )
-    if L.shape[-1] != L.shape[-2]:
+    if input2.shape[-1] != input2.shape[-2]:
         raise RuntimeError(
-            f"A must be batches of square matrices, but they are {L.shape[-2]} by {L.shape[-1]} matrices"
+            f"A must be batches of square matrices, but they are {input2.shape[-2]} by {input2.shape[-1]} matrices"
         )
-    if L.dtype is not input.dtype:
+    if input2.dtype is not input.dtype:
         raise RuntimeError(
-            f"Expected b and A to have the same dtype, but found b of type {input.dtype.scalar_name} and A of type {L.dtype.scalar_name} instead."
+            f"Expected b and A to have the same dtype, but found b of type {input.dtype.scalar_name} and A of type {input2.dtype.scalar_name} instead."
         )
-    if L.shape[-1] != input.shape[-2]:
+    if input2.shape[-1] != input.shape[-2]:
         raise RuntimeError(
-            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {L.shape[-2]} by {L.shape[-1]} but each b matrix is {input.shape[-2]} by {input.shape[-1]}"
+            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {input2.shape[-2]} by {input2.shape[-1]} but each b matrix is {input.shape[-2]} by {input.shape[-1]}"
         )
-    value = factors.cholesky_solve(L, input, upper)
-    if graph.needs_grad(input, L):
+    value = factors.cholesky_solve(input2, input, upper)
+    if graph.needs_grad(input, input2):
         graph.record(
             "CholeskySolveBackward0",
-            (input, L),
+            (input, input2),
             value,
             _cholesky_solve_back,
-            {"input2": L, "result": value, "upper": upper},
+            {"input2": input2, "result": value, "upper": upper},
         )
-    return writes.deliver(value, out, "cholesky_solve", (input, L))
+    return writes.deliver(value, out, "cholesky_solve", (input, input2))
 
 
 def _cholesky_solve_back(ctx: Any, g: Tensor) -> tuple:

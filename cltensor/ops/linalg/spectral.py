@@ -117,7 +117,11 @@ def _svd_back(ctx: Any, gu: Tensor, gs: Tensor, gvh: Tensor) -> Tensor:
 
 
 def linalg_svd(
-    A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None
+    A: Tensor,
+    full_matrices: bool = True,
+    *,
+    driver: str | None = None,
+    out: Sequence[Tensor] | None = None,
 ) -> Any:
     """Factorize A = U diag(S) Vh with orthonormal U and V and descending S."""
     check_flag("linalg_svd", "full_matrices", full_matrices, 2)
@@ -129,7 +133,13 @@ def linalg_svd(
 
 
 @public()
-def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
+def svd(
+    input: Tensor,
+    some: bool = True,
+    compute_uv: bool = True,
+    *,
+    out: Sequence[Tensor] | None = None,
+) -> Any:
     """Factorize input = U diag(S) V^H (deprecated in favour of linalg.svd, which returns V^H)."""
     check_flag("svd", "some", some, 2)
     check_flag("svd", "compute_uv", compute_uv)
@@ -191,7 +201,7 @@ def _eigh_back(ctx: Any, gl: Tensor, gv: Tensor) -> Tensor:
     return v @ inner @ vh
 
 
-def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
+def eigh(A: Tensor, UPLO: str = "L", *, out: Sequence[Tensor] | None = None) -> Any:
     """Return eigenvalues (ascending) and eigenvectors of symmetric or Hermitian matrices, of which one triangle is read."""
     return Eigh(deliver_all(_eigh(A, UPLO, True), out, "linalg_eigh", (A,)))
 
@@ -243,7 +253,7 @@ def _eig_back(ctx: Any, gl: Tensor, gv: Tensor) -> Tensor:
     return out.real if ctx.real else out
 
 
-def eig(A: Tensor, *, out: Any = None) -> Any:
+def eig(A: Tensor, *, out: Sequence[Tensor] | None = None) -> Any:
     """Return eigenvalues and eigenvectors of square matrices, complex, in no order."""
     values, vectors = _eig(A, True, "eig")
     if out is not None:

@@ -78,6 +78,13 @@ def _check_dtype(input: Tensor) -> None:
         raise RuntimeError(f"result type Float can't be cast to the desired output type {name}")
 
 
+def _chance(p: float) -> float:
+    """Return a probability, as torch's compiled functions check it: RuntimeError for what is none."""
+    if not 0.0 <= p <= 1.0:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+    return p
+
+
 def apply(input: Tensor, p: float, training: bool, inplace: bool, features: bool = False) -> Tensor:
     """Drop elements (or whole channels) and scale the rest, in training only."""
     check_tensor("feature_dropout" if features else "dropout", "input", 1, input)
@@ -117,31 +124,31 @@ def alpha(input: Tensor, p: float, training: bool, inplace: bool, features: bool
 @public(method=False)
 def dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Zero elements with probability p and scale the rest by 1 / (1 - p), if `train`."""
-    return apply(input, p, train, False)
+    return apply(input, _chance(p), train, False)
 
 
 @public("dropout_", method=False)
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """In-place form of `dropout`."""
-    return apply(input, p, train, True)
+    return apply(input, _chance(p), train, True)
 
 
 @public(method=False)
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Zero whole channels with probability p."""
-    return apply(input, p, train, False, True)
+    return apply(input, _chance(p), train, False, True)
 
 
 @public(method=False)
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout that keeps the statistics SELU needs."""
-    return alpha(input, p, train, False)
+    return alpha(input, _chance(p), train, False)
 
 
 @public(method=False)
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """`alpha_dropout` of whole channels."""
-    return alpha(input, p, train, False, True)
+    return alpha(input, _chance(p), train, False, True)
 
 
 def by_channel(input: Tensor, p: float, training: bool, inplace: bool, spatial: int) -> Tensor:

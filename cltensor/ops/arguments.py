@@ -1,0 +1,370 @@
+"""What is wrong with the arguments of a call that failed, in torch's words: which argument, its position, what it must be.
+
+Torch looks at the kinds of all arguments before it computes anything. Here nothing is looked at beforehand: a function
+that fails over an argument raises whatever it raises, and only then are the arguments compared with its annotations
+(`flaw`). Flags are the exception, because any value would do as one (`flags`). Knows no function but by its name.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import dtypes
+from ..errors import class_name
+from . import core
+
+# How many arguments each form of a function takes, then each form of the method. Torch names an argument only where their
+# number leaves one form.
+_FORMS: dict[str, tuple[list[range], list[range]]] = {}
+
+
+def _ranges(text: str) -> list[range]:
+    bounds = [form.partition("-") for form in text.split()]
+    return [range(int(least), int(most or least) + 1) for least, _, most in bounds]
+
+
+for _names, _of_function, _of_method in (
+    ("add sub", "2-4", "1-2"),
+    ("add_ copy_ sub_", "", "1-2"),
+    ("addbmm addmv addr sspaddmm", "3-6", "2-4"),
+    ("addbmm_ addmm_ addmv_ addr_ baddbmm_", "", "2-4"),
+    ("addcdiv addcmul", "3-5", "2-3"),
+    ("addcdiv_ addcmul_", "", "2-3"),
+    ("addmm baddbmm", "3-6 4-7", "2-4"),
+    ("all any", "1-2 1-4 2-4", "0 0-2 1-2"),
+    ("arange", "1-7 2-7 2-9", ""),
+    ("argsort", "1-3 2-5", "0-2 1-3"),
+    ("bernoulli", "1-3 2-3", "0-1 1-2"),
+    ("bernoulli_", "", "0-2 1-2"),
+    (
+        "bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor remainder",
+        "2 2-3 2-3",
+        "1 1",
+    ),
+    (
+        (
+            "bitwise_and_ bitwise_left_shift_ bitwise_or_ bitwise_right_shift_ bitwise_xor_ clamp_max_ clamp_min_ copysign_ eq_ "
+            "fill_ float_power_ floor_divide_ fmod_ ge_ greater_ greater_equal_ gt_ le_ less_ less_equal_ lt_ multiply_ ne_ "
+            "not_equal_ pow_ remainder_ true_divide_ view xlogy_"
+        ),
+        "",
+        "1 1",
+    ),
+    ("bmm dsmm mm spmm", "2-3 3-4", ""),
+    ("bucketize", "2-4 2-5", ""),
+    ("clamp clip", "1-4 1-4", "0-2 0-2"),
+    ("clamp_ clip_", "", "0-2 0-2"),
+    (
+        "clamp_max clamp_min copysign eq fmod ge greater greater_equal gt le less less_equal lt ne not_equal",
+        "2-3 2-3",
+        "1 1",
+    ),
+    ("conv1d conv2d conv3d searchsorted", "2-7 2-7", ""),
+    ("count_nonzero", "1-2 2", "0-1 1"),
+    ("cumulative_trapezoid linalg_cond trapezoid trapz", "1-3 2-3", ""),
+    ("div", "2-3 3 3-4", "1 2 2"),
+    ("div_", "", "1 2 2"),
+    ("divide", "2 2-3 3 3-4", "1 1 2 2"),
+    ("divide_", "", "1 1 2 2"),
+    ("dsplit hsplit vsplit", "2 2", "1 1"),
+    ("eye rand rand_like randn randn_like randperm", "1-7 2-8", ""),
+    ("fake_quantize_per_tensor_affine", "5 5", ""),
+    ("fill", "2 2", ""),
+    ("float_power pow xlogy", "2-3 2-3 2-3", "1 1"),
+    ("floor_divide multiply true_divide", "2 2-3", "1 1"),
+    ("gradient", "1-4 2-3 2-4 2-4 3-4 3-4 3-4", ""),
+    ("histogram", "1-6 2-5", "0-4 1-3"),
+    ("histogramdd isin", "2-5 2-5 2-5", ""),
+    ("index_fill narrow", "4 4", "3 3"),
+    ("index_fill_", "", "3 3"),
+    ("lerp", "3-4 3-4", "2 2"),
+    ("lerp_ masked_fill_", "", "2 2"),
+    ("linalg_matrix_norm linalg_norm", "1-6 2-6", ""),
+    ("linalg_matrix_rank linalg_pinv", "1-5 1-5 2-4 2-4", ""),
+    ("linspace", "3-9 3-9 3-9 3-9", ""),
+    ("logspace", "3-10 3-10 3-10 3-10", ""),
+    ("masked_fill moveaxis movedim", "3 3", "2 2"),
+    ("max min", "1-2 2-3 2-4", "0 1 1-2"),
+    ("mean", "1-3 2-5", "0-1 1-3"),
+    ("median nanmedian", "1 2-4", "0 1-2"),
+    ("nanquantile quantile", "2-6 2-6", "1-4 1-4"),
+    ("nonzero round_", "", "0 1"),
+    ("normal", "1-4 2-4 2-4 3-10", ""),
+    ("nuclear_norm", "1-3 2-4", ""),
+    ("prod sum", "1-2 2-5", "0-1 1-3"),
+    ("randint", "2-8 3-9 3-9 4-10", ""),
+    ("randint_like", "2-8 2-8 3-9 3-9 3-9 4-10", ""),
+    ("random_", "", "0-1 1-2 2-3"),
+    ("repeat_interleave", "1-2 2-4 2-4", "1-3 1-3"),
+    ("round", "1-2 2-3", "0 1"),
+    ("rsub view_copy", "2-3 2-3", ""),
+    ("saddmm", "3-6", ""),
+    ("scatter", "4-5 4-5 5-6 5-6", "3 3 4 4"),
+    ("scatter_", "", "3 3 4 4"),
+    ("set_", "", "0 1 1 3-4 3-4"),
+    ("sort", "1-4 2-5", "0-2 1-3"),
+    (
+        (
+            "special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v "
+            "special_chebyshev_polynomial_w special_hermite_polynomial_h special_hermite_polynomial_he "
+            "special_laguerre_polynomial_l special_legendre_polynomial_p special_shifted_chebyshev_polynomial_t "
+            "special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w "
+            "special_xlog1py special_xlogy special_zeta"
+        ),
+        "2-3 2-3 2-3",
+        "",
+    ),
+    ("squeeze", "1 2 2", "0 1 1"),
+    ("squeeze_", "", "0 1 1"),
+    ("squeeze_copy", "1-2 2-3 2-3", ""),
+    ("std var", "1-2 1-5 2-5", "0-1 0-3 1-3"),
+    ("std_mean var_mean", "1-2 1-4 2-4", ""),
+    ("subtract", "2-3 2-4", "1-2 1-2"),
+    ("subtract_", "", "1-2 1-2"),
+    ("tensor_split", "2-3 2-3 2-3", "1-2 1-2 1-2"),
+    ("to_sparse", "", "0-3 1"),
+    ("where", "1 3 3 3 3-4", "2 2"),
+):
+    for _name in _names.split():
+        _FORMS[_name] = _ranges(_of_function), _ranges(_of_method)
+
+
+# ------------------------------------------------------------------------------------------- kinds of arguments
+
+
+def _whole(v: Any) -> bool:
+    if core.is_tensor(v):
+        return not v.ndim and v.dtype.category == 1
+    return v.__class__ is not bool and hasattr(v, "__index__")
+
+
+def _real(v: Any) -> bool:
+    if core.is_tensor(v):
+        return not v.ndim and not v.requires_grad and v.dtype.category < 3
+    return isinstance(v, int | float | np.integer | np.floating) or hasattr(v, "__index__")
+
+
+def _numeric(v: Any) -> bool:
+    return isinstance(v, complex | np.complexfloating) or _real(v)
+
+
+_OVERFLOW = "Overflow when unpacking long long"
+
+
+def _too_big(v: Any) -> bool:
+    return isinstance(v, int) and not -(1 << 63) <= v < 1 << 63
+
+
+def _sequence(v: Any) -> bool:
+    return isinstance(v, tuple | list)
+
+
+class _Kind(NamedTuple):
+    said: str  # as torch names it
+    fits: Callable[[Any], bool]
+    items: Callable[[Any], bool] | None = None  # of a sequence: whether an element fits
+
+
+_KINDS = {
+    "Tensor": _Kind("Tensor", core.is_tensor),
+    "Tensor | complex": _Kind("Tensor", lambda v: core.is_tensor(v) or _numeric(v)),
+    "bool": _Kind("bool", lambda v: v.__class__ is bool),
+    "int": _Kind("int", _whole),
+    "float": _Kind("float", _real),
+    "complex": _Kind("Number", _numeric),
+    "str": _Kind("str", lambda v: isinstance(v, str)),
+    "dtype": _Kind("torch.dtype", lambda v: isinstance(v, dtypes.dtype | type)),
+    "Dims": _Kind("tuple of ints", lambda v: _sequence(v) or _whole(v), _whole),
+    "Sequence[int]": _Kind("tuple of ints", lambda v: _sequence(v) or _whole(v), _whole),
+    "Sequence[Tensor]": _Kind("tuple of Tensors", _sequence),
+}
+_KINDS["pybool"] = _KINDS["bool"]
+_KINDS["DType"] = _KINDS["dtypes.dtype"] = _KINDS["dtype"]
+
+
+class _Parameter(NamedTuple):
+    name: str
+    kind: _Kind | None
+    none: bool  # whether None is accepted
+    required: bool
+    named: bool  # keyword-only
+
+    def flaw(self, value: Any) -> str:
+        """Return what is wrong with the value: "must be int, not str"; "" if nothing is."""
+        kind = self.kind
+        if kind is None or (value is None and self.none):
+            return ""
+        if not kind.fits(value):
+            return f"must be {kind.said}, not {class_name(value)}"
+        if kind.items is not None and _sequence(value) and value and not kind.items(value[0]):
+            return f"must be {kind.said}, but found element of type {class_name(value[0])} at pos 0"
+        return ""
+
+    def misfit(self, value: Any) -> str:
+        """Return why the value cannot be unpacked, though its kind is right; "" if it can."""
+        if self.kind is _KINDS["int"]:
+            return _OVERFLOW if _too_big(value) else ""
+        if self.kind is None or self.kind.items is not _whole:
+            return ""
+        for at, item in enumerate(value if _sequence(value) else (value,), 1):
+            big = _too_big(item)
+            if big or not (_whole(item) or item.__class__ is bool):
+                why = _OVERFLOW if big else f"type must be tuple of ints,but got {class_name(item)}"
+                return f"argument '{self.name}' failed to unpack the object at pos {at} with error \"{why}{'' if big else chr(34)}"
+        return ""
+
+
+class Signature(NamedTuple):
+    """The parameters of a function; `open`: it takes any number of positional ones, `free`: any names."""
+
+    parameters: tuple[_Parameter, ...]
+    open: bool = False
+    free: bool = False
+
+
+def signature_of(names: Sequence[str], numbers: Sequence[bool], out: bool) -> Signature:
+    """Return the signature of a row: tensors, and numbers too where `numbers` says so; `out`: then that, too."""
+    of = {True: _KINDS["Tensor | complex"], False: _KINDS["Tensor"]}
+    operands = [
+        _Parameter(name, of[number], False, True, False)
+        for name, number in zip(names, numbers, strict=True)
+    ]
+    if out:
+        operands.append(_Parameter("out", _KINDS["Tensor"], True, False, True))
+    return Signature(tuple(operands))
+
+
+@functools.cache
+def _signature(fn: Any) -> Signature:
+    parameters, is_open, is_free = [], False, False
+    for p in inspect.signature(fn).parameters.values():
+        if p.kind is p.VAR_POSITIONAL:
+            is_open = is_free = True  # which may be given by name, as one tuple
+        elif p.kind is p.VAR_KEYWORD:
+            is_free = True
+        else:
+            text = p.annotation if isinstance(p.annotation, str) else ""
+            kind = _KINDS.get(text.removesuffix(" | None"))
+            required = p.default is p.empty
+            none = text.endswith(" | None") or p.default is None
+            parameters.append(_Parameter(p.name, kind, none, required, p.kind is p.KEYWORD_ONLY))
+    return Signature(tuple(parameters), is_open, is_free)
+
+
+def flags(fn: Any) -> tuple[int, ...]:
+    """Return the positions of a function's parameters that are bools."""
+    names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
+    return tuple([at for at, name in enumerate(names) if classes(fn).get(name) is bool])
+
+
+def classes(fn: Any) -> dict[str, type]:
+    """Return the classes of those arguments that are looked at beforehand where they are named: bool and int."""
+    kinds = {"bool": bool, "pybool": bool, "int": int}
+    return {name: kinds[of] for name, of in fn.__annotations__.items() if of in kinds}
+
+
+# ------------------------------------------------------------------------------------------- what is said
+
+
+def combination(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> TypeError:
+    """Return torch's TypeError for arguments that match none of a function's forms."""
+    given = "".join([class_name(v) + ", " for v in args])
+    given += "".join([f"{k}={class_name(v)}, " for k, v in reversed(kwargs.items())])
+    if args:
+        given = given[:-2]
+    return TypeError(f"{name}() received an invalid combination of arguments - got ({given})")
+
+
+def flaw(
+    signature: Signature, name: str, method: bool, args: Sequence[Any], kwargs: dict[str, Any]
+) -> TypeError | ValueError | None:
+    """Return torch's error for the kinds of the arguments; None if there is nothing wrong with them.
+
+    method: the first argument is the tensor whose method was called, and is not counted.
+    """
+    if method and not signature.open and all(p.name == "out" for p in signature.parameters[1:]):
+        if kwargs:
+            return TypeError(f"TensorBase.{name}() takes no keyword arguments")
+        if len(args) > 1:
+            return TypeError(f"TensorBase.{name}() takes no arguments ({len(args) - 1} given)")
+    text = _text(signature, method, args, kwargs)
+    if not text:
+        return _overflow(signature, name, args, kwargs)
+    given = len(args) + len(kwargs) - method
+    forms = _FORMS.get(name)
+    if forms and forms[method] and sum([given in n for n in forms[method]]) != 1:
+        return combination(name, args[1:] if method else args, kwargs)
+    return TypeError(f"{name}(){text}")
+
+
+def _text(signature: Signature, method: bool, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    parameters, args = signature.parameters[method:], args[method:]
+    places = [p for p in parameters if not p.named]
+    if len(args) > len(places) and not signature.open:
+        least, most = sum([p.required for p in places]), len(places)
+        count = f"{most} positional argument{'s' * (most != 1)}"
+        if least != most:
+            count = f"from {least} to {most} positional arguments"
+        return f" takes {count} but {len(args)} {'was' if len(args) == 1 else 'were'} given"
+    for place, p in enumerate(parameters):
+        if place < len(args) and not p.named:
+            if wrong := p.flaw(args[place]):
+                return f": argument '{p.name}' (position {place + 1}) {wrong}"
+        elif p.name in kwargs:
+            if wrong := p.flaw(kwargs[p.name]):
+                return f": argument '{p.name}' {wrong}"
+        elif p.required:
+            missing = [
+                f'"{q.name}"' for q in parameters[place:] if q.required and q.name not in kwargs
+            ]
+            return f" missing {len(missing)} required positional arguments: {', '.join(missing)}"
+    names = {p.name: place for place, p in enumerate(parameters)}
+    for key in kwargs:
+        if key not in names:
+            if not signature.free:
+                return f" got an unexpected keyword argument '{key}'"
+        elif names[key] < len(args) and not parameters[names[key]].named:
+            return f" got multiple values for argument '{key}'"
+    return ""
+
+
+def _overflow(
+    signature: Signature, name: str, args: Sequence[Any], kwargs: dict[str, Any]
+) -> TypeError | ValueError | None:
+    """Return torch's error for integers that are none of 64 bits, and for later elements of a tuple, which it unpacks last."""
+    for place, p in enumerate(signature.parameters):
+        value = args[place] if place < len(args) and not p.named else kwargs.get(p.name)
+        if p.kind is _KINDS["Sequence[Tensor]"] and p.name != "out":
+            for at, item in enumerate(value or ()):
+                if not core.is_tensor(item):
+                    return TypeError(
+                        f"expected Tensor as element {at} in argument {place}, but got {class_name(item)}"
+                    )
+        if value is not None and (why := p.misfit(value)):
+            return ValueError(why) if why is _OVERFLOW else TypeError(f"{name}(): {why}")
+    return None
+
+
+def by_position(
+    fn: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...] | None:
+    """Return the arguments in the order of the function's parameters, with its defaults; None if they do not match these."""
+    signature = inspect.signature(fn)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        return None
+    bound.apply_defaults()
+    return tuple(bound.arguments.values())
+
+
+def flaw_of(
+    fn: Callable, name: str, method: bool, args: Sequence[Any], kwargs: dict[str, Any]
+) -> TypeError | ValueError | None:
+    """`flaw` by the annotations of a Python function."""
+    return flaw(_signature(fn), name, method, args, kwargs)
