@@ -463,7 +463,7 @@ def embedding(
 for _name in (
     *("adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "channel_shuffle", "conv1d", "conv2d", "conv3d"),
     *("conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "one_hot", "pairwise_distance"),
-    *("pixel_shuffle", "pixel_unshuffle", "scaled_dot_product_attention"),
+    *("pixel_shuffle", "pixel_unshuffle"),
 ):  # fmt: skip
     globals()[_name] = FUNCTIONS.get(_name) or answered(globals()[_name], _name)
 for _name, _called in {

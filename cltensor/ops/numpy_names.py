@@ -16,7 +16,7 @@ from typing import Any
 
 from . import arguments
 from .elsewhere import foreign
-from .row import FUNCTIONS, METHODS, NUMPYS
+from .row import FUNCTIONS, METHODS, NUMPYS, titled
 
 # torch functions that are written in Python, which accept torch's names only.
 _PLAIN = {"norm", "split", "stft", "unique", "unique_consecutive"}
@@ -132,11 +132,15 @@ def install(**spaces: Any) -> None:
             if not hasattr(fn, "__code__") or (not prefix and name in _PLAIN):
                 continue
             said = "" if name in _UNPARSED else prefix + name.removeprefix(prefix)
+            titles = fn
             if hasattr(fn, "_numpy_names"):
                 fn = inspect.getattr_static(fn, "__wrapped__")
             parameters = _parameters(fn)
             operands = "input" in parameters and name not in (_QUICK_METHODS if method else _QUICK)
             if "dim" in parameters or operands:
-                table[name] = numpy_names(fn, said, method)
+                made = numpy_names(fn, said, method)
             elif parameters[:1] == ("A",) or (not prefix and not method and name in _OTHERS):
-                table[name] = answered(fn, said, method)
+                made = answered(fn, said, method)
+            else:
+                continue
+            table[name] = titled(made, titles.__name__, titles.__doc__ or "")
