@@ -452,7 +452,7 @@ def as_strided_scatter(
     src: Tensor,
     size: Sequence[int],
     stride: Sequence[int],
-    storage_offset: int = 0,
+    storage_offset: int | None = None,
     *,
     out: Tensor | None = None,
 ) -> Tensor:

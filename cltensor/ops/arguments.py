@@ -244,7 +244,7 @@ def _signature(fn: Any) -> Signature:
     parameters, is_open, is_free = [], False, False
     for p in inspect.signature(fn).parameters.values():
         if p.kind is p.VAR_POSITIONAL:
-            is_open = is_free = True  # which may be given by name, as one tuple
+            is_open = True
         elif p.kind is p.VAR_KEYWORD:
             is_free = True
         else:
@@ -253,6 +253,8 @@ def _signature(fn: Any) -> Signature:
             required = p.default is p.empty
             none = text.endswith(" | None") or p.default is None
             parameters.append(_Parameter(p.name, kind, none, required, p.kind is p.KEYWORD_ONLY))
+    # The decorator of a function that takes sizes accepts them by name, too, as one tuple.
+    is_free = is_free or bool(fn.__code__.co_flags & inspect.CO_VARKEYWORDS)
     return Signature(tuple(parameters), is_open, is_free)
 
 
@@ -348,6 +350,28 @@ def _overflow(
         if value is not None and (why := p.misfit(value)):
             return ValueError(why) if why is _OVERFLOW else TypeError(f"{name}(): {why}")
     return None
+
+
+@functools.cache
+def _passing(fn: Any) -> Signature:
+    """Return the signature without the kinds that torch's functions in Python look at themselves: flags, numbers, words."""
+    looked = {"Tensor", "tuple of ints", "tuple of Tensors"}
+    return Signature(
+        tuple(
+            [
+                p if p.kind and p.kind.said in looked else p._replace(kind=None)
+                for p in _signature(fn).parameters
+            ]
+        )
+    )
+
+
+def flaw_passed(
+    fn: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> TypeError | ValueError | None:
+    """`flaw` for a function that passes its arguments on by position to `name`."""
+    given = by_position(fn, args, kwargs)
+    return None if given is None else flaw(_passing(fn), name, False, given, {})
 
 
 def by_position(

@@ -99,9 +99,10 @@ def answered(
             return fn(*args, **kwargs)
         except Exception:
             if not foreign(wrapper, args, kwargs):
-                given = arguments.by_position(fn, args, kwargs) if passed else args
-                if given is not None:
-                    _refuse(fn, name, method, given, {} if passed else kwargs)
+                if passed and (error := arguments.flaw_passed(fn, name, args, kwargs)) is not None:
+                    raise error from None
+                if not passed:
+                    _refuse(fn, name, method, args, kwargs)
                 raise
         return wrapper(*args, **kwargs)
 

@@ -6,6 +6,7 @@ Compositions of differentiable ops; owns torch's checks and their texts.
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 from ..autograd.record import needs_grad
@@ -70,7 +71,7 @@ def stft(
         amounts = [n_fft // 2, n_fft // 2]
         padded = pad(lifted, amounts, pad_mode)
         input = padded.view(padded.shape[3 - input.ndim :])
-    hop = n_fft >> 2 if hop_length is None else hop_length
+    hop = n_fft >> 2 if hop_length is None else operator.index(hop_length)
     length = n_fft if win_length is None else win_length
     call = _call(
         "stft", input, n_fft=n_fft, hop_length=hop, win_length=length, window=window, normalized=normalized,
@@ -174,7 +175,7 @@ def istft(
 
     `length` cuts the signal off or fills it up with zeros. RuntimeError where the windows leave a point without weight.
     """
-    hop = n_fft >> 2 if hop_length is None else hop_length
+    hop = n_fft >> 2 if hop_length is None else operator.index(hop_length)
     points = n_fft if win_length is None else win_length
     call = _call(
         "istft", input, n_fft=n_fft, hop_length=hop, win_length=points, window=window, center=center,

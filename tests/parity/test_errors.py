@@ -463,7 +463,8 @@ torch.nn.functional.layer_norm(a, ("x",))       ## layer_norm(): argument 'norma
 torch.nn.functional.layer_norm(a, (4,), weight=[1.0])  ## layer_norm(): argument 'weight' (position 3) must be Tensor, not list
 torch.nn.functional.cross_entropy(a, a, weight=1)  ## cross_entropy_loss(): argument 'weight' (position 3) must be Tensor, not int
 torch.nn.functional.conv2d(h, "x")              ## conv2d() received an invalid combination of arguments - got (Tensor, str)
-torch.nn.functional.pad(a, (1, 1), 3)           ## pad(): argument 'mode' (position 3) must be str, not int
+torch.nn.functional.soft_margin_loss(a, a, reduction=None)  ## None is not a valid value for reduction
+torch.var_mean(a, 0, bogus=1)                   ## var_mean() received an invalid combination of arguments - got (Tensor, int, bogus=int)
 torch.dropout(a, 2.0, True)                     ## dropout probability has to be between 0 and 1, but got 2
 torch.alpha_dropout(a, -0.5, False)             ## dropout probability has to be between 0 and 1, but got -0.5
 torch.nn.functional.dropout(a, 2.0)             ## dropout probability has to be between 0 and 1, but got 2.0
