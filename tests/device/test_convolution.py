@@ -71,7 +71,7 @@ def test_forward_and_both_gradients_match_numpy(
     close(y, expected + shift.reshape(-1, *ones), 1e-4)
     g = data(*expected.shape, seed=3)
     y.backward(tensor(g))
-    # The gradients are linear in g: one number each, along random directions, says whether they are right.
+    # Check each gradient by its dot product with a random direction, one number per operand.
     for t, at in ((x, a), (w, b)):
         along = data(*at.shape, seed=4)
         pair = (along, b) if t is x else (a, along)
@@ -99,7 +99,7 @@ def test_slopes_of_filters_in_pieces_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -
 
 
 def cut_channels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Let plans find little room; return how many channels each takes at a time."""
+    """Make plans find little cache; return the list to which each adds the channels it takes at a time."""
     plan, parts = cpu._correlate_plan.__wrapped__, []
 
     def small(*args: Any) -> Any:
@@ -116,7 +116,7 @@ def cut_channels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.usefixtures("on_a_cpu")
 @pytest.mark.parametrize("outputs", [1, 5])
 def test_channels_are_summed_in_parts(outputs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit the cache at once is added to what lies in the output."""
+    """Channels that do not fit the cache at once are accumulated in the output, part by part."""
     parts = cut_channels(monkeypatch)
     for way in (as_product, depthwise, winograd):
         monkeypatch.setattr(way, "correlate", lambda *_: False)
@@ -170,7 +170,7 @@ def test_which_are_products(monkeypatch: pytest.MonkeyPatch) -> None:
 
     F.conv2d(x, w)  # asks the driver for its registers
     assert launches(lambda: F.conv2d(x, w)) == 1
-    # Few places: both images in one product, between copies.
+    # Few output positions: both images share one product, with a copy before and after it.
     assert launches(lambda: F.conv2d(x[:, :, :7, :7], w)) == 3
     assert launches(lambda: F.conv2d(x, w, stride=2)) == 3
     one = F.conv2d(x[:, :, :7, :7], w)
@@ -332,7 +332,7 @@ def test_phases_cover_every_position_and_tap_once(stride: int, dilation: int) ->
 def test_same_and_valid_padding() -> None:
     a, w = data(2, 4, 11, 9), data(6, 4, 4, 3, seed=1)
     y = F.conv2d(tensor(a), tensor(w), padding="same", dilation=(1, 2))
-    # An even kernel wants one zero more at the end.
+    # An even kernel size needs one more zero at the end than at the start.
     wide = np.pad(a, ((0, 0), (0, 0), (1, 2), (2, 2)))
     close(y, convolved(wide, w, dilation=(1, 2)), 1e-4)
     close(F.conv2d(tensor(a), tensor(w), padding="valid", stride=2), convolved(a, w, 2), 1e-4)

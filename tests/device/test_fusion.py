@@ -118,7 +118,7 @@ def test_an_expression_that_shares_with_itself_is_walked_once_per_node():
     x = on_device(data(8))
     part = on_device(data(8))
     y = x * 2
-    for _ in range(45):  # 2**45 paths
+    for _ in range(45):  # 2**45 paths lead through this graph
         y = y + y
     part[:4].copy_(y[:4])
     want = np.array(x.tolist()[:4]) * 2.0**46
@@ -148,7 +148,7 @@ def test_a_chain_of_results_that_are_held_is_a_few_kernels():
         after = r + 0.5 * after
         wanted.append(after)
     np.testing.assert_allclose(ct.stack(returns()).tolist(), wanted, rtol=1e-5)
-    # 127 nodes, of which a kernel has 64 at the most, and fewer where its arguments are many.
+    # 127 nodes; one kernel computes at most 64 of them, and fewer if it has many arguments.
     assert launches(returns) <= 12
 
 
@@ -306,7 +306,7 @@ def test_random_programs_agree_with_numpy(seed):
 
 
 def test_memory_read_as_other_dtypes_is_not_written_over() -> None:
-    """Elements of another size lie elsewhere: writing the result where they are would destroy what is read later."""
+    """Elements of another size have other addresses: writing the result in place would overwrite unread operands."""
     x = ct.arange(1000).float()
     wanted = x.clone().view(ct.int16)[:1000].clone().float()
     x.copy_(x.view(ct.int16)[:1000])
@@ -349,7 +349,8 @@ def test_what_is_light_and_held_is_computed_again_by_a_reduction_instead_of_stor
         return made
 
     assert sums_of(x.relu) == 1
-    assert sums_of(lambda: x + y) == 2  # a result is less to read than its operands
+    # Reading one stored result takes less memory traffic than reading its two operands again.
+    assert sums_of(lambda: x + y) == 2
 
 
 @pytest.mark.parametrize("length", [10, 100])
@@ -398,7 +399,7 @@ def test_both_zeros_are_numbers_of_short_types(dtype):
 
 @pytest.mark.elsewhere
 def test_lanes_of_a_gpu_that_take_several_elements(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device with so few lanes that each takes elements in several rounds, four or two at once."""
+    """Simulate a GPU with so few lanes that each processes several rounds of four or two elements."""
     another_device(monkeypatch, kind="gpu", lanes=1, compute_units=1)
     for n in (1, 127, 2049, 24571, 50001):
         for dtype in ("float32", "float16", "uint8", "int64", "complex64"):
@@ -413,7 +414,7 @@ def test_lanes_of_a_gpu_that_take_several_elements(monkeypatch: pytest.MonkeyPat
                 assert mine.device.index == 77
                 np.testing.assert_array_equal(mine.cpu().numpy(), expected.numpy(), f"{n}, {dtype}")
         z = there[0]
-        z += 1  # where the result lies where it was read
+        z += 1  # the result is written where its operand was read
         np.testing.assert_array_equal(z.cpu().numpy(), (x + 1).numpy())
 
 

@@ -1,4 +1,4 @@
-"""Calls alike but for sizes: what was worked out for some serves others, and gives what the long way gives."""
+"""Calls that differ in sizes only (Note [Kinds] in ops/kinds.py): replays for new sizes equal calls without replay."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def places(*shape: int, below: int) -> Any:
     return torch.randint(0, below, shape)
 
 
-# name -> (what is called, what makes its operands for a size)
+# name -> (function under test, function that makes its operands for a size n)
 GROWING: dict[str, tuple[Callable[..., Any], Callable[[int], tuple]]] = {
     "sum": (lambda x: x.sum(0), lambda n: (whole(n, 7),)),
     "mean": (lambda x: x.mean(), lambda n: (whole(7, n).t(),)),
@@ -113,7 +113,7 @@ def test_values(name: str, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None
     cases = [make(n) for n in SIZES]
     torch.opencl.synchronize()
     found = [found_by(fn, *operands) for operands in cases]
-    monkeypatch.setattr(replay, "MOST", 0)  # the long way
+    monkeypatch.setattr(replay, "MOST", 0)  # no replays
     replay.forget()
     for result, operands in zip(found, cases, strict=True):
         assert result == found_by(fn, *operands)
@@ -125,7 +125,7 @@ OTHERS = (
     "tril",
     "interpolate",
     "fold",
-)  # no replays, or each size another kind
+)  # functions without replays, or with a kind for each size
 
 
 @pytest.mark.parametrize("name", [name for name in GROWING if name not in OTHERS])
@@ -139,7 +139,7 @@ def test_sizes_never_met_are_replayed(name: str, fresh: None, backend: Any) -> N
     before = STATS.replays
     for operands in cases:
         fn(*operands)
-    # A GPU's groups are made for sizes: few of these are alike.
+    # On a GPU the work-groups depend on the sizes, so that few of these calls share a kind.
     assert STATS.replays - before >= (len(cases) - 2 if backend.info.kind == "cpu" else 1)
 
 
@@ -240,7 +240,8 @@ def test_parts_are_written_with_a_launch_each(fresh: None) -> None:
         expected[:, c:d] -= column
         x[b - 1] = x[a] + held
         expected[b - 1] = expected[a] + line
-        written += 6  # the last is computed, then copied: it may read what it writes
+        # The last part is computed, then copied, because it may read the memory it writes.
+        written += 6
     assert STATS.launches - before == written
     np.testing.assert_array_equal(x.cpu().numpy(), expected)
 

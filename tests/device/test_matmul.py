@@ -38,7 +38,7 @@ def r(*shape: int) -> Any:
 
 
 def tree(node: Any) -> str:
-    """Write a graph as nested names, leaves as @."""
+    """Return an autograd graph as text: nested node names, with @ for each leaf."""
     if node is None:
         return "-"
     name = node.name().removesuffix("Backward0").removeprefix("torch::autograd::")
@@ -161,7 +161,7 @@ def test_a_wide_matrix_across_memory_times_a_vector(dtype: str, monkeypatch: Any
         assert np.array_equal(found.double().cpu().numpy(), a.T @ x)
     if matrix._storage.backend.info.kind == "cpu":
         assert [given[0] for given in made] == ["cols"] * 3
-        assert made[0][-1] and made[2][-1]  # a row is longer than what is kept of it
+        assert made[0][-1] and made[2][-1]  # a row is longer than M_ROOM
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
@@ -169,7 +169,7 @@ def test_many_short_rows_times_a_vector(dtype: str) -> None:
     dt = getattr(torch, dtype)
     rng = np.random.default_rng(0)
     for shape in ((200, 2), (131, 17), (3, 70, 63)):
-        # Whole numbers, so that sums are exact in every order; after the end of a row comes what must not be added.
+        # Small integers, so that sums are exact in every order. NaNs, cast to the dtype, follow each row and must not be added.
         a, x = rng.integers(-3, 4, shape), rng.integers(-2, 3, shape[-1])
         wide = np.full((*shape[:-1], shape[-1] + 3), np.nan)
         wide[..., : shape[-1]] = a
@@ -233,11 +233,11 @@ def test_long_rows_times_some_vectors(dtype: str, monkeypatch: pytest.MonkeyPatc
             expected = 2 * added.expand(m, n).numpy(force=True) + 3 * exact
             assert np.array_equal(found.numpy(force=True), expected)
         keeps_to_its_room(t(a), t(b), exact)
-        monkeypatch.setattr(gemm_few, "FAR_BYTES", 0)  # the next: as if they were far away
+        monkeypatch.setattr(gemm_few, "FAR_BYTES", 0)  # from here on operands count as far away
 
 
 def test_an_infinite_number_is_counted_once() -> None:
-    """It makes no nan where a block's end is met again, and a row has the same bits beside whatever rows."""
+    """An infinity makes no NaN where two blocks overlap, and a row has the same bits whatever rows lie beside it."""
     a, b = data(90, 1003), np.abs(data(1003, 5, seed=1))
     a[3, 990], a[4, 1002], a[5, 500] = np.inf, -np.inf, np.inf
     found = (t(a) @ t(b)).numpy(force=True)

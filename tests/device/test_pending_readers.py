@@ -1,4 +1,4 @@
-"""What stays pending has the values of when it was written down, whatever becomes of the memory that it reads."""
+"""A pending expression keeps the values its operands had when it was made, whatever is written to their memory later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels run by a team of threads (Note [Team] in runtime/team.py): every group once, whoever sleeps; done when a launch returns."""
+"""Kernels run by a thread team (Note [Team] in runtime/team.py): each group runs once, even if helpers sleep, before a launch returns."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ __kernel void turn_groups(__global int *a) {
 """
 
 
-FOREVER: list[team.Team] = []  # helpers never end
+FOREVER: list[team.Team] = []  # keeps teams alive, because helper threads never end
 
 
 class Memory(NamedTuple):
@@ -71,7 +71,7 @@ def backend() -> Backend:
 
 @pytest.fixture(params=[team.PATIENCE, 20, 0], ids=["awake", "tired", "asleep"])
 def patience(request: pytest.FixtureRequest, backend: Backend) -> Iterator[None]:
-    """How long helpers wait awake: with little, they fall asleep while work comes in."""
+    """Set how long helpers wait awake. With a short wait they fall asleep while work comes in."""
     assert backend.team is not None
     backend.team.patience = request.param
     yield
@@ -231,7 +231,7 @@ def test_number_of_threads(threads: None, backend: Backend) -> None:
     torch.set_num_threads(1)
     assert torch.get_num_threads() == 1
     np.testing.assert_array_equal(run_places(backend, (37,), 3), 3 * expected((37,)))
-    torch.set_num_threads(1000)  # no more than there are
+    torch.set_num_threads(1000)  # is limited to the threads there are
     assert torch.get_num_threads() == before
 
 
@@ -250,7 +250,7 @@ def test_a_binary_of_another_kind_is_refused() -> None:
 
 
 def test_other_contexts_are_refused(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The probe sees when a kernel is told other things than ours assume."""
+    """The probe notices when PoCL's kernel context differs from the layout the team assumes."""
     assert backend.team is not None
     monkeypatch.setattr(team, "_GROUPS_THERE", 1)
     with pytest.raises(RuntimeError, match="other things"):
