@@ -1,4 +1,4 @@
-"""Recorded functions give what running them gives: values, state changed in place, random numbers, errors; and run no Python."""
+"""Captured functions equal uncaptured ones in values, in-place state, random numbers and errors, and run no Python."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_values_and_new_arguments() -> None:
         wanted.append(chain(x, y))
     assert len(runs) == 2  # once as it is, once recorded
     for result, want in zip(results, wanted, strict=True):
-        assert torch.equal(result, want)  # earlier results are not written over
+        assert torch.equal(result, want)  # later plays do not overwrite earlier results
 
 
 def test_other_shapes_views_and_structures() -> None:
@@ -81,7 +81,7 @@ def test_training_step_with_random_numbers() -> None:
         torch.manual_seed(5)
         losses.append([step(x, y).item() for x, y in zip(xs[:4], ys[:4], strict=True)])
         with torch.no_grad():
-            params[0].mul_(0.5)  # what happens outside is seen inside
+            params[0].mul_(0.5)  # the recording sees a write made outside of it
         losses[-1] += [step(x, y).item() for x, y in zip(xs[4:], ys[4:], strict=True)]
         ends.append(params)
     assert losses[0] == losses[1]
@@ -192,7 +192,7 @@ def test_memory_is_used_again_within_a_recording(dev: Any) -> None:
     # For what indices its launches meet, on each thread.
     log = RecordedLog(get_backend(dev)).buffer.nbytes
     play = torch.capture(walk)
-    for _ in range(2):  # as it is, then recorded
+    for _ in range(2):  # first run as it is, then recorded
         torch.opencl.synchronize()
         torch.opencl.reset_peak_memory_stats(dev)
         before = torch.opencl.memory_allocated(dev)

@@ -1,4 +1,4 @@
-"""The meta device: what is computed there has the shape, strides and dtype it has elsewhere, and there is nothing else."""
+"""The meta device: results have the shape, strides and dtype they have on other devices, and no values."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def parameters(*shapes: tuple[int, ...], dtype: str = "float32") -> list[Any]:
 
 
 def adam(p: np.ndarray, g: np.ndarray, steps: int, lr: float = 0.01) -> np.ndarray:
-    """The textbook's Adam."""
+    """Adam in numpy, as textbooks state it."""
     m, v = np.zeros_like(p), np.zeros_like(p)
     for t in range(1, steps + 1):
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
@@ -163,7 +163,7 @@ def test_layouts() -> None:
     base = torch.tensor(data(24))
     applied(base[4:16], torch.tensor(data(12)))  # an offset
     applied(base[4:10].reshape(2, 3).t(), torch.tensor(data(3, 2)))  # dense in another order
-    applied(base.reshape(4, 6)[:, 1:4], torch.tensor(data(4, 3)))  # gaps: by operators
+    applied(base.reshape(4, 6)[:, 1:4], torch.tensor(data(4, 3)))  # gaps: through operators
     applied(torch.tensor(data(4, 3)), base.reshape(4, 6)[:, 1:4])
     applied(torch.tensor(data(4, 3)), torch.tensor(data(3)).expand(4, 3))
     applied(torch.tensor(3.0), torch.tensor(2.0))

@@ -1,4 +1,4 @@
-"""Launches that a team is left to do while the caller goes on: nobody sees that they are not done yet."""
+"""Launches posted to a team while the caller goes on (`post` in runtime/team.py): no reader sees unfinished results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def backend() -> Backend:
 
 @pytest.fixture(params=[team.PATIENCE, 0], ids=["awake", "asleep"])
 def later(request: pytest.FixtureRequest, backend: Backend) -> Iterator[None]:
-    """Have every launch left to do, whatever its size."""
+    """Post every launch to the team, whatever its size."""
     assert backend.team is not None
     before = backend.team.patience
     backend.team.patience = request.param
@@ -40,7 +40,7 @@ def later(request: pytest.FixtureRequest, backend: Backend) -> Iterator[None]:
 
 
 class _every(pytest.MonkeyPatch):
-    """Set from which size on launches are left to do."""
+    """Set the size from which launches are posted to the team."""
 
     def __init__(self, size: float) -> None:
         super().__init__()
@@ -61,14 +61,14 @@ def square(seed: int = 0) -> Any:
 
 
 def slow(x: Any) -> Any:
-    """Have a while of work left to do, which ends in x."""
+    """Post a long sequence of products to the team and return the last result."""
     for _ in range(4):
         x = torch.mm(x, x) / ROWS
     return x
 
 
 def left(backend: Backend) -> int:
-    """How many orders are not known to be done."""
+    """Return the number of orders not known to be done."""
     return backend.seq - backend.finished
 
 

@@ -29,7 +29,7 @@ NAMES = [str(c[0]) for c in CASES]
 
 
 def _windows(size: Any, k: Any, s: Any, p: Any, d: Any) -> Any:
-    """Each output position with the positions of its window, padding included."""
+    """Yield each output position with the input positions of its window, padding included."""
     out = [(n + 2 * b - e * (a - 1) - 1) // t + 1 for n, a, t, b, e in zip(size, k, s, p, d)]
     for o in itertools.product(*map(range, out)):
         starts = [i * t - b for i, t, b in zip(o, s, p)]

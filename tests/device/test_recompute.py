@@ -1,4 +1,4 @@
-"""Results computed again instead of kept: which, that nothing but memory tells, and that writes in place never reach them."""
+"""Results recomputed instead of kept: which ones, that only memory use differs, and that in-place writes never change them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Calls that launch what an earlier one launched give what the long way gives: values, layouts, errors; on fresh memory."""
+"""Replayed calls (Note [Replay] in ops/replay.py) equal calls without replay in values, layouts and errors, on fresh memory."""
 
 from __future__ import annotations
 
@@ -364,7 +364,7 @@ def test_writing_calls() -> None:
         t, index, source = torch.zeros(5, 3), torch.tensor([0, 4, 0]), whole(3, 3)
         read = []
         for _ in range(5):
-            read.append(t + 0)  # pending on the content before the write
+            read.append(t + 0)  # pending; reads the content from before the write
             t.index_add_(0, index, source)
         once = np.zeros((5, 3), np.float32)
         np.add.at(once, index.cpu().numpy(), source.cpu().numpy())

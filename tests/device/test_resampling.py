@@ -37,7 +37,7 @@ _KINDS = [*_FILTERS, "nearest", "exact"]
 
 
 def _matrix(kind: str, ni: int, no: int, aligned: bool = False) -> np.ndarray:
-    """What the axis does, as a matrix (no, ni), from the definition of its filter."""
+    """Return the interpolation along one axis as a matrix (no, ni), from the definition of its filter."""
     out = np.zeros((no, ni))
     for o in range(no):
         if kind in ("nearest", "exact"):

@@ -1,4 +1,4 @@
-"""What only a fresh process shows: lazy import, cold and warm cache, fork, no `ld`, exit."""
+"""Behaviour that only a fresh process shows: lazy import, cold and warm cache, fork, a system without `ld`, exit."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
 
 @pytest.fixture
 def filled(first: tuple[Path, Any], tmp_path: Path) -> Path:
-    """Return a copy of that cache."""
+    """Return a copy of the cache that `first` filled, which the test may change."""
     return Path(shutil.copytree(first[0], tmp_path / "filled"))
 
 
@@ -99,14 +99,15 @@ def test_second_process_builds_nothing(first: tuple[Path, Any], filled: Path) ->
     assert len(entries(filled)) == 2
     warm = answer("report(result=result())", filled)
     assert warm == {"result": [6.0] * 10, "builds": 0, "disk_hits": 2}
-    assert not list((filled / "pocl").glob("*"))  # the driver's files went with the process
+    # The driver's files were deleted when the process ended.
+    assert not list((filled / "pocl").glob("*"))
 
 
 def test_damaged_entries_are_replaced(filled: Path) -> None:
     whole = {path: path.read_bytes() for path in entries(filled)}
     first, second = whole
     first.write_bytes(whole[first][:-100])
-    second.write_bytes(whole[first])  # another key's entry, itself sound
+    second.write_bytes(whole[first])  # a valid entry, but another key's
     again = answer("report(result=result())", filled)
     assert again == {"result": [6.0] * 10, "builds": 2, "disk_hits": 0}
     assert answer("report()\nresult()\nreport()", filled)["disk_hits"] == 2
@@ -231,7 +232,7 @@ report(none=False, before=before, found=found, queue=queue, after=float((x @ x).
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_has_the_cpu_device_where_a_team_runs_its_kernels() -> None:
-    found = answer(FORK + CHILD, cache_dir())  # where other tests' kernels are
+    found = answer(FORK + CHILD, cache_dir())  # the cache shared with other tests
     if found["none"]:
         pytest.skip("the driver's threads run kernels here")
     x = np.arange(40000, dtype=np.float64).reshape(200, 200)
@@ -329,7 +330,7 @@ raise ValueError("as a user's program would")
     done = run(PROGRAM + code, tmp_path, check=False)
     assert done.returncode == 1
     assert done.stderr.rstrip().endswith("ValueError: as a user's program would")
-    assert len(entries(tmp_path)) == 2  # saved on the way out
+    assert len(entries(tmp_path)) == 2  # saved when the process exits
 
 
 def test_debug_lines(tmp_path: Path) -> None:

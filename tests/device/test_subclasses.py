@@ -24,7 +24,7 @@ class Plain(torch.Tensor):
 
 
 class Told(torch.Tensor):
-    """Says which functions it was asked about, and carries a word."""
+    """Subclass that records the functions `__torch_function__` gets, and has an attribute."""
 
     asked: ClassVar[list[str]] = []
     word: Any = None
@@ -457,7 +457,7 @@ class Claiming(torch.Tensor):
 
 
 class Sized:
-    """Not a tensor, but says how large it is."""
+    """Not a tensor, but has a size."""
 
     @property
     def shape(self) -> Any:

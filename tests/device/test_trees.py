@@ -1,4 +1,4 @@
-"""Small trees of operations, which are run without being collected: they come to the same kernels and values."""
+"""Small expression trees that skip the fusion (lazy/tree.py) reach the same kernels and values as fused ones."""
 
 import numpy as np
 import pytest

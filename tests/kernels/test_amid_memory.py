@@ -1,4 +1,4 @@
-"""Operands and slopes that begin amid other memory give what they give alone, in every family of kernels."""
+"""Operands and gradients at an offset into a larger storage give the same results as contiguous ones, in every kernel family."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ EVERY = {**CALLS, **MORE}
 
 
 def _amid(t: Any) -> Any:
-    """The same numbers as a dense part of a larger tensor, at whose start its memory does not begin."""
+    """Return a contiguous view of equal values that has a nonzero offset in a larger storage."""
     return torch.stack([torch.full_like(t, 3), t])[1]
 
 

@@ -1,4 +1,4 @@
-"""A number made of a tensor that requires grad warns, once, as torch does."""
+"""Converting a tensor that requires grad to a Python number warns once, as in torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order in memory of what an op returns for images that are channels last, and for transposed ones: torch's."""
+"""Ops on channels-last and on transposed images return results with the strides torch gives them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that return what is kept for backward, too, and how modules are converted: as torch's."""
+"""Functions that also return tensors saved for backward, and conversions of modules, against torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a line of everyday code gives, or how it is refused: value, words of the error and warnings are torch's."""
+"""Lines of everyday code: the value or the error text, and the warnings, equal torch's."""
 
 from __future__ import annotations
 

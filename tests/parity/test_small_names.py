@@ -1,4 +1,4 @@
-"""Small names of torch's that programs ask for: what they answer is what torch's do."""
+"""Minor public names of torch that programs use: their results equal torch's."""
 
 from __future__ import annotations
 

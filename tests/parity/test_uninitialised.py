@@ -1,4 +1,4 @@
-"""Memory that nobody wrote is filled where deterministic algorithms are asked for, as torch fills it."""
+"""Uninitialised memory is filled if deterministic algorithms are on, with the values torch uses."""
 
 from __future__ import annotations
 

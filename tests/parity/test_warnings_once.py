@@ -1,4 +1,4 @@
-"""What torch warns of once in a process, in its words."""
+"""Warnings that torch gives once per process, in the same words."""
 
 from __future__ import annotations
 
