@@ -1,4 +1,4 @@
-"""Launches for which the driver is asked for no event."""
+"""Launches that request no event from the driver (runtime/eventless.py)."""
 
 from __future__ import annotations
 

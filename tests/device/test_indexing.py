@@ -113,7 +113,7 @@ def test_write(how: str, backend: Any) -> None:
     places = np.arange(12).reshape(3, 4)
     for name, index in SUBSCRIPTS.items():
         if name in ("list", "false"):
-            continue  # duplicates leave the winner open
+            continue  # with duplicate indices, which write wins is unspecified
         met = places[index]
         if backend.info.kind != "cpu" and len(np.unique(met)) < met.size:
             continue
@@ -160,7 +160,7 @@ def test_overlapping_source_of_an_indexed_write() -> None:
     crossed = t.reshape(-1)
     with pytest.raises(RuntimeError, match="some elements of the input tensor"):
         crossed.scatter_(0, ct.tensor([1, 0]), crossed[4:])
-    # Where it is hard to tell whether memory is shared, a copy is read.
+    # If the overlap of source and destination cannot be decided cheaply, a copy of the source is read.
     crossed[::2][ct.tensor([2, 1])] = crossed[1::2][:2]
     assert t.tolist() == [[2, 3], [5, 5], [3, 5]]
 
@@ -445,7 +445,7 @@ def test_errors(code: str, kind: type[Exception], text: str) -> None:
     }
     with pytest.raises(kind) as found:
         out = eval(code, names)
-        ct.cuda.synchronize() if out is None else out.tolist()  # where errors are found late
+        ct.cuda.synchronize() if out is None else out.tolist()  # on devices that report index errors late
     assert str(found.value).split("\n")[0].replace("torch.opencl.", "torch.") == text
 
 

@@ -1,4 +1,4 @@
-"""`nn.grad`: gradients of convolutions by hand are those of autograd."""
+"""`nn.grad`: its explicit gradients of convolutions equal those of autograd."""
 
 from __future__ import annotations
 

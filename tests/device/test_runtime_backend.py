@@ -160,8 +160,8 @@ def test_read_waits_for_kernels_and_write_keeps_order(backend: Backend) -> None:
         backend.launch(slow, (1,), (1,), [busy, 3_000_000])
         backend.launch(scale, (1,), (1,), [out, a, n, 3.0])
         value[:] = 5
-        backend.write(a, 0, value)  # must not reach the launch above
-        value[:] = 7  # nor change what was written
+        backend.write(a, 0, value)  # the launch above must not see this write
+        value[:] = 7  # changing the source array must not change what was written
         assert backend.read(out, 0, n * 4).view(np.float32).tolist() == [3.0] * n
         assert backend.read(a, 0, n * 4).view(np.float32).tolist() == [5.0] * n
 

@@ -1,4 +1,4 @@
-"""Subclasses of Tensor and `__torch_function__`: who is asked, about what, and of which class results are."""
+"""Subclasses of Tensor and `__torch_function__`: which arguments are asked, for which functions, and the class of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of calls that ours and torch's library must answer alike: the inputs their lines name, and the comparison.
+"""Tables of calls on which cltensor and torch must agree: the inputs that their lines name, and the comparison.
 
 Shapes are few and shared, so that kernels are few.
 

@@ -1,6 +1,6 @@
-"""Parity is of values, types, words: every op runs by itself, so that thousands of lines share their kernels.
+"""Run every op by itself (no fusion), so that thousands of lines compared with torch share their kernels.
 
-That fusing changes no bit is tests/device/test_fusion.py's to show.
+tests/device/test_fusion.py shows that fusion changes no bit.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ TOLERANCE = {
 
 
 class Ran:
-    """What a program left: its value or its error, its warnings, and the variables it could change."""
+    """The outcome of a program: its value or its error, its warnings, and the variables it could change."""
 
     def __init__(self, module: Any, program: Callable[[Any], Any]) -> None:
         self.value: Any = None
@@ -47,7 +47,7 @@ class Ran:
 
 
 def force(value: Any) -> None:
-    """Make pending work happen, so that its error belongs to the program that caused it."""
+    """Run pending work now, so that an error in it is attributed to the program that caused it."""
     if isinstance(value, (tuple, list)):
         for item in value:
             force(item)
@@ -155,13 +155,13 @@ def assert_same_outcome(
 
 
 def first_line(error: Exception) -> str:
-    """Return the words of an error without what differs between the libraries: module names, addresses."""
+    """Return an error's text with what differs between the libraries (module names, addresses) replaced."""
     line = str(error).strip().split("\n")[0]
     return re.sub(r"0x[0-9a-f]+", "0x", line.replace("cltensor.", "torch."))
 
 
 def lines(table: str) -> list[str]:
-    """Return the programs of a table: one a line, `#` starts a remark."""
+    """Return the programs of a table: one per line; `#` starts a comment."""
     return [
         s for line in table.splitlines() if (s := line.partition("  #")[0].strip()) and s[0] != "#"
     ]
