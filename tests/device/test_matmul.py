@@ -169,7 +169,7 @@ def test_many_short_rows_times_a_vector(dtype: str) -> None:
     dt = getattr(torch, dtype)
     rng = np.random.default_rng(0)
     for shape in ((200, 2), (131, 17), (3, 70, 63)):
-        # Small integers, so that sums are exact in every order. NaNs, cast to the dtype, follow each row and must not be added.
+        # Small integers, so that sums are exact in every order. NaNs (cast) follow each row; they must not be added.
         a, x = rng.integers(-3, 4, shape), rng.integers(-2, 3, shape[-1])
         wide = np.full((*shape[:-1], shape[-1] + 3), np.nan)
         wide[..., : shape[-1]] = a

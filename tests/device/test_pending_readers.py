@@ -1,4 +1,4 @@
-"""A pending expression keeps the values its operands had when it was made, whatever is written to their memory later."""
+"""A pending expression has the values its operands had when it was made, whatever is written to them later."""
 
 from __future__ import annotations
 

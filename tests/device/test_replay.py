@@ -1,4 +1,4 @@
-"""Replayed calls (Note [Replay] in ops/replay.py) equal calls without replay in values, layouts and errors, on fresh memory."""
+"""Replayed calls (Note [Replay] in ops/replay.py) equal first calls in values, layouts and errors, on fresh memory."""
 
 from __future__ import annotations
 

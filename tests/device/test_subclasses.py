@@ -1,4 +1,4 @@
-"""Subclasses of Tensor and `__torch_function__`: which arguments are asked, for which functions, and the class of results."""
+"""Subclasses of Tensor and `__torch_function__`: which are asked, for which functions, and the class of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels run by a thread team (Note [Team] in runtime/team.py): each group runs once, even if helpers sleep, before a launch returns."""
+"""A thread team's kernels (Note [Team] in runtime/team.py): each group runs once, before a launch returns, even if helpers sleep."""
 
 from __future__ import annotations
 

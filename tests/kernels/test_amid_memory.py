@@ -1,4 +1,4 @@
-"""Operands and gradients at an offset into a larger storage give the same results as contiguous ones, in every kernel family."""
+"""Operands and gradients at an offset into a storage give the results of separate ones, in every kernel family."""
 
 from __future__ import annotations
 
