@@ -1,4 +1,4 @@
-"""Results recomputed instead of kept: which ones, that only memory use differs, and that in-place writes never reach them."""
+"""Recomputed results: which are not kept, that only memory use differs, and that in-place writes never reach them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A thread team's kernels (Note [Team] in runtime/team.py): each group runs once, before a launch returns, even if helpers sleep."""
+"""Kernels on a thread team (Note [Team] in runtime/team.py): each group runs once, before a launch returns."""
 
 from __future__ import annotations
 
