@@ -1,4 +1,4 @@
-"""Kernels on a thread team (Note [Team] in runtime/team.py): each group runs once, before a launch returns."""
+"""A thread team's kernels (Note [Team] in runtime/team.py): each group runs once before a launch returns, whoever sleeps."""
 
 from __future__ import annotations
 
