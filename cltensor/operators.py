@@ -11,6 +11,7 @@ from .ops import arithmetic, compare, host_loops, power
 from .ops import row as rows
 from .ops.core import NUMBERS
 from .ops.elsewhere import foreign
+from .ops.operands import normal
 from .tensor import Tensor
 
 _accepts = (Tensor, *NUMBERS, np.generic)
@@ -40,7 +41,7 @@ def _operator(
                 return backward(self, other)
             return NotImplemented
         if not isinstance(other, Tensor) and other.__class__ not in NUMBERS:
-            other = rows.normal(name, ("other", "self"), (other, self))[0]
+            other = normal(name, ("other", "self"), (other, self))[0]
         return fn(other, self)
 
     method = backward if reflected else forward

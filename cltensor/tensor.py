@@ -504,7 +504,6 @@ class Tensor(AutogradMixin, Methods):
 
     __getitem__ = indexing.getitem
     __setitem__ = indexing.setitem
-    __getitem__.__name__, __setitem__.__name__ = "__getitem__", "__setitem__"
 
     def __reversed__(self) -> Tensor:
         return self.flip(0) if self.ndim else self

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -273,10 +274,12 @@ def classes(fn: Any) -> dict[str, type]:
 # ------------------------------------------------------------------------------------------- what is said
 
 
-def combination(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> TypeError:
+def invalid_combination(
+    name: str, args: Sequence[Any], kwargs: Mapping[str, Any] = MappingProxyType({})
+) -> TypeError:
     """Return torch's TypeError for arguments that match none of a function's forms."""
     given = "".join([class_name(v) + ", " for v in args])
-    given += "".join([f"{k}={class_name(v)}, " for k, v in reversed(kwargs.items())])
+    given += "".join([f"{k}={class_name(v)}, " for k, v in reversed(list(kwargs.items()))])
     if args:
         given = given[:-2]
     return TypeError(f"{name}() received an invalid combination of arguments - got ({given})")
@@ -300,7 +303,7 @@ def flaw(
     given = len(args) + len(kwargs) - method
     forms = _FORMS.get(name)
     if forms and forms[method] and sum([given in n for n in forms[method]]) != 1:
-        return combination(name, args[1:] if method else args, kwargs)
+        return invalid_combination(name, args[1:] if method else args, kwargs)
     return TypeError(f"{name}(){text}")
 
 

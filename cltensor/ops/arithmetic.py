@@ -9,18 +9,11 @@ import numpy as np
 
 from .. import dtypes
 from . import core, writes
+from .arguments import invalid_combination
 from .core import NUMBERS, Tensor, is_tensor
 from .old_forms import scaled
-from .row import (
-    FLOAT,
-    FUNCTIONS,
-    METHODS,
-    Row,
-    invalid_combination,
-    normal,
-    public,
-    refuse_numbers,
-)
+from .operands import normal, refuse_numbers
+from .row import FLOAT, FUNCTIONS, METHODS, Row, public
 from .values import check_value, conj, number
 
 BINARY = ("input", "other")

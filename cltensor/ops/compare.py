@@ -11,8 +11,8 @@ from .. import dtypes
 from . import core, writes
 from .composite import SMALL, at_once, in_one
 from .core import NUMBERS, Tensor, is_tensor
-from .operands import check_tensor
-from .row import BOOL, FUNCTIONS, METHODS, Row, normal, public, refuse_numbers, titled
+from .operands import check_tensor, normal, refuse_numbers
+from .row import BOOL, FUNCTIONS, METHODS, Row, public, titled
 from .values import real
 
 BINARY = ("input", "other")

@@ -15,8 +15,8 @@ from ..size import Size
 from . import core, writes
 from .convert import cast
 from .core import Tensor, is_tensor
-from .operands import check_tensor
-from .row import FUNCTIONS, REAL, Row, public, refuse_numbers
+from .operands import check_tensor, refuse_numbers
+from .row import FUNCTIONS, REAL, Row, public
 from .shape import as_dtype
 
 conj_row = Row(

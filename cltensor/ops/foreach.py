@@ -13,10 +13,11 @@ from typing import Any
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..memory_format import preserve_format
 from . import multi, writes
+from .arguments import invalid_combination
 from .core import NUMBERS, Registry, Tensor, is_tensor
 from .norms import vector_norm
 from .power import POWERS
-from .row import FUNCTIONS, METHODS, ROWS, invalid_combination, titled
+from .row import FUNCTIONS, METHODS, ROWS, titled
 
 _UNARY = [
     "abs",

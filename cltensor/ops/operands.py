@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import dtypes
 from ..dtypes import dtype
 from ..errors import class_name
 from ..runtime import device
-from . import core
-from .core import Tensor
+from . import arguments, core
+from .core import NUMBERS, Tensor
 
 
 def check_tensor(function: str, name: str, position: int, x: Any) -> None:
@@ -46,3 +48,76 @@ def refuse_bool(dt: dtype, kernel: str) -> None:
     """Raise torch's NotImplementedError for products of bool."""
     if dt is dtypes.bool:
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+
+
+def plain(xs: Sequence[Any], numbers: Sequence[bool], some: bool = False) -> bool:
+    """Return whether every operand is a tensor, or a plain number where allowed: nothing to convert or refuse.
+
+    At least one tensor is required; `some` says that there is one besides `xs` (the `self` of an in-place form).
+    """
+    tensor = core.Registry.tensor
+    for x, number in zip(xs, numbers, strict=True):
+        if x.__class__ is tensor or isinstance(x, tensor):
+            some = True
+        elif not number or x.__class__ not in NUMBERS:
+            return False
+    return some
+
+
+def refuse_numbers(
+    function: str, names: Sequence[str], values: Sequence[Any], allowed: Sequence[bool]
+) -> None:
+    """Raise torch's TypeError for a number where only a tensor is accepted."""
+    for position, (name, value, number) in enumerate(zip(names, values, allowed, strict=True)):
+        if not number and not core.is_tensor(value):
+            if any(allowed):
+                raise arguments.invalid_combination(function, values)
+            raise _no_tensor(function, name, position, value)
+
+
+def _no_tensor(function: str, name: str, position: int, value: Any) -> TypeError:
+    # In-place forms are methods, and torch does not count `self` among the positions.
+    counted = position if function.endswith("_") else position + 1
+    return TypeError(
+        f"{function}(): argument '{name}' (position {counted}) must be Tensor, not {class_name(value)}"
+    )
+
+
+# Functions that torch also calls with numbers alone, without a tensor among them.
+_OF_NUMBERS = {
+    "add",
+    "sub",
+    "subtract",
+    "mul",
+    "multiply",
+    "div",
+    "divide",
+    "true_divide",
+    "floor_divide",
+}
+
+
+def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
+    """Return the operands, numbers (NumPy's, too) as plain Python ones; torch's TypeError for anything else."""
+    out, some = [], False
+    for position, (arg, v) in enumerate(zip(names, values, strict=True)):
+        if isinstance(v, core.Registry.tensor):
+            some = True
+            out.append(v)
+        elif v.__class__ in NUMBERS:
+            out.append(v)
+        elif isinstance(v, np.generic | np.bool_):
+            out.append(v.item())
+        elif isinstance(v, NUMBERS):
+            out.append(_plain_number(v))
+        else:
+            raise _no_tensor(function, arg, position, v)
+    if not some:
+        if function not in _OF_NUMBERS:
+            raise arguments.invalid_combination(function, values)
+        out[0] = core.Registry.tensor._scalar(out[0])
+    return tuple(out)
+
+
+def _plain_number(v: Any) -> Any:
+    return next(kind for kind in (bool, int, float, complex) if isinstance(v, kind))(v)

@@ -10,9 +10,11 @@ import numpy as np
 from .. import dtypes
 from ..autograd import record as graph
 from . import core, writes
+from .arguments import invalid_combination
 from .core import NUMBERS, Tensor, is_tensor
+from .operands import normal
 from .refusals import refusal
-from .row import FUNCTIONS, METHODS, Row, invalid_combination, normal, public
+from .row import FUNCTIONS, METHODS, Row, public
 from .selection import where
 from .values import conj
 

@@ -11,17 +11,15 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.node import WrappingNode, op_class, read_saved
 from ..codegen.pointwise import PointOp
-from ..errors import class_name
 from . import arguments, core, writes
 from .core import NUMBERS, Tensor
 from .elsewhere import Strideless, elsewhere, foreign
+from .operands import normal, plain, refuse_numbers
 from .refusals import refusal
 
 SAME, FLOAT, BOOL, REAL = "same", "int to float", "bool", "complex to real"
@@ -346,7 +344,7 @@ class Row:
             def function(*xs: Any, **kwargs: Any) -> Tensor:
                 if arity == len(xs) == 1 and xs[0].__class__ is core.Registry.tensor and not kwargs:
                     return self(*xs)  # fast path: most calls are such
-                if kwargs or len(xs) != arity or not _plain(xs, numbers):
+                if kwargs or len(xs) != arity or not plain(xs, numbers):
                     try:
                         xs, out = self.bind(given := xs, {**kwargs})
                     except TypeError as error:
@@ -367,7 +365,7 @@ class Row:
             others = numbers[1:]
 
             def method_(t: Tensor, *xs: Any, **kwargs: Any) -> Tensor:
-                if kwargs or len(xs) != arity - 1 or not _plain(xs, others, True):
+                if kwargs or len(xs) != arity - 1 or not plain(xs, others, True):
                     given = (t, *xs)
                     try:
                         xs = self.bind(given, {**kwargs}, name + "_")[0][1:]
@@ -482,85 +480,6 @@ def raising(text: str) -> Callable:
         raise RuntimeError(text)
 
     return backward
-
-
-def _plain(xs: Sequence[Any], numbers: Sequence[bool], some: bool = False) -> bool:
-    """Return whether every operand is a tensor, or a plain number where allowed: nothing to convert or refuse.
-
-    At least one tensor is required; `some` says that there is one besides `xs` (the `self` of an in-place form).
-    """
-    tensor = core.Registry.tensor
-    for x, number in zip(xs, numbers, strict=True):
-        if x.__class__ is tensor or isinstance(x, tensor):
-            some = True
-        elif not number or x.__class__ not in NUMBERS:
-            return False
-    return some
-
-
-def refuse_numbers(
-    function: str, names: Sequence[str], values: Sequence[Any], allowed: Sequence[bool]
-) -> None:
-    """Raise torch's TypeError for a number where only a tensor is accepted."""
-    for position, (name, value, number) in enumerate(zip(names, values, allowed, strict=True)):
-        if not number and not core.is_tensor(value):
-            if any(allowed):
-                raise invalid_combination(function, values)
-            raise _no_tensor(function, name, position, value)
-
-
-def _no_tensor(function: str, name: str, position: int, value: Any) -> TypeError:
-    # In-place forms are methods, and torch does not count `self` among the positions.
-    counted = position if function.endswith("_") else position + 1
-    return TypeError(
-        f"{function}(): argument '{name}' (position {counted}) must be Tensor, not {class_name(value)}"
-    )
-
-
-def invalid_combination(function: str, values: Sequence[Any]) -> TypeError:
-    """Return torch's TypeError for arguments that match none of a function's overloads."""
-    got = ", ".join("Tensor" if core.is_tensor(v) else type(v).__name__ for v in values)
-    return TypeError(f"{function}() received an invalid combination of arguments - got ({got})")
-
-
-# Functions that torch also calls with numbers alone, without a tensor among them.
-_OF_NUMBERS = {
-    "add",
-    "sub",
-    "subtract",
-    "mul",
-    "multiply",
-    "div",
-    "divide",
-    "true_divide",
-    "floor_divide",
-}
-
-
-def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
-    """Return the operands, numbers (NumPy's, too) as plain Python ones; torch's TypeError for anything else."""
-    out, some = [], False
-    for position, (arg, v) in enumerate(zip(names, values, strict=True)):
-        if isinstance(v, core.Registry.tensor):
-            some = True
-            out.append(v)
-        elif v.__class__ in NUMBERS:
-            out.append(v)
-        elif isinstance(v, np.generic | np.bool_):
-            out.append(v.item())
-        elif isinstance(v, NUMBERS):
-            out.append(_plain_number(v))
-        else:
-            raise _no_tensor(function, arg, position, v)
-    if not some:
-        if function not in _OF_NUMBERS:
-            raise invalid_combination(function, values)
-        out[0] = core.Registry.tensor._scalar(out[0])
-    return tuple(out)
-
-
-def _plain_number(v: Any) -> Any:
-    return next(kind for kind in (bool, int, float, complex) if isinstance(v, kind))(v)
 
 
 def _signature(names: Sequence[str], numbers: Sequence[bool], *, out: bool) -> inspect.Signature:

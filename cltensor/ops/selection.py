@@ -11,9 +11,11 @@ import numpy as np
 from .. import dtypes, layouts
 from ..errors import warn_once
 from . import core, writes
+from .arguments import invalid_combination
 from .core import NUMBERS, Tensor, is_tensor
 from .formats import RowMajor
-from .row import FUNCTIONS, METHODS, Row, invalid_combination, normal, public
+from .operands import normal
+from .row import FUNCTIONS, METHODS, Row, public
 from .values import check_value, number, refuse_complex
 
 BINARY = ("input", "other")

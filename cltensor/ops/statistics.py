@@ -13,12 +13,13 @@ from ..autograd.mode import unrecorded
 from ..codegen.order.count import count
 from ..runtime import get_backend
 from . import core, norms, writes
+from .arguments import invalid_combination
 from .arithmetic import div_number, mul_number
 from .composite import at_once, in_one
 from .core import Tensor, is_tensor
 from .dims import whole
 from .replay import Replayed
-from .row import FUNCTIONS, invalid_combination, public, titled, with_inplace
+from .row import FUNCTIONS, public, titled, with_inplace
 from .selection import where
 from .values import number
 

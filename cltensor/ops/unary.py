@@ -11,7 +11,8 @@ from .. import dtypes
 from . import writes
 from .core import Tensor
 from .dims import whole
-from .row import FLOAT, METHODS, REAL, Row, public, refuse_numbers
+from .operands import refuse_numbers
+from .row import FLOAT, METHODS, REAL, Row, public
 from .selection import where
 from .values import conj
 

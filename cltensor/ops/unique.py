@@ -10,10 +10,11 @@ from ..autograd import record as graph
 from ..codegen.order import sort as family
 from ..runtime import get_backend
 from . import core, writes
+from .arguments import invalid_combination
 from .core import NUMBERS, Tensor, is_tensor
 from .dims import check_flag
 from .operands import check_tensor
-from .row import FUNCTIONS, invalid_combination, public
+from .row import FUNCTIONS, public
 
 _FEW = 4  # columns compared first: often enough to tell all rows of a matrix apart
 

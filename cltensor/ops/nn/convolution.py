@@ -13,9 +13,10 @@ from ...autograd import record as graph
 from ...autograd.mode import unrecorded
 from ...errors import warn_once
 from ...symbols import remembered
+from ..arguments import invalid_combination
 from ..core import Tensor, is_tensor
 from ..operands import check_tensor, same_device
-from ..row import invalid_combination, public
+from ..row import public
 from .correlation import Spec, piece
 
 _NODE = "ConvolutionBackward0"
