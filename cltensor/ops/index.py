@@ -583,3 +583,7 @@ def _index_put(
 
 
 both("index_put", _index_put, out=False)
+
+
+# As Tensor's methods, they have the names of methods.
+getitem.__name__, setitem.__name__ = "__getitem__", "__setitem__"
