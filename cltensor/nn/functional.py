@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dtypes import promote_types
+from ..errors import caller_level
 from ..ops import norms
 from ..ops.composite import Composite, in_one
 from ..ops.mask import one_hot
@@ -259,10 +260,10 @@ relu_, leaky_relu_, elu_, selu_, celu_, hardtanh_, threshold_, rrelu_ = (
 # ------------------------------------------------------------------------------------------- softmax
 
 
-def _implicit_dim(name: str, input: Tensor, stacklevel: int) -> int:
+def _implicit_dim(name: str, input: Tensor) -> int:
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=stacklevel,
+        stacklevel=caller_level(),
     )
     return 0 if input.ndim in (0, 1, 3) else 1
 
@@ -271,7 +272,7 @@ def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """Exponentials along `dim`, divided by their sum."""
-    dim = _implicit_dim("softmax", input, _stacklevel) if dim is None else dim
+    dim = _implicit_dim("softmax", input) if dim is None else dim
     return _softmax(input, dim, dtype)
 
 
@@ -279,7 +280,7 @@ def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """`softmax` of the negated input."""
-    dim = _implicit_dim("softmin", input, _stacklevel) if dim is None else dim
+    dim = _implicit_dim("softmin", input) if dim is None else dim
     return _softmax(-input, dim, dtype)
 
 
@@ -287,7 +288,7 @@ def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """Logarithm of `softmax`, accurate for small probabilities."""
-    dim = _implicit_dim("log_softmax", input, _stacklevel) if dim is None else dim
+    dim = _implicit_dim("log_softmax", input) if dim is None else dim
     return _log_softmax(input, dim, dtype)
 
 

@@ -22,6 +22,7 @@ from ..codegen.index import lookup as kernels
 from ..codegen.operand import Operand
 from ..codegen.order import mask as masks
 from ..codegen.pointwise import IDENTITY
+from ..errors import caller_level
 from ..lazy import Expr, Scalar
 from ..size import sized
 from . import along, core, parts, shape, writes
@@ -177,7 +178,7 @@ def _checked(x: Tensor, found: Indices) -> Indices:
             warnings.warn(
                 "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=caller_level(),
             )
         if index.dtype in MASKS:
             _check_mask(x, dim, index)

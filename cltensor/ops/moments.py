@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from ..autograd import record as graph
+from ..errors import caller_level
 from . import writes
 from .core import Tensor
 from .dims import check_flag, dims_of, refuse
@@ -143,7 +144,7 @@ def _moments(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
             "reduction factor (input numel divided by output numel).",
             UserWarning,
-            stacklevel=5,
+            stacklevel=caller_level(),
         )
     value, average = _values(what, paired, input, dims, keepdim, dof)
     if not paired:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, layouts
-from ..errors import warn_once
+from ..errors import caller_level, warn_once
 from . import core, writes
 from .arguments import invalid_combination
 from .core import NUMBERS, Tensor, is_tensor
@@ -322,6 +322,6 @@ def warn_expanded(function: str, t: Tensor, example: str = "tensor[mask] = scala
             f"Use of {function} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
             f"This also applies to advanced indexing e.g. {example}",
             UserWarning,
-            stacklevel=4,
+            stacklevel=caller_level(),
         )
     return shared

@@ -10,7 +10,7 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd import views
 from ..autograd.node import op_class
-from ..errors import class_name, warn_once
+from ..errors import caller_level, class_name, warn_once
 from ..memory_format import contiguous_format
 from ..size import sized
 from . import core
@@ -274,7 +274,7 @@ def numpy_T(self: Tensor) -> Tensor:
 
 
 def _same(warning: str, x: Tensor) -> Tensor:
-    warnings.warn(warning, UserWarning, stacklevel=3)
+    warnings.warn(warning, UserWarning, stacklevel=caller_level())
     return x
 
 

@@ -11,6 +11,7 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..codegen.order.count import count
+from ..errors import caller_level
 from ..runtime import get_backend
 from . import core, norms, writes
 from .arguments import invalid_combination
@@ -75,7 +76,7 @@ def cov(
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=caller_level(),
         )
         factor = 0
     if w is None:

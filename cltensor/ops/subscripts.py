@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..errors import caller_level
 from ..runtime import get_backend
 from ..storage import Storage
 from . import core
@@ -69,7 +70,7 @@ def as_tuple(index: Any) -> tuple | None:
         e is None or e is Ellipsis or isinstance(e, slice) or is_tensor(e) or is_sequence(e)
         for e in index
     ):
-        warnings.warn(_SEQUENCE, UserWarning, stacklevel=4)
+        warnings.warn(_SEQUENCE, UserWarning, stacklevel=caller_level())
         return tuple(index)
     return None
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...autograd.mode import unrecorded
+from ...errors import caller_level
 from ...layouts import preserve_strides
 from ..core import Tensor, make
 from ..operands import check_tensor
@@ -167,7 +168,7 @@ def by_channel(input: Tensor, p: float, training: bool, inplace: bool, spatial: 
             "as shape (N, C, L), where C is the channel dim. This behavior will change in a future release to interpret the input as one "
             "without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise dropout behavior, please switch to using "
             "dropout1d instead.",
-            stacklevel=3,
+            stacklevel=caller_level(),
         )
     if spatial != 2 and ndim != spatial + 2:
         return apply(input.unsqueeze(0), p, training, inplace, True).squeeze(0)
@@ -189,5 +190,5 @@ def _refuse_rank(name: str, ndim: int, spatial: int) -> None:
         f"{name}: Received a {ndim}-D input to {name}, which is deprecated and will result in an error in a future release. "
         "To retain the behavior and silence this warning, please use dropout instead. "
         f"Note that {exists}s, a channel dimension, and an optional batch dimension (i.e. {ranks}).",
-        stacklevel=4,
+        stacklevel=caller_level(),
     )

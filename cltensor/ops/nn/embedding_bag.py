@@ -9,6 +9,7 @@ from typing import Any
 from ... import dtypes
 from ...autograd import record as graph
 from ...codegen.index import bag as family
+from ...errors import caller_level
 from ...runtime import get_backend
 from .. import core
 from ..composite import settled
@@ -219,7 +220,7 @@ def embedding_bag(
             "Argument order of nn.functional.embedding_bag was changed. "
             "Usage `embedding_bag(weight, input, ...)` is deprecated, "
             "and should now be `embedding_bag(input, weight, ...)`.",
-            stacklevel=2,
+            stacklevel=caller_level(),
         )
         weight, input = input, weight
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:

@@ -10,6 +10,7 @@ from ...autograd import record as graph
 from ...autograd.engine import grad as engine_grad
 from ...autograd.mode import unrecorded
 from ...codegen.resample import grid as family
+from ...errors import caller_level
 from ...runtime import get_backend
 from .. import core
 from ..composite import in_one
@@ -157,7 +158,7 @@ def grid_sample(
             f"but got: '{padding_mode}'"
         )
     if align_corners is None:
-        warnings.warn(_CHANGED, stacklevel=2)
+        warnings.warn(_CHANGED, stacklevel=caller_level())
         align_corners = False
     return grid_sampler(
         input, grid, family.MODES.index(mode), family.PADDINGS.index(padding_mode), align_corners
@@ -206,7 +207,7 @@ def affine_points(theta: Tensor, size: Sequence[int], align_corners: bool) -> Te
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """Return the points (N, H, W, 2) or (N, D, H, W, 3) of affine maps (N, 2, 3) or (N, 3, 4), for `grid_sample`."""
     if align_corners is None:
-        warnings.warn(_CHANGED, stacklevel=2)
+        warnings.warn(_CHANGED, stacklevel=caller_level())
         align_corners = False
     if theta.dtype.category != 2:
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
@@ -224,7 +225,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         warnings.warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. "
             "This is not an intended use case of affine_grid. See the documentation of affine_grid for details.",
-            stacklevel=2,
+            stacklevel=caller_level(),
         )
     elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")

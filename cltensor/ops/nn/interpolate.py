@@ -17,6 +17,7 @@ from ...autograd import record as graph
 from ...codegen.conv.correlation import widens
 from ...codegen.resample.axes import Axis, packs
 from ...codegen.resample.axes import resample as kernel
+from ...errors import caller_level
 from ...memory_format import channels_last
 from ...runtime import get_backend
 from ...size import Size
@@ -259,7 +260,7 @@ def resampled(
 def _deprecated(name: str) -> None:
     warnings.warn(
         f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
-        stacklevel=3,
+        stacklevel=caller_level(),
     )
 
 

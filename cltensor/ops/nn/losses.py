@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import dtypes
 from ...autograd import record as graph
+from ...errors import caller_level
 from ..arithmetic import div_number
 from ..core import Tensor, result_type
 from ..operands import check_tensors
@@ -27,7 +28,7 @@ def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str)
         reduction = "none" if reduce is False else "mean" if average else "sum"
         warnings.warn(
             f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
-            stacklevel=3,
+            stacklevel=caller_level(),
         )
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -49,7 +50,7 @@ def _paired(input: Any, target: Any) -> tuple[Tensor, Tensor]:
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely lead to incorrect "
             "results due to broadcasting. Please ensure they have the same size.",
-            stacklevel=4,
+            stacklevel=caller_level(),
         )
         input, target = broadcast_tensors(input, target)
     return input, target
@@ -220,7 +221,7 @@ def kl_div(
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the batch size, "
             "and aligns with the KL div math definition.'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-            stacklevel=2,
+            stacklevel=caller_level(),
         )
     out = kl_divergence(input, target, reduction, log_target)
     return out / input.shape[0] if batch and input.ndim else out

@@ -16,6 +16,7 @@ from ... import dtypes
 from ...autograd import record as graph
 from ...autograd import views
 from ...dtypes import dtype as DType
+from ...errors import caller_level
 from ...layouts import numel
 from ...lazy import Expr
 from ...size import Size
@@ -108,7 +109,7 @@ def _exact(dt: DType, name: str, value: int) -> int:
             f"{name} is out of bounds [-(2^{_MANTISSA[dt]}), 2^{_MANTISSA[dt]}]: {dt!r} does not "
             "hold every integer of the range",
             UserWarning,
-            stacklevel=4,
+            stacklevel=caller_level(),
         )
     return value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from ...errors import caller_level
 from ..core import Tensor
 
 
@@ -15,7 +16,7 @@ def gumbel_softmax(
     `hard`: the result is one-hot, its gradient that of the soft sample.
     """
     if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=caller_level())
     noise = -logits.new_empty(logits.shape).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:
