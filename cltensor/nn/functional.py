@@ -423,7 +423,7 @@ def _cosine(x1: Tensor, x2: Tensor, dim: int, eps: float) -> tuple[Tensor]:
     return ((x1 / sizes[0] * (x2 / sizes[1])).sum(dim),)
 
 
-_COSINE = Composite("SumBackward1", _cosine)
+_COSINE = Composite("SumBackward1", _cosine, copied=(0, 1))
 
 
 def pairwise_distance(

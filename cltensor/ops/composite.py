@@ -37,11 +37,19 @@ class Composite:
     """`fn(*tensors, *settings)`, which returns a tuple of new tensors, as one replayed call.
 
     Tensors may be None. name: that of the node recorded. Gradients are computed from the tensors' values, so they all
-    are saved. most: total elements of the tensors from which on the ops are called one by one.
+    are saved. most: total elements of the tensors from which on the ops are called one by one. copied: places of
+    tensors that torch's nodes do not save, so that they may be written in place before the gradient is computed: of
+    these, copies are saved.
     """
 
-    def __init__(self, name: str, fn: Callable[..., tuple[Tensor, ...]], most: int = SMALL) -> None:
-        self._name, self._fn, self._most = name, fn, most
+    def __init__(
+        self,
+        name: str,
+        fn: Callable[..., tuple[Tensor, ...]],
+        most: int = SMALL,
+        copied: Sequence[int] = (),
+    ) -> None:
+        self._name, self._fn, self._most, self._copied = name, fn, most, copied
         # Without settings, and with them: these are compared exactly, which costs a little.
         self._values, self._slopes = [
             [Replayed(step, memory=True, exact=exact) for exact in (False, True)]
@@ -56,24 +64,33 @@ class Composite:
         dt, dev = given[0].dtype, given[0].device
         if any(t.dtype is not dt or t.device != dev for t in given):
             return self._fn(*tensors, *settings)
-        results = tuple(self._values[bool(settings)](given, there, settings))
-        if graph.needs_grad(*given):
-            saved: dict[str, Any] = {f"input{i}": t for i, t in enumerate(tensors)}
-            saved |= {"count": len(tensors), "settings": settings}
-            graph.record(
-                self._name,
-                tensors,
-                results if len(results) > 1 else results[0],
-                self._node_back,
-                saved,
-            )
+        run = self._values[bool(settings)]
+        if not graph.needs_grad(*given):
+            return tuple(run(given, there, settings, ()))
+        copied = tuple([i for i in self._copied if there[i]])
+        found = tuple(run(given, there, settings, copied))
+        count = len(found) - len(copied)
+        results, inputs = found[:count], list(tensors)
+        for i, copy in zip(copied, found[count:], strict=True):
+            inputs[i] = _with_history(copy, tensors[i])
+        saved: dict[str, Any] = {f"input{i}": t for i, t in enumerate(inputs)}
+        saved |= {"count": len(tensors), "settings": settings}
+        result = results if len(results) > 1 else results[0]
+        graph.record(self._name, tensors, result, self._node_back, saved)
         return results
 
     def _forward(
-        self, given: Sequence[Tensor], there: tuple[bool, ...], settings: tuple
+        self,
+        given: Sequence[Tensor],
+        there: tuple[bool, ...],
+        settings: tuple,
+        copied: tuple[int, ...],
     ) -> list[Tensor]:
+        """Return the results, then copies of the tensors in the places `copied`."""
+        tensors = placed(given, there)
         with unrecorded():
-            return _apart(self._fn(*placed(given, there), *settings), given)
+            results = self._fn(*tensors, *settings)
+            return _apart([*results, *[tensors[i] for i in copied]], given)
 
     def _node_back(self, ctx: Any, *grads: Tensor) -> tuple:
         inputs = [getattr(ctx, f"input{i}") for i in range(ctx.count)]
@@ -113,6 +130,13 @@ class Composite:
             engine.grad(results, wanted, grads, create_graph=again, materialize_grads=True)
         )
         return [next(found) if need else None for need in needs]
+
+
+def _with_history(copy: Tensor, t: Any) -> Tensor:
+    """Return a copy of `t` through which derivatives reach `t`."""
+    if graph.needs_grad(t):
+        graph.record("AliasBackward0", (t,), copy, lambda ctx, g: g)
+    return copy
 
 
 def _is_setting(x: Any) -> bool:

@@ -168,6 +168,21 @@ def test_full_backward_hook_without_an_input_that_requires_grad_warns() -> None:
     assert seen == [((None,), 2.0)]
 
 
+def test_warnings_name_the_line_of_the_caller() -> None:
+    a = ct.rand(2, 3)
+    for warned in (
+        lambda: nn.functional.softmax(a),
+        lambda: nn.Softmax()(a),
+        lambda: nn.MSELoss()(a, ct.rand(3)),
+        lambda: nn.functional.kl_div(a, a),
+        lambda: ct.var(ct.rand(1)),
+        lambda: ct.rand(1).std(),
+    ):
+        with pytest.warns(UserWarning, match="dim|size|reduction|freedom") as shown:
+            warned()
+        assert shown[0].filename == __file__
+
+
 def test_a_module_without_init_says_so() -> None:
     class Late(nn.Module):
         def __init__(self) -> None:

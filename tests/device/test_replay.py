@@ -14,7 +14,7 @@ import pytest
 from calls import CALLS, listed, places, whole
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import one_by_one
+from support import close, one_by_one
 
 import cltensor as torch
 from cltensor.ops import replay
@@ -111,6 +111,29 @@ def test_settings_that_are_equal_but_not_the_same_are_told_apart() -> None:
         F.cosine_similarity(x, y, 1)
     with pytest.raises(TypeError):
         F.cosine_similarity(x, y, 1.0)
+
+
+@pytest.mark.parametrize("requires", [False, True])
+def test_what_torch_does_not_save_may_be_written_before_the_gradient(requires: bool) -> None:
+    layer = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    for _ in range(3):
+        x, y = (torch.rand(4, 8).requires_grad_() for _ in range(2))
+        bank = (y.detach() * 1).requires_grad_(requires)
+        (expected,) = torch.autograd.grad(F.cosine_similarity(x, y).sum(), x)
+        found = F.cosine_similarity(x, bank).sum()
+        with torch.no_grad():
+            bank.zero_()
+        close(torch.autograd.grad(found, x, retain_graph=True)[0], expected)
+        if requires:
+            close(
+                torch.autograd.grad(found, bank)[0],
+                torch.autograd.grad(F.cosine_similarity(x, y).sum(), y)[0],
+            )
+        mask = torch.rand(4, 4)
+        (expected,) = torch.autograd.grad(layer(x, x, x, attn_mask=mask)[0].square().sum(), x)
+        found = layer(x, x, x, attn_mask=mask)[0].square().sum()
+        mask.zero_()
+        close(torch.autograd.grad(found, x)[0], expected)
 
 
 def test_autocast_reaches_the_steps_of_a_function() -> None:

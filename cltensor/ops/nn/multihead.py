@@ -301,7 +301,7 @@ def _attended(
 
 # From how many elements of the operands, or of the weights, on ops are called one by one: a gradient computes all anew.
 SMALL = 1 << 16
-_SMALL = Composite("ViewBackward0", _attended, SMALL)
+_SMALL = Composite("ViewBackward0", _attended, SMALL, copied=(14, 15))  # the masks
 
 
 def _masks(
