@@ -17,6 +17,12 @@ from support import ct
 from cltensor import config
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _torch_checks() -> None:
+    """Torch turns its checks of arguments off once its compiler is imported, which another test may have caused."""
+    th.distributions.Distribution.set_default_validate_args(True)
+
+
 @pytest.fixture(autouse=True)
 def _one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run every op at once: few kernels are shared by all tests, where each fusion would build its own."""
