@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtypes import promote_types
-from ..errors import caller_level
+from ..dtypes import promote_types as _promote_types
+from ..errors import caller_level as _caller_level
 from ..ops import norms
-from ..ops.composite import Composite, in_one
+from ..ops.composite import Composite as _Composite
+from ..ops.composite import in_one as _in_one
 from ..ops.mask import one_hot
 from ..ops.matmul import bilinear, linear
 from ..ops.nn import activation, multihead, normalization
@@ -82,8 +83,9 @@ from ..ops.nn.pixel import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from ..ops.nn.pixel import channel_shuffle as native_channel_shuffle
 from ..ops.nn.softmax import log_softmax as _log_softmax
 from ..ops.nn.softmax import softmax as _softmax
-from ..ops.numpy_names import answered
-from ..ops.operands import check_tensor, check_tensors
+from ..ops.numpy_names import answered as _answered
+from ..ops.operands import check_tensor as _check_tensor
+from ..ops.operands import check_tensors as _check_tensors
 from ..ops.random.gumbel import gumbel_softmax
 from ..ops.ranking import (
     cosine_embedding_loss,
@@ -98,9 +100,10 @@ from ..ops.ranking import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from ..ops.refusals import refusal
-from ..ops.row import FLOAT, FUNCTIONS
-from ..ops.values import number
+from ..ops.refusals import refusal as _refusal
+from ..ops.row import FLOAT as _FLOAT
+from ..ops.row import FUNCTIONS
+from ..ops.values import number as _number
 from ..tensor import Tensor
 from . import grad
 from .grouped_mm import grouped_mm
@@ -114,11 +117,11 @@ def _choose(row: Any, inplace: bool, input: Tensor, *numbers: Any) -> Tensor:
     try:
         op = row.ops[input.dtype.category]
     except AttributeError:
-        check_tensor(row.name, "input", 1, input)
+        _check_tensor(row.name, "input", 1, input)
         raise
-    if op is None and row.promote is not FLOAT:
-        raise refusal(row.name, input.dtype)
-    xs = [number(row.name, row.args[i], v, i + 1) for i, v in enumerate(numbers, 1)]
+    if op is None and row.promote is not _FLOAT:
+        raise _refusal(row.name, input.dtype)
+    xs = [_number(row.name, row.args[i], v, i + 1) for i, v in enumerate(numbers, 1)]
     return row.inplace(input, *xs) if inplace else row(input, *xs)
 
 
@@ -177,7 +180,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Limit to [0, 6]."""
-    check_tensor("relu6", "input", 1, input)
+    _check_tensor("relu6", "input", 1, input)
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
@@ -185,7 +188,7 @@ def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
     """Limit to [min_val, max_val]; for integers, bounds lose their fractions."""
-    check_tensor("hardtanh", "input", 1, input)
+    _check_tensor("hardtanh", "input", 1, input)
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     if input.dtype.category < 2:
@@ -263,7 +266,7 @@ relu_, leaky_relu_, elu_, selu_, celu_, hardtanh_, threshold_, rrelu_ = (
 def _implicit_dim(name: str, input: Tensor) -> int:
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=caller_level(),
+        stacklevel=_caller_level(),
     )
     return 0 if input.ndim in (0, 1, 3) else 1
 
@@ -346,7 +349,7 @@ def layer_norm(
     eps: float = 1e-05,
 ) -> Tensor:
     """Normalise over the last dimensions, which are `normalized_shape`."""
-    check_tensor("layer_norm", "input", 1, input)
+    _check_tensor("layer_norm", "input", 1, input)
     return normalization.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
@@ -403,12 +406,12 @@ def _lengths(input: Tensor, p: float, dim: Any, eps: float) -> Tensor:
     return input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
 
 
-_NORMALIZED = Composite("DivBackward0", lambda x, p, dim, eps: (x / _lengths(x, p, dim, eps),))
+_NORMALIZED = _Composite("DivBackward0", lambda x, p, dim, eps: (x / _lengths(x, p, dim, eps),))
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08) -> Tensor:
     """Cosine of the angle between vectors along `dim`; their norms are taken to be at least eps."""
-    common = promote_types(x1.dtype, x2.dtype)
+    common = _promote_types(x1.dtype, x2.dtype)
     if not common.is_floating_point:
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {common.scalar_name}"
@@ -423,18 +426,18 @@ def _cosine(x1: Tensor, x2: Tensor, dim: int, eps: float) -> tuple[Tensor]:
     return ((x1 / sizes[0] * (x2 / sizes[1])).sum(dim),)
 
 
-_COSINE = Composite("SumBackward1", _cosine, copied=(0, 1))
+_COSINE = _Composite("SumBackward1", _cosine, copied=(0, 1))
 
 
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False
 ) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension."""
-    check_tensors("pairwise_distance", ("x1", "x2"), x1, x2)
+    _check_tensors("pairwise_distance", ("x1", "x2"), x1, x2)
     return _distance((x1, x2), p, eps, keepdim)[0]
 
 
-@in_one
+@_in_one
 def _distance(given: Sequence[Tensor], p: float, eps: float, keepdim: bool) -> list[Tensor]:
     x1, x2 = given
     return [norms.vector_norm(x1 - x2 + eps, p, -1, keepdim, node="NormBackward1")]
@@ -466,7 +469,7 @@ for _name in (
     *("conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "one_hot", "pairwise_distance"),
     *("pixel_shuffle", "pixel_unshuffle"),
 ):  # fmt: skip
-    globals()[_name] = FUNCTIONS.get(_name) or answered(globals()[_name], _name)
+    globals()[_name] = FUNCTIONS.get(_name) or _answered(globals()[_name], _name)
 for _name, _called in {
     **{n: n for n in ("batch_norm", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "group_norm", "hinge_embedding_loss", "instance_norm")},
     **{n: n for n in ("kl_div", "layer_norm", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "pad", "poisson_nll_loss")},
@@ -474,7 +477,7 @@ for _name, _called in {
     "cross_entropy": "cross_entropy_loss",
     "nll_loss": "nll_loss_nd",
 }.items():  # fmt: skip
-    globals()[_name] = answered(globals()[_name], _called, passed=True)
+    globals()[_name] = _answered(globals()[_name], _called, passed=True)
 
 # torch's private names, which programs with a multi-head attention of their own import.
 _canonical_mask, _none_or_dtype = multihead.canonical_mask, multihead.none_or_dtype
@@ -492,7 +495,6 @@ __all__ = [
         "FUNCTIONS",
         "activation",
         "annotations",
-        "answered",
         "dropping",
         "multihead",
         "normalization",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import io
 import subprocess
@@ -259,3 +260,10 @@ def test_names_of_before_and_marks() -> None:
         ForkingPickler.dumps(x)
         with pytest.raises(RuntimeError, match="Cowardly refusing to serialize non-leaf"):
             ForkingPickler.dumps(x * 2)
+
+
+@pytest.mark.parametrize("path", ["nn.functional", "linalg", "fft", "special"])
+def test_no_name_is_exported_that_torch_lacks(path: str) -> None:
+    """What these modules export asks `__torch_function__`, which helpers of the library must not."""
+    found, wanted = (functools.reduce(getattr, path.split("."), m) for m in (ct, th))
+    assert set(found.__all__) <= set(dir(wanted))
