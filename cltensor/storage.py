@@ -3,8 +3,8 @@
 Note [In place]. A write that covers the whole storage replaces the cell's value by a new expression; the old buffer stays as
 `home`, and the new value is written into it if only the kernel that computes the new value can still read it. A write
 that covers a part realises the cell, runs the pending readers of its buffer, then writes the region at once. A
-storage whose address a program knows (`pinned`) is always written in its present buffer; if numpy sees its memory,
-all that touches it runs at once.
+storage whose address the user's code has asked for (`pinned`) is always written in its present buffer; while numpy sees
+its memory, every op that reads or writes it runs at once.
 
 Versions are not kept here but in a counter that a tensor shares with its views: `.data` shares memory but has its own
 counter.
@@ -33,9 +33,13 @@ class Storage:
     def __init__(self, backend: Backend, value: Buffer | Expr, nbytes: int) -> None:
         self.backend, self.value, self.nbytes = backend, value, nbytes
         self.home: Buffer | None = None
-        self.reads = 0  # expression leaves made of the current buffer, see Fusion.only_reader
+        self.reads = (
+            0  # number of expression leaves made of the current buffer, see Fusion.only_reader
+        )
         self.pinned = False
-        self.reduced = False  # whether a reduction has recomputed the pending value
+        self.reduced = (
+            False  # whether a reduction's kernel has computed the pending value for itself already
+        )
 
     @classmethod
     def empty(cls, backend: Backend, nbytes: int) -> Storage:
@@ -61,7 +65,7 @@ class Storage:
 
     @property
     def waits(self) -> bool:
-        """Whether there is no memory yet, only an expression."""
+        """Whether the value is a pending expression."""
         return self.value.__class__ is Expr
 
     @property
@@ -71,7 +75,7 @@ class Storage:
         return value.__class__ is not Expr and value.exported
 
     def buffer(self) -> Buffer:
-        """The memory, after running what is pending for it."""
+        """Return the memory; a pending value is computed first."""
         if self.value.__class__ is Expr:
             lazy.realise(self)
         return self.value
@@ -84,9 +88,9 @@ class Storage:
         lazy.register(self.backend, self, expr)
 
     def for_write(self, value: Storage | None = None) -> Buffer:
-        """Return the memory, ready to be written in part: what is pending and reads the old content has run.
+        """Return the memory, ready to be written in part: all pending expressions that read its old content have run.
 
-        `value`: a pending storage to leave alone, because its values are wanted for this write only.
+        `value`: a pending storage that is not run, because its values are needed for this write only.
         """
         buffer = self.buffer()
         lazy.run_readers(self, value)

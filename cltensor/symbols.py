@@ -25,12 +25,14 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-# Those in progress. While there are any, `remembered` functions bypass their caches.
+# The Works in progress. While there are any, `remembered` functions bypass their caches.
 WORKING: list[Work] = []
 
 
 class Symbol:
-    """A number that stands for others, too; `least` is a lower bound of them all, None if none is known."""
+    """An integer with a concrete value that also stands for other values; `least` is a lower bound of all of them, None
+    if none is known.
+    """
 
     __slots__ = ("fixed", "least", "name", "value", "work")
 
@@ -39,7 +41,7 @@ class Symbol:
         self.fixed = False  # whether a recorded condition says that the number equals `value`
 
     @property  # type: ignore[misc]
-    def __class__(self) -> Any:  # it passes for an integer; `type()` tells that it is none
+    def __class__(self) -> Any:  # so that `isinstance(x, int)` holds; `type(x)` is Symbol
         return self.value.__class__
 
     def __index__(self) -> int:
@@ -87,7 +89,9 @@ class Work:
         # (name of the result, expression, names in the expression); of a condition the name is None.
         self._lines: list[tuple[str | None, str, tuple[str, ...]]] = []
         self._known: dict[str, Any] = {}  # by expression: its Symbol, or a comparison's answer
-        self._negated: dict[str, Symbol] = {}  # by a negative's name: what it is the negative of
+        self._negated: dict[
+            str, Symbol
+        ] = {}  # by the name of a result of `negative`: the Symbol that was negated
         self._open = True
 
     def __enter__(self) -> Work:
@@ -139,7 +143,7 @@ class Work:
         return found
 
     def negative(self, x: Symbol) -> Any:
-        """Return -x; of a negative, the Symbol it was made from."""
+        """Return -x; if `x` is itself the negative of a Symbol, return that Symbol."""
         if x.name in self._negated:
             return self._negated[x.name]
         found = self.combine("-", operator.sub, 0, x)
@@ -163,7 +167,9 @@ class Work:
         return answer
 
     def _operands(self, a: Any, b: Any) -> tuple[Any, Any, tuple[str, ...]]:
-        """Return both numbers and the names of Symbols left: those fixed or of another Work become plain numbers."""
+        """Return both operands, and the names of the Symbols among them. Symbols that are fixed, or belong to another
+        Work, are replaced by their values first.
+        """
         a = a.value if type(a) is Symbol and (a.fixed or a.work is not self) else a
         b = b.value if type(b) is Symbol and (b.fixed or b.work is not self) else b
         return a, b, tuple([x.name for x in (a, b) if type(x) is Symbol])
@@ -205,7 +211,8 @@ _HUGE = 1 << 62  # above any size, stride or offset: no memory is that large
 _PLAIN = (int, float)
 _NUMBERS = (int, float, bool, Symbol)
 
-# By operator: the right operand for which nothing is computed, and whether the result is then the left operand, else 0.
+# For each operator, the right operand with which nothing need be computed, and whether the result is then the left
+# operand; if not, it is 0.
 _UNCHANGED = {"-": (0, True), "//": (1, True), "%": (1, False), "<<": (0, True), ">>": (0, True)}
 
 
@@ -241,7 +248,7 @@ def _least(sign: str, a: Any, b: Any) -> int | None:
 
 
 def _surely(sign: str, a: Any, b: Any) -> bool:
-    """Whether a comparison's answer follows from the bounds of its operands: `least` below, `_HUGE` above."""
+    """Return whether a comparison's answer follows from the bounds of a Symbol: `least` below and `_HUGE` above."""
     if type(b) not in _PLAIN:
         if type(a) not in _PLAIN:
             return False
@@ -279,7 +286,10 @@ def _comparison(sign: str, compare: Callable[[Any, Any], bool]) -> Callable[[Any
 
 
 def _work(x: Symbol, other: Any) -> Work:
-    """Return the Work in progress. `x` may be of an earlier one, left in some table: it counts as a plain number."""
+    """Return the Work that records an operation on `x` and `other`.
+
+    A Symbol of a finished Work, which some table may still hold, counts as a plain number.
+    """
     return other.work if type(other) is Symbol and not x.work._open else x.work
 
 
@@ -310,7 +320,10 @@ for _name, _sign in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "
 
 
 def few(numbers: tuple[int, ...], sizes: list[int]) -> list[int]:
-    """Return what distinguishes kinds: numbers below 2, and 2 for each of the others, which are appended to `sizes`."""
+    """Return the part of a kind's key that `numbers` make: numbers below 2 as they are, and 2 in place of any other.
+
+    The numbers replaced are appended to `sizes`.
+    """
     sizes += [n for n in numbers if n > 1]
     return [n if n < 2 else 2 for n in numbers]
 
@@ -360,5 +373,5 @@ def plain(values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def is_symbol(x: Any) -> bool:
-    """Whether `x` is a Symbol of a Work in progress whose value is not fixed."""
+    """Return whether `x` is a Symbol of a Work in progress whose value is not fixed."""
     return type(x) is Symbol and x.work._open and not x.fixed

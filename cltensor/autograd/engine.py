@@ -68,7 +68,7 @@ def _shape_text(t: Any) -> str:
 
 
 class _Described:
-    """An output as its node describes it, where only the edge to it is given."""
+    """Shape, dtype and device of an output given as a GradientEdge, as its node describes it."""
 
     def __init__(self, shape: Any, dtype: Any, device: Any) -> None:
         self.shape, self.dtype, self.device = shape, dtype, device
@@ -150,7 +150,9 @@ def _root_edges(outputs: tuple[Any, ...]) -> list[tuple[Any, int]]:
 
 
 def _seed(outputs: tuple[Any, ...], grads: list[Any]) -> Any:
-    """Return some tensor of a pass, to make zeros from: if possible an output, which is computed already."""
+    """Return some tensor of the backward pass for `new_zeros` to be called on; if possible an output, which is computed
+    already.
+    """
     for out in outputs:
         if not isinstance(out, GradientEdge):
             return out
@@ -209,7 +211,7 @@ def backward(
 
 
 def _target(t: Any) -> tuple[Any, int]:
-    """Return the edge where the gradient by a tensor, or by an edge itself, is found."""
+    """Return the edge at which the gradient with respect to `t`, a tensor or a GradientEdge, arrives."""
     if isinstance(t, GradientEdge):
         return t.node, t.output_nr
     if not requires(t):

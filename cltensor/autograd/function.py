@@ -363,7 +363,7 @@ def _wrap_constant(ctx: BackwardCFunction, args: tuple[Any, ...], t: Any, kind: 
 def _wrap_differentiable(
     ctx: BackwardCFunction, args: tuple[Any, ...], t: Any, nr: int, kind: int, metas: list[Any]
 ) -> Any:
-    """Return output number `nr` with `ctx` as its node; `kind` is what views among the outputs become."""
+    """Return output number `nr` with `ctx` as its node; an output that is a view gets the ViewMeta kind `kind`."""
     is_input, modified = _contains(args, t), _contains(ctx.dirty_tensors, t)
     if modified:
         if not is_input:

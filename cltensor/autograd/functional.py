@@ -330,7 +330,7 @@ def _blocks(
 def _blocks_at_once(
     outs: tuple[Any, ...], ins: tuple[Any, ...], create_graph: bool
 ) -> list[tuple[Any, ...]]:
-    """Return the Jacobian of each output with respect to each input, by one pass for all rows of all of them."""
+    """Return the Jacobian of each output with respect to each input, computed by one batched backward pass."""
     used = [o for o in outs if requires(o) and o.numel()]
     count = sum(o.numel() for o in used)
     weights, start = [], 0
@@ -425,8 +425,9 @@ def _weights(v: Any, ins: tuple[Any, ...], create_graph: bool, fn: str) -> tuple
 def _slopes(
     func: Callable[..., Any], inputs: Tensors, v: Tensors, create_graph: bool, strict: bool, fn: str
 ) -> tuple[bool, Any, Any, Any, Any]:
-    """Return the start of a product with a Hessian: whether the inputs are a tuple, the inputs, `v`, the value and its
-    gradients.
+    """Compute what `vhp` and `hvp` start from: the first derivatives.
+
+    Returns whether the inputs are a tuple, the inputs, the weights `v`, the value of `func` and its gradients.
     """
     in_tuple, ins = _as_tuple(inputs, "inputs", fn)
     ins = _prepare(ins, create_graph, True)

@@ -515,7 +515,7 @@ def _random_weights(outs: Any, apart: bool) -> tuple[Any, ...]:
     made = []
     for o in outs:
         values = _random(rng, o).astype(_host_dtype(o))
-        if not values.size:  # numpy's strides of nothing are 0
+        if not values.size:  # an empty numpy array has strides of 0
             made.append(o.new_empty(o.shape, requires_grad=True))
         elif apart and values.ndim:
             values = np.repeat(values, 2, axis=-1)

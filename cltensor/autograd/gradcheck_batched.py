@@ -27,7 +27,7 @@ class BatchedError(Exception):
 
 
 def _rows(t: Any, rng: np.random.Generator) -> Any:
-    """Return random numbers with a tensor's shape and dtype, for each direction along a leading dimension."""
+    """Return random directions with a tensor's shape and dtype, stacked along a new leading dimension."""
     values = rng.uniform(0.1, 1.0, (_DIRECTIONS, *t.shape))
     if t.dtype.is_complex:
         values = values + 1j * rng.uniform(0.1, 1.0, values.shape)

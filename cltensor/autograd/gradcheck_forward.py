@@ -33,7 +33,12 @@ def check(
     fast: bool,
     undefined: bool,
 ) -> None:
-    """Compare tangents along each element of each input (along one random direction, `fast`) with `slopes(t, base, step)`."""
+    """Compare the tangents of `func` with finite differences; MismatchError where they differ.
+
+    Each input gets a tangent along one element at a time, or with `fast` along one random direction. `slopes(t, base,
+    step)` returns the finite differences of all outputs for the input `t` with the value `base`. `undefined`: also
+    check inputs without a tangent.
+    """
     rng = np.random.default_rng(3)
     outs = as_tuple(func(*inputs))
     places = [i for i, o in enumerate(outs) if isinstance(o, TensorBase) and requires(o)]

@@ -1,8 +1,9 @@
-"""What is wrong with the arguments of a call that failed, in torch's words: which argument, its position, what it must be.
+"""Torch's error for the arguments of a call that failed: which argument, its position, what type it must have.
 
-Torch looks at the kinds of all arguments before it computes anything. Here nothing is looked at beforehand: a function
-that fails over an argument raises whatever it raises, and only then are the arguments compared with its annotations
-(`flaw`). Flags are the exception, because any value would do as one (`flags`). Knows no function but by its name.
+Torch checks the types of all arguments before it computes anything. Here no type is checked beforehand: a function
+given a wrong argument raises any exception, and only then are the arguments compared with its annotations (`flaw`).
+Flags are the exception: they are checked beforehand (`flags`), because Python accepts any object as a truth value, and
+the call would not fail. Knows functions by their names alone.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from .. import dtypes
 from ..errors import class_name
 from . import core
 
-# How many arguments each form of a function takes, then each form of the method. Torch names an argument only where their
-# number leaves one form.
+# For each name, the numbers of arguments that each of torch's overloads of the function takes, then those of the method's
+# overloads. Torch's error names the wrong argument only if the number of arguments leaves a single overload.
 _FORMS: dict[str, tuple[list[range], list[range]]] = {}
 
 
@@ -166,9 +167,11 @@ def _sequence(v: Any) -> bool:
 
 
 class _Kind(NamedTuple):
-    said: str  # as torch names it
-    fits: Callable[[Any], bool]
-    items: Callable[[Any], bool] | None = None  # of a sequence: whether an element fits
+    said: str  # the type as torch's errors name it
+    fits: Callable[[Any], bool]  # whether a value has this type
+    items: Callable[[Any], bool] | None = (
+        None  # for a type of sequences: whether an element has the right type
+    )
 
 
 _KINDS = {
@@ -196,7 +199,7 @@ class _Parameter(NamedTuple):
     named: bool  # keyword-only
 
     def flaw(self, value: Any) -> str:
-        """Return what is wrong with the value: "must be int, not str"; "" if nothing is."""
+        """Return what is wrong with the value's type, as in "must be int, not str"; "" if nothing is."""
         kind = self.kind
         if kind is None or (value is None and self.none):
             return ""
@@ -207,7 +210,9 @@ class _Parameter(NamedTuple):
         return ""
 
     def misfit(self, value: Any) -> str:
-        """Return why the value cannot be unpacked, though its kind is right; "" if it can."""
+        """Return why torch cannot unpack a value that passes `flaw`: an integer beyond 64 bits, a later element of the
+        wrong type; "" if it can.
+        """
         if self.kind is _KINDS["int"]:
             return _OVERFLOW if _too_big(value) else ""
         if self.kind is None or self.kind.items is not _whole:
@@ -221,7 +226,7 @@ class _Parameter(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """The parameters of a function; `open`: it takes any number of positional ones, `free`: any names."""
+    """The parameters of a function; `open`: it also takes `*args`, `free`: it also takes `**kwargs`."""
 
     parameters: tuple[_Parameter, ...]
     open: bool = False
@@ -229,7 +234,10 @@ class Signature(NamedTuple):
 
 
 def signature_of(names: Sequence[str], numbers: Sequence[bool], out: bool) -> Signature:
-    """Return the signature of a row: tensors, and numbers too where `numbers` says so; `out`: then that, too."""
+    """Return the signature of a row (a pointwise op) with the operands `names`.
+
+    numbers: for each operand, whether it may be a number instead of a tensor. out: whether there is an `out` parameter.
+    """
     of = {True: _KINDS["Tensor | complex"], False: _KINDS["Tensor"]}
     operands = [
         _Parameter(name, of[number], False, True, False)
@@ -254,19 +262,22 @@ def _signature(fn: Any) -> Signature:
             required = p.default is p.empty
             none = text.endswith(" | None") or p.default is None
             parameters.append(_Parameter(p.name, kind, none, required, p.kind is p.KEYWORD_ONLY))
-    # The decorator of a function that takes sizes accepts them by name, too, as one tuple.
+    # `inspect` looks through decorators, so ask the outermost function: the decorator of a function that takes sizes as
+    # `*size` also accepts them as one tuple, by keyword.
     is_free = is_free or bool(fn.__code__.co_flags & inspect.CO_VARKEYWORDS)
     return Signature(tuple(parameters), is_open, is_free)
 
 
 def flags(fn: Any) -> tuple[int, ...]:
-    """Return the positions of a function's parameters that are bools."""
+    """Return the positions of a function's parameters that are annotated as bool."""
     names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
     return tuple([at for at, name in enumerate(names) if classes(fn).get(name) is bool])
 
 
 def classes(fn: Any) -> dict[str, type]:
-    """Return the classes of those arguments that are looked at beforehand where they are named: bool and int."""
+    """Return the class of each parameter whose value is checked before the call when it is given by keyword: the bools
+    and the ints.
+    """
     kinds = {"bool": bool, "pybool": bool, "int": int}
     return {name: kinds[of] for name, of in fn.__annotations__.items() if of in kinds}
 
@@ -277,7 +288,7 @@ def classes(fn: Any) -> dict[str, type]:
 def invalid_combination(
     name: str, args: Sequence[Any], kwargs: Mapping[str, Any] = MappingProxyType({})
 ) -> TypeError:
-    """Return torch's TypeError for arguments that match none of a function's forms."""
+    """Return torch's TypeError for arguments that match none of a function's overloads."""
     given = "".join([class_name(v) + ", " for v in args])
     given += "".join([f"{k}={class_name(v)}, " for k, v in reversed(list(kwargs.items()))])
     if args:
@@ -288,9 +299,9 @@ def invalid_combination(
 def flaw(
     signature: Signature, name: str, method: bool, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> TypeError | ValueError | None:
-    """Return torch's error for the kinds of the arguments; None if there is nothing wrong with them.
+    """Return torch's error for arguments of wrong types, number or names; None if nothing is wrong with them.
 
-    method: the first argument is the tensor whose method was called, and is not counted.
+    method: `args[0]` is the tensor whose method was called; it does not count as an argument.
     """
     if method and not signature.open and all(p.name == "out" for p in signature.parameters[1:]):
         if kwargs:
@@ -341,7 +352,9 @@ def _text(signature: Signature, method: bool, args: Sequence[Any], kwargs: dict[
 def _overflow(
     signature: Signature, name: str, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> TypeError | ValueError | None:
-    """Return torch's error for integers that are none of 64 bits, and for later elements of a tuple, which it unpacks last."""
+    """Return torch's error for integers beyond 64 bits and for elements of sequences after the first, which torch checks
+    last, when it unpacks them; None if there are none.
+    """
     for place, p in enumerate(signature.parameters):
         value = args[place] if place < len(args) and not p.named else kwargs.get(p.name)
         if p.kind is _KINDS["Sequence[Tensor]"] and p.name != "out":
@@ -357,7 +370,9 @@ def _overflow(
 
 @functools.cache
 def _passing(fn: Any) -> Signature:
-    """Return the signature without the kinds that torch's functions in Python look at themselves: flags, numbers, words."""
+    """Return the signature of `fn` with types for tensors and sequences alone: the types of flags, numbers and strings
+    are checked by torch's own Python code, with errors of its own.
+    """
     looked = {"Tensor", "tuple of ints", "tuple of Tensors"}
     return Signature(
         tuple(
@@ -372,7 +387,7 @@ def _passing(fn: Any) -> Signature:
 def flaw_passed(
     fn: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> TypeError | ValueError | None:
-    """`flaw` for a function that passes its arguments on by position to `name`."""
+    """Return torch's error as `flaw` does, for a function that passes its arguments on by position to torch's `name`."""
     given = by_position(fn, args, kwargs)
     return None if given is None else flaw(_passing(fn), name, False, given, {})
 
@@ -380,7 +395,9 @@ def flaw_passed(
 def by_position(
     fn: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, ...] | None:
-    """Return the arguments in the order of the function's parameters, with its defaults; None if they do not match these."""
+    """Return the arguments in the order of the function's parameters, with defaults filled in; None if the arguments do
+    not match the parameters.
+    """
     signature = inspect.signature(fn)
     try:
         bound = signature.bind(*args, **kwargs)
@@ -393,5 +410,5 @@ def by_position(
 def flaw_of(
     fn: Callable, name: str, method: bool, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> TypeError | ValueError | None:
-    """`flaw` by the annotations of a Python function."""
+    """Return torch's error as `flaw` does, with the signature read from the annotations of `fn`."""
     return flaw(_signature(fn), name, method, args, kwargs)

@@ -1,11 +1,12 @@
 """Small functions of several ops, replayed as one call.
 
-A recurrent cell is two products and a few rows, and Python's way through each of them takes longer than what they
-launch. A `Composite` is written with differentiable ops. Where its operands are small, it is one replayed call
-(Note [Replay]) without grad nodes inside, and records a single node, whose gradient, computed by the engine over the
-same ops, is another replayed call. Where the operands are large, or somebody wants to see each step, the ops are called
-one by one. Functions without a gradient, such as a check of values or a count, use `at_once`, and functions that record
-a node of their own are computed `in_one`. Knows no op.
+A recurrent cell is two matrix products and a few pointwise ops, and the Python code of each takes longer than the
+kernel it launches. A `Composite` wraps a function written with differentiable ops. With small operands, the function is
+one replayed call (Note [Replay]) that makes no grad nodes inside and records a single node. That node's gradient, which
+the engine computes over the same ops, is another replayed call. With large operands, or while something observes single
+ops (`FOLLOWED`, `CASTING`), the ops are called one by one. Functions without a gradient, such as a check of values or a
+count, use `at_once`; the values of functions that record a node of their own are computed by an `in_one` function.
+Knows no op.
 """
 
 from __future__ import annotations
@@ -22,24 +23,26 @@ from ..symbols import WORKING
 from .core import Tensor, make
 from .replay import Replayed
 
-SMALL = 1 << 18  # total elements of the operands from which on kernels take longer than Python
+SMALL = 1 << 18  # total elements of the operands above which kernels take longer than Python
 
 # Observers of single ops: while there are any, no function of several ops is replayed as one call.
 FOLLOWED: list[Any] = []
-# Each tells whether ops now choose their dtypes by more than their operands (autocast): then, too, they are called one by one.
+# Functions that return whether something besides the operands now decides the dtypes that ops compute in (autocast).
+# While one returns True, too, no function of several ops is replayed as one call.
 CASTING: list[Callable[[], bool]] = []
 
-# Settings of other classes may be equal without meaning the same, or look the same without being equal.
+# The classes of settings that may be part of a replay's key, compared by their `repr`. Objects of other classes may be
+# equal without meaning the same, or print alike without being equal.
 _SETTINGS = {int, float, bool, str, type(None)}
 
 
 class Composite:
     """`fn(*tensors, *settings)`, which returns a tuple of new tensors, as one replayed call.
 
-    Tensors may be None. name: that of the node recorded. Gradients are computed from the tensors' values, so they all
-    are saved. most: total elements of the tensors from which on the ops are called one by one. copied: places of
-    tensors that torch's nodes do not save, so that they may be written in place before the gradient is computed: of
-    these, copies are saved.
+    Tensors may be None. name: the name of the node recorded. The gradient runs `fn` again, so all tensors are saved.
+    most: total elements of the tensors above which the ops are called one by one. copied: the indices of tensors that
+    torch's nodes do not save, and which users therefore may write in place before the gradient is computed; of these,
+    copies are saved.
     """
 
     def __init__(
@@ -50,7 +53,8 @@ class Composite:
         copied: Sequence[int] = (),
     ) -> None:
         self._name, self._fn, self._most, self._copied = name, fn, most, copied
-        # Without settings, and with them: these are compared exactly, which costs a little.
+        # Each pair is the replay for calls without settings, and the one for calls with settings. Only the latter
+        # compares settings exactly (0.0 is not -0.0), which costs a little.
         self._values, self._slopes = [
             [Replayed(step, memory=True, exact=exact) for exact in (False, True)]
             for step in (self._forward, self._back)
@@ -86,7 +90,7 @@ class Composite:
         settings: tuple,
         copied: tuple[int, ...],
     ) -> list[Tensor]:
-        """Return the results, then copies of the tensors in the places `copied`."""
+        """Return the results of `fn`, followed by copies of the tensors whose indices are in `copied`."""
         tensors = placed(given, there)
         with unrecorded():
             results = self._fn(*tensors, *settings)
@@ -122,7 +126,10 @@ class Composite:
         settings: tuple,
         again: bool,
     ) -> list[Any]:
-        """Return the gradients for `own`, aliases of the inputs; None where not needed."""
+        """Return the gradients with respect to `own`, aliases of the inputs; None where `needs` is False.
+
+        again: record a graph of this computation, for higher derivatives.
+        """
         wanted = [t for t, need in zip(own, needs, strict=True) if need]
         with enable_grad():
             results = self._fn(*own, *settings)
@@ -133,7 +140,7 @@ class Composite:
 
 
 def _with_history(copy: Tensor, t: Any) -> Tensor:
-    """Return a copy of `t` through which derivatives reach `t`."""
+    """Record `copy`, which has the values of `t`, as an alias of `t`, so that derivatives reach `t`; return it."""
     if graph.needs_grad(t):
         graph.record("AliasBackward0", (t,), copy, lambda ctx, g: g)
     return copy
@@ -144,7 +151,11 @@ def _is_setting(x: Any) -> bool:
 
 
 def plain(tensors: Sequence[Any], most: int = SMALL) -> bool:
-    """Return whether all are tensors on plain storages, small together, with nobody observing single ops."""
+    """Return whether ops on these operands may be replayed as one call.
+
+    All have to be tensors on a `Storage` (not a subclass), with at most `most` elements in total, and nothing may
+    observe single ops.
+    """
     size = 0
     for t in tensors:
         if getattr(t, "_storage", None).__class__ is not Storage:
@@ -154,7 +165,7 @@ def plain(tensors: Sequence[Any], most: int = SMALL) -> bool:
 
 
 def at_once(fn: Callable[..., Sequence[Tensor]]) -> Replayed:
-    """Make `fn(tensors, *settings)`, several ops that return fresh tensors, one replayed call without grad nodes."""
+    """Return `fn(tensors, *settings)`, several ops whose results are new tensors, as one replayed call without grad nodes."""
 
     @functools.wraps(fn)
     def run(given: Sequence[Tensor], *numbers: Any) -> list[Tensor]:
@@ -165,15 +176,17 @@ def at_once(fn: Callable[..., Sequence[Tensor]]) -> Replayed:
 
 
 def in_one(fn: Callable[..., Sequence[Tensor]]) -> Callable[..., list[Tensor]]:
-    """Decorator: compute `fn(tensors, *settings)`, several ops that return fresh tensors, as one replayed call if it is small.
+    """Decorator: compute `fn(tensors, *settings)`, several ops whose results are new tensors, as one replayed call if the
+    tensors are small.
 
-    Where a history is wanted, the ops record it.
+    If one of the tensors needs a gradient, `fn` is called as it is, and its ops record their nodes.
     """
     run = at_once(fn)
 
     @functools.wraps(fn)
     def computed(given: Sequence[Tensor], *settings: Any) -> list[Tensor]:
-        # A call within one that is being noted: what follows may fuse with it.
+        # While an outer call is being traced for replay, `fn` becomes part of that trace: its results may stay pending
+        # and fuse with what follows.
         if WORKING or not plain(given) or graph.needs_grad(*given):
             return list(fn(given, *settings))
         if not all(map(_is_setting, settings)):
@@ -184,7 +197,7 @@ def in_one(fn: Callable[..., Sequence[Tensor]]) -> Callable[..., list[Tensor]]:
 
 
 def named(node: str, x: Tensor) -> Tensor:
-    """Return the values of `x` with a grad node of the name that torch's has."""
+    """Return `x` behind a grad node with torch's name, `node`; `x` itself if it has no node or one of that name."""
     if x._node is None or x._node.name() == node:
         return x
     out = make(x._storage, x.shape, x.dtype, x.device, None if x._contig else x._strides, x._offset)
@@ -193,18 +206,18 @@ def named(node: str, x: Tensor) -> Tensor:
 
 
 def present(tensors: Sequence[Tensor | None]) -> tuple[list[Tensor], tuple[bool, ...]]:
-    """Return the tensors that are not None, and for every place whether there is one."""
+    """Return the tensors that are not None, and for each index whether a tensor was there."""
     return [t for t in tensors if t is not None], tuple([t is not None for t in tensors])
 
 
 def placed(given: Sequence[Tensor], there: tuple[bool, ...]) -> list[Any]:
-    """Undo `present`: return tensors and Nones in their places. Further items of `given` are ignored."""
+    """Undo `present`: return the tensors with Nones between them. Items of `given` beyond those tensors are ignored."""
     tensors = iter(given)
     return [next(tensors) if t else None for t in there]
 
 
 def settled(results: Sequence[Tensor | None]) -> list[Any]:
-    """Run the results that are pending; return all."""
+    """Materialise the pending ones among the results; return all results as a list."""
     for t in results:
         if t is not None:
             t._storage.buffer()
@@ -212,7 +225,7 @@ def settled(results: Sequence[Tensor | None]) -> list[Any]:
 
 
 def _apart(results: Sequence[Tensor], given: Sequence[Tensor]) -> list[Tensor]:
-    """Return the results detached and computed, each on a storage that no operand and no other result has."""
+    """Return the results detached and materialised, each on a storage shared with no operand and no other result."""
     taken = {id(t._storage) for t in given}
     found = []
     for t in results:

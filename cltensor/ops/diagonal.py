@@ -32,7 +32,7 @@ from .selection import where_row
 
 # ------------------------------------------------------------------------------------------- triangles
 
-# Of an element's row x and column y, and the diagonal z: whether the element is in the triangle.
+# Whether an element in row x and column y lies in the triangle that the diagonal z bounds.
 _LOWER = PointOp("lower", "y - x <= z")
 _UPPER = PointOp("upper", "y - x >= z")
 # The row and the column of the element with linear index x in matrices of z rows and y columns.
@@ -42,8 +42,8 @@ _ROW, _COLUMN = PointOp("row", "(x / y) % z"), PointOp("column", "x % y")
 def _triangle(dims: Sequence[int], diagonal: int, op: PointOp, dev: Any) -> Tensor:
     """Return a lazy mask of the lower or upper triangles of matrices, which broadcasts to the shape `dims`.
 
-    From `lazy.TURN` elements on, two launches write the numbers of rows and columns to memory: reading these costs less
-    than two divisions per element.
+    From `lazy.TURN` elements on, two launches write a vector of row numbers and one of column numbers: reading these
+    costs less than two divisions per element.
     """
     rows, columns = dims[-2:]
     if layouts.numel(tuple(dims)) >= lazy.TURN:
@@ -127,7 +127,7 @@ triu, _ = _cut("triu", _UPPER)
 
 
 def _below(rows: int, cols: int, offset: int) -> int:
-    """Return how many elements of a matrix lie on and below a diagonal."""
+    """Return the number of elements of a matrix that lie on or below a diagonal."""
     return sum(min(max(r + offset + 1, 0), cols) for r in range(rows))
 
 

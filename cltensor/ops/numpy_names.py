@@ -1,9 +1,9 @@
 """NumPy's argument names, which torch accepts, too: `axis`, `keepdims`, and `a`, `x` or `x1` for the first operand.
 
-The wrapper that accepts these names also refuses flags that are no bools. If the wrapped function fails, it looks for an
-argument that is no tensor but has a `__torch_function__`, and lets that answer the call; else it finds out what torch says
-of the kinds of the arguments. For these reasons it also wraps linear algebra and functions of lists of tensors, whose own
-time is long compared with the wrapper's.
+The wrapper that accepts these names also refuses flags that are not bools. If the wrapped function fails, the wrapper
+looks for an argument that is not a tensor but has a `__torch_function__`, and dispatches the call to that argument; if
+there is none, it raises torch's error for the types of the arguments, if these are wrong. For the sake of these two
+tasks it also wraps linear algebra and functions of lists of tensors, next to whose own time the wrapper's is short.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from . import arguments
 from .elsewhere import foreign
 from .row import FUNCTIONS, METHODS, NUMPYS, titled
 
-# torch functions that are written in Python, which accept torch's names only.
+# Functions that torch has written in Python: they accept torch's parameter names only.
 _PLAIN = {"norm", "split", "stft", "unique", "unique_consecutive"}
-# Others written in Python, which do not look at the kinds of their arguments themselves.
+# Other functions that torch has written in Python, which do not check the types of their arguments.
 _UNPARSED = {
     "block_diag",
     "broadcast_tensors",
@@ -34,7 +34,7 @@ _UNPARSED = {
 }
 # Functions without `dim` that are not wrapped, because they take hardly longer than the wrapper: views, mostly.
 _QUICK = {"clone", "flatten", "permute", "reshape", "t", "transpose", "view_as_complex"}
-# Methods that take hardly longer, either: views, pending operations, what only looks at a tensor.
+# Methods that are not wrapped for the same reason: views, pending operations, and those that only inspect a tensor.
 _QUICK_METHODS = _QUICK | {
     *("add", "sub", "subtract", "rsub", "add_", "sub_", "subtract_", "div", "divide", "true_divide", "floor_divide", "remainder", "fmod"),
     *("div_", "divide_", "true_divide_", "lerp", "lerp_", "pow", "pow_", "float_power", "float_power_", "abs", "absolute", "abs_", "absolute_"),
@@ -47,8 +47,8 @@ _QUICK_METHODS = _QUICK | {
     *("coalesce", "is_coalesced", "indices", "_indices", "_values", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices"),
     *("_nnz", "sparse_dim", "dense_dim", "to_dense", "_is_all_true", "_is_any_true", "bernoulli_", "uniform_", "normal_", "random_"),
 }  # fmt: skip
-# Functions wrapped for the other tasks alone: those of lists of tensors, and others to whose own time the wrapper adds
-# little.
+# Functions without NumPy's names, wrapped for `__torch_function__` and torch's errors: functions of lists of tensors, and
+# others that take so long themselves that the wrapper adds little.
 _OTHERS = {"block_diag", "broadcast_tensors", "cartesian_prod", "column_stack", "dstack", "einsum", "hstack", "meshgrid", "row_stack", "tensordot", "vstack",
     "scatter", "scatter_add", "index_add", "index_copy", "index_fill", "index_put", "masked_scatter"}  # fmt: skip
 
@@ -72,11 +72,11 @@ def answered(
     *,
     passed: bool = False,
 ) -> Callable:
-    """Wrap a function: if a call fails over an argument with a `__torch_function__`, that argument's function answers
-    the call.
+    """Wrap a function: a call that fails is dispatched to an argument's `__torch_function__` if there is one, else raises
+    torch's error for the types of the arguments if these are wrong.
 
-    name: what torch calls the function in its errors, "" if torch's does not look at the kinds of its arguments. method: as
-    which `fn` is called. places: other names that arguments may be given by -> the argument's index in `parameters`.
+    name: the function's name in torch's errors, "" if torch's function does not check the types of its arguments. method:
+    whether `fn` is called as a method. places: for each alternative name of a parameter, its index in `parameters`.
     passed: torch's function is written in Python, and passes its arguments on by position.
     """
     classes = arguments.classes(fn) if name and not passed else {}
@@ -113,7 +113,7 @@ def answered(
 def _refuse(
     fn: Callable, name: str, method: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Raise what torch says of the kinds of the arguments, if there is something to say."""
+    """Raise torch's error for the arguments if their types, number or names are wrong."""
     if name and (error := arguments.flaw_of(fn, name, method, args, kwargs)) is not None:
         raise error from None
 
@@ -125,7 +125,10 @@ def _parameters(fn: Callable) -> tuple[str, ...]:
 
 
 def install(**spaces: Any) -> None:
-    """Wrap exported functions, and methods with a `dim` or a flag; `spaces`: other modules' functions, by what precedes their names."""
+    """Wrap the functions in the tables of exported functions and methods that need it.
+
+    spaces: tables of other modules' functions, by the prefix of their names in torch's errors ("linalg").
+    """
     tables = [("", FUNCTIONS, False), ("", METHODS, True)]
     tables += [(f"{space}_", table, False) for space, table in spaces.items()]
     for prefix, table, method in tables:

@@ -1,4 +1,4 @@
-"""What ops ask of their operands, in torch's words: tensors, on one device, not of bool.
+"""Checks of ops' operands, with torch's errors: that they are tensors, on one device, not of dtype bool.
 
 Must not know any op.
 """
@@ -45,15 +45,16 @@ def same_device(*tensors: Tensor) -> device:
 
 
 def refuse_bool(dt: dtype, kernel: str) -> None:
-    """Raise torch's NotImplementedError for products of bool."""
+    """Raise torch's NotImplementedError, which names `kernel`, if the dtype is bool."""
     if dt is dtypes.bool:
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
 
 
 def plain(xs: Sequence[Any], numbers: Sequence[bool], some: bool = False) -> bool:
-    """Return whether every operand is a tensor, or a plain number where allowed: nothing to convert or refuse.
+    """Return whether every operand is a tensor, or a Python number where allowed, so that none need be converted or refused.
 
-    At least one tensor is required; `some` says that there is one besides `xs` (the `self` of an in-place form).
+    At least one operand has to be a tensor, unless `some` says that there is a tensor besides `xs` (the `self` of an
+    in-place form).
     """
     tensor = core.Registry.tensor
     for x, number in zip(xs, numbers, strict=True):
@@ -83,7 +84,7 @@ def _no_tensor(function: str, name: str, position: int, value: Any) -> TypeError
     )
 
 
-# Functions that torch also calls with numbers alone, without a tensor among them.
+# Functions that torch also accepts numbers alone for, without a tensor among them.
 _OF_NUMBERS = {
     "add",
     "sub",
@@ -98,7 +99,10 @@ _OF_NUMBERS = {
 
 
 def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
-    """Return the operands, numbers (NumPy's, too) as plain Python ones; torch's TypeError for anything else."""
+    """Return the operands with all numbers, NumPy's among them, as plain Python numbers.
+
+    Torch's TypeError for anything else, and for numbers alone unless the function accepts them.
+    """
     out, some = [], False
     for position, (arg, v) in enumerate(zip(names, values, strict=True)):
         if isinstance(v, core.Registry.tensor):

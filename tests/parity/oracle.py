@@ -122,7 +122,7 @@ def assert_same_value(found: Any, expected: Any, tol: float | None = None, where
 
 
 def assert_same_error(found: Ran, expected: Ran) -> None:
-    """Assert that an error of torch's is an error of the same class, or of one it derives from."""
+    """Assert that both programs failed, with errors of the same class or of classes one of which derives from the other."""
     assert expected.error is not None
     assert found.error is not None, (
         f"returned {found.value!r}; torch raises {type(expected.error).__name__}: {expected.error}"
@@ -141,7 +141,10 @@ def assert_same_error(found: Ran, expected: Ran) -> None:
 def assert_same_outcome(
     found: Ran, expected: Ran, tol: float | None = None, where: str = ""
 ) -> None:
-    """Assert that both ran and agree, or both failed alike. A dtype that torch lacks may work here."""
+    """Assert that both programs ran and agree, or both failed alike.
+
+    Where torch has no kernel for a dtype, cltensor may return a result.
+    """
     if expected.error is not None:
         if found.error is None and "not implemented for" in str(expected.error):
             return

@@ -25,7 +25,7 @@ from support import ct, data
 
 GRAPHS = int(os.environ.get("CLTENSOR_GRAPHS", "60"))
 
-# {x}, {y}: tensors so far; what has no fitting shape is an error in torch and is drawn again.
+# {x}, {y}: tensors made so far; {z}: the tensor to write. A line whose shapes do not fit fails in torch, and is replaced.
 UNARY = """
 {x}.sin()
 {x}.tanh()

@@ -1,4 +1,4 @@
-"""Gradients for several weights at once (`is_grads_batched`), and Jacobians by them: one pass, with torch's values and refusals."""
+"""Gradients for several weights in one pass (`is_grads_batched`), and Jacobians computed so: torch's values and errors."""
 
 from __future__ import annotations
 

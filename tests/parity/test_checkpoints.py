@@ -1,4 +1,4 @@
-"""Checkpoints go both ways between the libraries: what one writes the other reads, shared memory and all."""
+"""Checkpoints go both ways between the libraries: what one writes the other reads, with storages shared as before."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def _same(a: Any, b: Any) -> None:
 
 
 def _storages(value: Any, seen: list[int]) -> list[int]:
-    """Which tensors share memory: the address of each one's storage, numbered in order of appearance."""
+    """Return, for each non-empty tensor in `value`, the index of the first one that has the same storage."""
     if hasattr(value, "untyped_storage"):
         if value.numel():
             seen.append(value.untyped_storage().data_ptr())
@@ -288,7 +288,7 @@ def test_what_is_set_on_a_tensor_is_kept(tmp_path: Path) -> None:
 
 
 def test_pickles_of_torch_open_where_this_package_stands_for_it() -> None:
-    """As for a program that has put the package in torch's place; the pickle holds torch's names."""
+    """A pickle made by torch holds torch's names; a program that replaced torch by this package looks them up here."""
     written = {
         **{name: th.ones(3, dtype=getattr(th, name)) for name in DTYPES},
         "view": th.arange(6.0).reshape(2, 3)[:, 1:],

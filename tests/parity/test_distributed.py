@@ -1,4 +1,7 @@
-"""Two processes of either library do the same together: values, dtypes, errors. The lines are in tests/collective_calls.py."""
+"""Collectives between two processes give the same values, dtypes and errors in both libraries.
+
+The calls are in tests/collective_calls.py.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def torch_has_gloo() -> bool:
 
 
 def _rounded(outcome: Any) -> Any:
-    """What is computed: sums that may be added in another order."""
+    """Return an outcome with its numbers rounded, because their sums may be added in another order."""
     if isinstance(outcome, list):
         return [_rounded(o) for o in outcome]
     try:
@@ -57,7 +60,7 @@ def _rounded(outcome: Any) -> Any:
 
 
 def _comparable(outcome: Any) -> Any:
-    """Errors by their class and the beginning of their text; the rest as it is."""
+    """Return an error without the parts of its text in which the libraries differ; any other outcome as it is."""
     if not isinstance(outcome, str) or not re.match(r"\w+(Error|Exception): ", outcome):
         return outcome
     outcome = outcome.replace("cltensor.", "torch.")

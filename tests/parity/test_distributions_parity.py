@@ -19,13 +19,13 @@ from cltensor import config
 
 @pytest.fixture(autouse=True, scope="module")
 def _torch_checks() -> None:
-    """Torch turns its checks of arguments off once its compiler is imported, which another test may have caused."""
+    """Turn torch's argument checks on: importing torch's compiler turns them off, and another test may have imported it."""
     th.distributions.Distribution.set_default_validate_args(True)
 
 
 @pytest.fixture(autouse=True)
 def _one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run every op at once: few kernels are shared by all tests, where each fusion would build its own."""
+    """Run every op at once, so that all tests share a few kernels; each fusion would build one of its own."""
     monkeypatch.setattr(config, "CONFIG", dataclasses.replace(config.CONFIG, eager=True))
 
 
@@ -110,7 +110,7 @@ def both(line: str) -> tuple[Any, Any]:
 
 
 def values(dist: Any) -> Any:
-    """Values of torch's distribution: samples, rounded so that they are the same in both libraries."""
+    """Return samples of torch's distribution, the points at which both libraries' densities are compared."""
     th.manual_seed(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -224,7 +224,7 @@ def test_expand(line: str) -> None:
 
 @pytest.mark.parametrize("line", LINES)
 def test_samples(line: str) -> None:
-    """Shapes, dtypes and moments of samples; gradients flow where torch's do."""
+    """Samples have torch's shapes and dtypes, and the distribution's mean; those of `rsample` require grad as torch's do."""
     ours, theirs = both(line)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,7 +1,7 @@
 """Bad inputs: the same class of error as torch, and the words that tell a user what to do.
 
-Each line is a program, and after `##` the words of torch's message that must be in ours. Torch is
-asked too, so that the words stay true.
+Each line is a program, and after `##` the words of torch's message that cltensor's message must
+contain. Torch runs the program, too, so that the table cannot deviate from torch's messages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`torch._foreach_*`: the same lists as torch's, in place too, the same gradients and errors."""
+"""`torch._foreach_*`: the same lists of results as torch's, also in place, and the same gradients and errors."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_random_graph_over_reverse(seed: int) -> None:
     assert_same_outcome(found, expected, 2e-3, "\n".join(program) + "\n")
 
 
-# On x, y (3, 4) with tangents s, t, v (4,) without one; `out` is compared. fw is torch.autograd.forward_ad.
+# Programs on x, y (3, 4), their tangents s, t, and v (4,); `out` is compared. fw is torch.autograd.forward_ad.
 PROGRAMS = {
     "values and tangents are shared": """
         d = fw.make_dual(x, s); d.mul_(y); out = (x, s, fw.unpack_dual(x))""",

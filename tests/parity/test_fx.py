@@ -19,7 +19,7 @@ from support import ct
 
 
 def opaque(x: Any) -> Any:
-    """What a tracer must not look into."""
+    """A function with a branch on values, which a tracer must record as one call."""
     return x + 1 if x.sum() > -1e9 else x
 
 
@@ -187,7 +187,7 @@ def test_concrete_arguments() -> None:
 
 
 def _graphs(module: Any) -> list[str]:
-    """A graph made and changed by hand, as text after each change."""
+    """Return the texts of a graph made by hand, one after each change to it, then the errors of changes that must fail."""
     fx, seen = module.fx, []
     g = fx.Graph()
     a = g.placeholder("a")
@@ -334,7 +334,7 @@ def test_a_module_is_written_as_a_package(tmp_path: Any) -> None:
 
 
 def test_proxies_of_a_tracer_that_adds_to_a_graph() -> None:
-    """As e3nn makes them; a list of operands is recorded as operands."""
+    """As the library e3nn makes them. The list of operands given to `einsum` is recorded as separate arguments."""
     texts = []
     for module in (ct, th):
         g = module.fx.Graph()
@@ -349,14 +349,14 @@ def test_proxies_of_a_tracer_that_adds_to_a_graph() -> None:
 
 @dataclasses.dataclass
 class Pair:
-    """What a traced function returns."""
+    """A dataclass that a traced function returns."""
 
     first: Any
     second: Any
 
 
 class Told:
-    """What says itself which node it becomes."""
+    """An object that makes its own node when a traced function returns it."""
 
     def __init__(self, x: Any) -> None:
         self.x = x
@@ -467,13 +467,13 @@ def test_a_tracer_with_a_trace_of_its_own(torch: Any) -> None:
         "output output (add_2,)",
     ]
     assert seen == ["Linear", "Doubling"]
-    if torch is ct:  # torch leaves the class what it had from Module meanwhile
+    if torch is ct:  # torch leaves on the class the `__call__` that Module had while it was patched
         assert "__call__" not in vars(Doubling)
     assert nn.Module.__call__ is st._orig_module_call
     assert nn.Module.__getattr__ is st._orig_module_getattr
     module, x = torch.fx.GraphModule(net, graph), torch.tensor([[1.0, -2.0]])
     assert torch.equal(module(x), net(x))
-    if torch is th:  # which keeps no graph of a tracer whose class it cannot import
+    if torch is th:  # torch saves no graph of a tracer whose class it cannot import
         return
     file = io.BytesIO()
     torch.save(module, file)

@@ -1,4 +1,4 @@
-"""The names of grad nodes: `grad_fn` prints as in torch, and the graph's first edges lead the same way."""
+"""Grad nodes: `grad_fn` has torch's name, and the first three levels of the graph have torch's nodes and edges."""
 
 from __future__ import annotations
 
@@ -490,7 +490,7 @@ def test_edges(line: str, made: Any) -> None:
         if node is None or not depth:
             return name_of(node)
         edges = [(tree(n, depth - 1), i) for n, i in node.next_functions]
-        while edges and edges[-1][0] == "None":  # places of constants at the end
+        while edges and edges[-1][0] == "None":  # edges of constants at the end do not count
             edges.pop()
         return name_of(node), edges
 

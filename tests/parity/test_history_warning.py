@@ -1,4 +1,4 @@
-"""Converting a tensor that requires grad to a Python number warns once, as in torch."""
+"""Converting a tensor that requires grad to a Python number warns as in torch; so do deprecated orders of arguments."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 from parity.oracle import Ran, assert_same_outcome, first_line, lines, th
 from support import ct
 
-# `i` and `p` were made in inference mode and require grad, `b` does not; `n` is of now and requires grad.
+# `i`, `p` and `b` were made in inference mode; `i` and `p` require grad. `n` was made outside of it and requires grad.
 LINES = """
 i * i
 i * 2
@@ -50,7 +50,7 @@ def test_used_outside(line: str) -> None:
         assert first_line(found.error) == first_line(expected.error)
 
 
-# Second derivatives of step functions: zeros, not nothing. x (3, 4), w (2, 4) and b (2,) require grad, t are targets.
+# Second derivatives of step functions are zeros, not None. x (3, 4), w (2, 4) and b (2,) require grad; t are targets.
 STEPS = """
 F.nll_loss(x, t)
 F.nll_loss(x, t, reduction="sum") * b[0]

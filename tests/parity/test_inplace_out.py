@@ -1,4 +1,4 @@
-"""In-place and `out=` forms: what every variable is afterwards, warnings about resizing, dtype checks."""
+"""In-place and `out=` forms: the value of every variable afterwards, warnings about resizing, dtype checks."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_statement(line: str) -> None:
     elif found.error is not None:
         raise AssertionError(f"{type(found.error).__name__}: {found.error}") from found.error
     for name, value in names[th].items():
-        # What an operation with undefined or resized-up contents leaves is not compared.
+        # The contents that `a.resize_(4, 3)` leaves are not compared.
         if line.startswith("a.resize_(4") and name == "a":
             continue
         assert_same_value(names[ct][name], value, where=f"{name}: ")

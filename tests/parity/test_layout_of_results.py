@@ -88,7 +88,8 @@ torch.autograd.grad(F.conv2d(z, torch.ones(3, 4, 2, 2)), z, torch.ones(2, 3, 3, 
 torch.autograd.grad(F.batch_norm(z, torch.zeros(4), torch.ones(4)), z, torch.ones(2, 4, 4, 6))[0]
 torch.autograd.grad(F.batch_norm(z, None, None, None, None, True).sin().sum(), z)[0]
 """
-# Of a gradient in another order than its input, or in rows: these lie in memory as the gradient does, others as the input.
+# Differentiated with a gradient of the result whose memory order is not the input's. The input's gradient has the memory
+# order of that gradient for some of these functions, and the input's for others.
 ACTIVATIONS = """
 F.relu(z)
 F.relu6(z)
@@ -146,7 +147,8 @@ def _agree(line: str, order: str) -> None:
     assert_same_outcome(found, expected)
 
 
-# What reads images as they lie: strides do not tell one channel from the width, nor one row from the batch.
+# Functions that read images in their memory order. That order is ambiguous where a size is 1: strides do not tell one
+# channel from the width, nor one row from the batch.
 THIN = """
 F.max_pool2d(x, (min(2, x.shape[2]), 1))
 F.max_pool2d(x, 1, return_indices=True)[1]

@@ -36,7 +36,7 @@ torch.zeros(2, dtype=str)
 torch.zeros(2).to(str)
 """
 
-# ranges, by place and by name
+# ranges, with arguments by position and by keyword
 RANGES = """
 torch.arange(5)
 torch.arange(end=5)
@@ -61,7 +61,7 @@ torch.linspace(0, 10**12, 7, dtype=torch.int64)
 torch.linspace(7, 7, 1, dtype=torch.uint8)
 """
 
-# the order of memory
+# memory formats
 FORMATS = """
 x.contiguous(memory_format=torch.channels_last).stride()
 x.contiguous(memory_format=torch.channels_last)
@@ -178,7 +178,7 @@ torch.zeros(2).uniform_(2, 1)
 """
 
 
-# numbers between the tensors, parts of complex numbers, and what surrounds a tensor
+# deprecated calls with numbers between the tensors, parts of complex numbers, NumPy's argument names, limits of dtypes
 FORMS = """
 torch.add(torch.ones(2), 2, torch.ones(2))
 torch.ones(2).sub_(2, torch.ones(2))

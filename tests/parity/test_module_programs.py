@@ -1,4 +1,6 @@
-"""Whole programs around modules, run on both libraries: walks, hooks, state dicts, moves, containers, parametrisations, clipping."""
+"""Whole programs around modules, run on both libraries: walks, hooks, state dicts, moves, containers, parametrisations,
+clipping, pruning.
+"""
 
 from __future__ import annotations
 

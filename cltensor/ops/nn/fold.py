@@ -22,7 +22,7 @@ Pair = tuple[int, int]
 
 
 class Blocks(NamedTuple):
-    """How blocks lie in an image (height first)."""
+    """The geometry of sliding blocks in an image; each pair has the height first."""
 
     kernel: Pair
     dilation: Pair
@@ -69,7 +69,7 @@ def _check_dtype(x: Tensor, kernel: str) -> None:
 
 
 def _view(image: Tensor, blocks: Blocks, counts: Pair) -> Tensor:
-    """See a padded image [N, C, H, W] as [N, C, kh, kw, rows of blocks, columns of blocks]."""
+    """Return a view of a padded image [N, C, H, W] with the shape [N, C, kh, kw, rows of blocks, columns of blocks]."""
     n, c, h, w = image._strides
     (dh, dw), (sh, sw) = blocks.dilation, blocks.stride
     shape = (*image.shape[:2], *blocks.kernel, *counts)
@@ -79,7 +79,8 @@ def _view(image: Tensor, blocks: Blocks, counts: Pair) -> Tensor:
 def unfold(
     input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """Lay the blocks of [N, C, H, W] or [C, H, W] side by side: [N, C * kh * kw, number of blocks].
+    """Return the sliding blocks of [N, C, H, W] or [C, H, W] as columns: [N, C * kh * kw, number of blocks], without N
+    for [C, H, W].
 
     Floats, complex and bool; RuntimeError in torch's words for sizes that do not fit.
     """
@@ -130,7 +131,8 @@ def fold(
     padding: Any = 0,
     stride: Any = 1,
 ) -> Tensor:
-    """Add the columns [N, C * kh * kw, blocks] or [C * kh * kw, blocks] up where their blocks lie in an image [N, C, *output_size].
+    """Return an image [N, C, *output_size] in which the columns [N, C * kh * kw, blocks] are added up at the places of
+    their blocks; without N for [C * kh * kw, blocks].
 
     Floats, complex and bool; RuntimeError in torch's words for sizes that do not fit.
     """
@@ -185,7 +187,7 @@ def _images(xs: Sequence[Tensor], size: Pair, blocks: Blocks, counts: Pair) -> l
     channels = x.shape[-2] // (kh * kw)
     columns = x.reshape(*(lead or (1,)), channels, kh, kw, *counts)
     wide = (columns.shape[0], channels, size[0] + 2 * ph, size[1] + 2 * pw)
-    # 16-bit floats are summed in float32: else they would be rounded after every block.
+    # 16-bit floats are summed in float32: in 16 bits the sum would be rounded after every block.
     image = columns.new_zeros(wide)
     if x.dtype.itemsize == 2:
         image = image.float()

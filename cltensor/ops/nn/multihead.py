@@ -37,7 +37,10 @@ def canonical_mask(
     target: dtype,
     check_other: bool = True,
 ) -> Tensor | None:
-    """Return a mask as a float one: -inf where a bool mask holds. Warns when its dtype differs from the other mask's, `other`."""
+    """Return a mask as floats, for a bool mask -inf where it is True and 0 elsewhere; None for None.
+
+    Warns if `check_other` and the mask's dtype differs from `other`, the dtype of the other mask.
+    """
     if mask is None:
         return None
     _require(
@@ -55,7 +58,7 @@ def canonical_mask(
 
 
 def none_or_dtype(mask: Tensor | None) -> dtype | None:
-    """Return the dtype of a mask that is there."""
+    """Return the dtype of a mask, None if there is no mask."""
     return None if mask is None else mask.dtype
 
 
@@ -67,7 +70,7 @@ def check_ranks(
     mask: Tensor | None,
     heads: int,
 ) -> bool:
-    """Raise torch's errors for ranks that do not fit; tell whether there is a batch dim."""
+    """Return whether the inputs have a batch dim; raise torch's errors for ranks that do not fit each other."""
     _require(
         query.ndim in (2, 3),
         f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor",
@@ -103,7 +106,7 @@ def _batch_outside(x: Tensor) -> bool:
 
 
 def _project(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Apply a linear layer to (L, N, E), in the order its memory has."""
+    """Apply a linear layer to (L, N, E), keeping the memory order of L and N."""
     if _batch_outside(x):
         return linear(x.transpose(0, 1), weight, bias).transpose(0, 1)
     return linear(x, weight, bias)
@@ -112,7 +115,9 @@ def _project(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def project_packed(
     query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None = None
 ) -> tuple[Tensor, ...]:
-    """Project by the three stacked weights, in one product where the inputs are one tensor."""
+    """Return the query, key and value projected by three weights stacked along dim 0; inputs that are one tensor share
+    one matrix product.
+    """
     width = query.shape[-1]
     if query is key is value:
         return tuple(_project(query, weight, bias).split(width, -1))
@@ -152,7 +157,7 @@ def _check_mask_shape(mask: Tensor, batch: int, heads: int, length: int, keys: i
 
 
 def _heads(x: Tensor, heads: int) -> Tensor:
-    """(L, N, E) -> (N, heads, L, E / heads), a view."""
+    """Return the view (N, heads, L, E / heads) of (L, N, E)."""
     return x.unflatten(-1, (heads, x.shape[-1] // heads)).permute(1, 2, 0, 3)
 
 
@@ -166,14 +171,14 @@ def _static(x: Tensor, name: str, batch: int, heads: int, width: int) -> Tensor:
 
 
 def _widen(mask: Tensor | None) -> Tensor | None:
-    """Extend a mask by one key that every query sees."""
+    """Extend a mask of floats by one key, which no query is kept from seeing; None for None."""
     return None if mask is None else pad(mask, (0, 1))
 
 
 def _joint_mask(
     mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, keys: int
 ) -> Tensor | None:
-    """Combine both masks into one that broadcasts to (N, heads, L, S); None if there are none."""
+    """Return the sum of both masks in a shape that broadcasts to (N, heads, L, S); None if there is no mask."""
     if mask is not None:
         whole = mask.shape[0] == 1
         mask = mask.unsqueeze(0) if whole else mask.reshape(batch, heads, *mask.shape[1:])
@@ -217,10 +222,10 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:
     """Project query (L, N, E), key and value (S, N, ...), attend with `num_heads` heads, project the result (L, N, E).
 
-    Unbatched inputs lack N. A bool mask says what is not to be seen, a float mask is added: `attn_mask` (L, S) or
-    (N * heads, L, S), `key_padding_mask` (N, S). Returns (result, weights): weights (N, L, S) are the mean over heads, or
-    (N, heads, L, S) without `average_attn_weights`, or None without `need_weights`. AssertionError and RuntimeError in
-    torch's words for shapes that do not fit.
+    Unbatched inputs lack N. The masks are `attn_mask`, (L, S) or (N * heads, L, S), and `key_padding_mask`, (N, S): a
+    bool mask is True where a query must not attend to a key, a float mask is added to the scores. Returns (result,
+    weights): weights (N, L, S) are the mean over heads, or (N, heads, L, S) without `average_attn_weights`, or None
+    without `need_weights`. AssertionError and RuntimeError in torch's words for shapes that do not fit.
     """
     batched = check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
@@ -235,7 +240,7 @@ def multi_head_attention_forward(
     )
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     p = dropout_p if training else 0.0
-    # The same tensor twice is one operand: its projections are one product.
+    # Key and value that are the tensor before them are passed as None: `_attended` then projects them in one product.
     tensors = (
         query, None if key is query else key, None if value is key else value, in_proj_weight, in_proj_bias, q_proj_weight, k_proj_weight,
         v_proj_weight, bias_k, bias_v, static_k, static_v, out_proj_weight, out_proj_bias, mask, padding,
@@ -259,7 +264,7 @@ def _attended(
     static_v: Tensor | None, out_weight: Tensor, out_bias: Tensor | None, mask: Tensor | None, padding: Tensor | None, heads: int, apart: bool,
     add_zero_attn: bool, p: float, is_causal: bool, need_weights: bool, average: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return (result, weights), or (result,) where weights are not needed; no key means the query, no value the key."""
+    """Return (result, weights), or (result,) if weights are not needed. A key of None is the query, a value of None the key."""
     key = query if key is None else key
     value = key if value is None else value
     (length, batch, width), keys = query.shape, key.shape[0]
@@ -299,7 +304,8 @@ def _attended(
     return _merge(found, query, out_weight, out_bias), weights.mean(1) if average else weights
 
 
-# From how many elements of the operands, or of the weights, on ops are called one by one: a gradient computes all anew.
+# Elements, of the operands or of the attention weights, above which ops are called one by one: a Composite's gradient
+# computes everything anew, which then costs more than the Python code it saves.
 SMALL = 1 << 16
 _SMALL = Composite("ViewBackward0", _attended, SMALL, copied=(14, 15))  # the masks
 
@@ -341,7 +347,7 @@ def _check_sizes(
 def _visible(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float
 ) -> tuple[Tensor, Tensor]:
-    """Attend by plain ops, returning the probabilities too."""
+    """Return the attention's result and its probabilities, which the fused kernel does not return; computed op by op."""
     scores = (q * math.sqrt(1.0 / q.shape[-1])) @ k.transpose(-2, -1)
     weights = softmax(scores if mask is None else scores + mask, -1)
     if p:
@@ -350,7 +356,7 @@ def _visible(
 
 
 def _merge(found: Tensor, query: Tensor, weight: Tensor, bias: Any) -> Tensor:
-    """(N, heads, L, E / heads) -> (L, N, E), projected, in the memory order of the query."""
+    """Join the heads (N, heads, L, E / heads) to (L, N, E) and project them; the result has the memory order of `query`."""
     if _batch_outside(query):
         return linear(found.transpose(1, 2).flatten(2), weight, bias).transpose(0, 1)
     return linear(found.permute(2, 0, 1, 3).flatten(2), weight, bias)

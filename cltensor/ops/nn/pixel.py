@@ -1,4 +1,4 @@
-"""Pixels and channels rearranged: a reshape, a permutation and a reshape; each one's gradient is its inverse."""
+"""Rearranging pixels and channels: each function is a reshape, a permutation and a reshape; its gradient is its inverse."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def _rearranged(
     shape: Sequence[int],
     inverse: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Copy `input`, split into dims `split`, permuted by `order` and reshaped to `shape`; recorded as one node.
+    """Return a copy of `input` reshaped to `split`, permuted by `order` and reshaped to `shape`; record it as one node.
 
-    The result is channels last where the input is; there is one copy, whatever the formats.
+    inverse: the function that undoes this, which the gradient uses. The result is channels last if the input is; in
+    either memory format there is a single copy.
     """
     (out,) = _moved((input.detach(),), Sizes(split), tuple(order), Sizes(shape))
 
@@ -57,7 +58,7 @@ def _moved(
 
 
 def _runs(parts: Sequence[int], shape: Sequence[int]) -> list[list[int]]:
-    """Return, for each size of `shape`, the indices of the neighbouring `parts` whose product it is."""
+    """Return, for each size in `shape`, the indices of the adjacent `parts` whose product is that size."""
     runs: list[list[int]] = [[] for _ in shape]
     d, size = 0, 1
     for k, n in enumerate(parts):
