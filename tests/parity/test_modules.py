@@ -1,7 +1,7 @@
 """Layers against torch: printed forms, state dicts, values with copied weights, and errors.
 
-A line of the first table is a construction and, after `##`, its inputs, made by f (normal), p (in [0, 1)), i (integers below
-the first argument) and s (signs). Both libraries start from torch's weights.
+A line of the first table constructs a layer and, after `##`, its inputs: f makes normally distributed numbers, p numbers in
+[0, 1), i integers below its first argument, s signs. Both libraries start from torch's weights.
 """
 
 from __future__ import annotations
@@ -319,6 +319,7 @@ def test_layer(line: str) -> None:
     state, wanted = found.state_dict(), expected.state_dict()
     assert list(state) == list(wanted)
     assert state._metadata == wanted._metadata
+    # Initial weights are random: times 0, only their shapes and dtypes are compared.
     for name, value in wanted.items():
         assert_same_value(state[name] * 0, value * 0, where=f"{name}: ")
     if not text:
@@ -345,6 +346,6 @@ def test_error(line: str) -> None:
 
 
 def _words(error: Any) -> list[str]:
-    """The words of an error that do not name classes by their library's modules."""
+    """Return the first four lines of an error's text, with cltensor's names of modules replaced by torch's."""
     line = str(error).replace("cltensor.", "torch.").replace(".module.Module", ".Module")
     return [first_line(type(error)(part)) for part in line.split("\n")[:4]]

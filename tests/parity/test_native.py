@@ -1,4 +1,4 @@
-"""Functions that also return tensors saved for backward, and conversions of modules, against torch."""
+"""Native functions, which also return tensors saved for backward, private ones, and conversions of modules, against torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy's scalars beside tensors: a dim, a size or a factor that came out of an array is taken as Python's own number is."""
+"""NumPy scalars as arguments: a dim, a size or a factor taken from an array works as a Python number does."""
 
 from __future__ import annotations
 

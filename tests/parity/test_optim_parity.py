@@ -99,7 +99,7 @@ def build(module: Any, line: str, ps: list[Any]) -> Any:
 
 
 def loss_of(module: Any, ps: list[Any]) -> Any:
-    """A sum whose terms are stiff in different degrees; each kernel of it serves every optimiser."""
+    """Return a loss whose terms differ in curvature. All optimisers are tested on it, and so share its kernels."""
     terms = []
     for i, p in enumerate(ps):
         target = module.tensor(data(*p.shape, seed=2), dtype=p.dtype)
@@ -167,7 +167,7 @@ def test_complex_parameters_are_pairs(kind: str) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"adjust_lr_fn": "match_rms_adamw", "nesterov": False}])
 def test_muon(options: dict) -> None:
-    """Its iteration is in bfloat16, where sums in another order differ in the last bits."""
+    """Muon iterates in bfloat16, where a sum in another order differs in the last bits; so the tolerance is wide."""
     found = []
     for module in (ct, th):
         p = module.tensor(data(6, 4)).requires_grad_()
@@ -211,7 +211,7 @@ def test_lbfgs(options: dict) -> None:
     assert found[0][2:] == found[1][2:]
 
 
-# torch's Adam takes its bias corrections from float32 counters there.
+# Adam's tolerance is wider, because torch's differentiable Adam computes its bias corrections from float32 counters.
 @pytest.mark.parametrize(
     ("kind", "tol"),
     [("SGD", 1e-9), ("Adam", 5e-4), ("RMSprop", 1e-9), ("Adagrad", 1e-9), ("Adadelta", 1e-9)],

@@ -1,4 +1,4 @@
-"""Lines of everyday code: the value or the error text, and the warnings, equal torch's."""
+"""Single calls, many of them with unusual arguments: the value or the error text, and the warnings, equal torch's."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_gradient_and_nodes(line: str) -> None:
 def test_gradients_of_averages_side_by_side(
     dtype: str, streamed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Windows that do not overlap: runs of columns go by vectors, what no window holds gets zeros."""
+    """Windows that do not overlap: the kernel takes runs of columns as vectors, and elements in no window get zeros."""
     if streamed:
         store_past_cache(monkeypatch)
     ways: list[tuple[Any, dict[str, Any]]] = [

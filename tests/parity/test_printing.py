@@ -1,7 +1,7 @@
 """Printed forms against torch's, character for character.
 
-Twice: the formatter on torch's own tensors, and `repr` of cltensor's tensors made from the same
-values.
+They are tested twice: cltensor's formatter on torch's own tensors, and `repr` of cltensor's tensors
+made from the same values.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def default_options() -> Iterator[None]:
 
 
 def sample(rng: random.Random, name: str, shape: tuple[int, ...], kind: str) -> Any:
-    """Make a torch tensor whose values call for different notations."""
+    """Return a torch tensor of random values of the given kind; the kinds are printed in different notations."""
     torch.manual_seed(rng.randrange(1 << 30))
     x = torch.randn(shape, dtype=torch.float64)
     chance = torch.rand(shape)
@@ -77,7 +77,7 @@ def sample(rng: random.Random, name: str, shape: tuple[int, ...], kind: str) -> 
 
 
 def cases() -> list[tuple[str, tuple[int, ...], str]]:
-    """Every dtype, shape and kind of value at least once, and most pairs of them."""
+    """Return (dtype, shape, kind of values) of the tensors to print: every dtype with every shape, and random ones."""
     rng = random.Random(7)
     found = [(name, shape, KINDS[i % 8]) for i, name in enumerate(NAMES) for shape in SHAPES]
     found += [(rng.choice(NAMES), rng.choice(SHAPES), kind) for kind in KINDS for _ in range(16)]
@@ -193,7 +193,7 @@ def test_repr(part: int) -> None:
     rng = random.Random(part)
     for case in CASES[part::8]:
         if case[0] == "complex32":
-            continue  # storage only
+            continue  # a dtype to store, not to compute with
         ours, theirs = pair(case, rng)
         assert repr(ours) == repr(theirs), case
         options = rng.choice(OPTIONS)

@@ -1,4 +1,4 @@
-"""Promotion against torch: the whole table by `result_type`, a sample by real additions."""
+"""Type promotion against torch: the whole table by `result_type`, a sample of it by additions of tensors."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_attributes(name: str) -> None:
             ]
 
 
-# Pairs of kinds that meet in programs, and those whose rule is special.
+# Pairs of dtypes that are common in programs, and pairs with a special rule.
 ADDITIONS = [
     (a, rank_a, b, rank_b)
     for a, b in [

@@ -1,4 +1,7 @@
-"""`func.rearrange`: shapes, elements, classes of errors and words are torch's."""
+"""`func.rearrange`: shapes, elements, classes of errors and their texts are torch's.
+
+Texts are not compared for lines marked `names differ`, because torch's contain generated names.
+"""
 
 from __future__ import annotations
 

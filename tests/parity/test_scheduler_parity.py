@@ -36,7 +36,7 @@ S.SWALR(o, 0.01)
 S.SWALR(o, [0.01, 0.2], 4, 'linear')
 """
 
-# The step of an epoch given by the user uses the closed forms.
+# Schedulers with a closed form, which `step(epoch)` uses.
 CLOSED = """
 L.StepLR(o, 7, 0.3)
 L.MultiStepLR(o, [3, 8, 8, 60], 0.5)
@@ -113,7 +113,7 @@ def rates(o: Any) -> list[tuple]:
 
 
 def plain(state: Any) -> Any:
-    """A saved state without bound methods."""
+    """Return a saved state without the bound methods in it, which differ between objects."""
     if isinstance(state, dict):
         return {k: plain(v) for k, v in state.items() if not callable(v)}
     return [plain(v) for v in state] if isinstance(state, list) else state

@@ -1,4 +1,6 @@
-"""Selective checkpointing: policies are asked as torch asks them, gradients are those without it, kept results are not computed again."""
+"""Selective checkpointing: policies are asked about the same ops as in torch, gradients are those without checkpointing, and
+kept results are not computed again.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ from support import ct, data
 
 
 def _run(module: Any, ops: Any) -> tuple[Any, Any]:
-    """Gradients of a small network, under selective checkpointing unless `ops` is None."""
+    """Return the gradients of a small network and, for cltensor, the number of launches of its backward pass.
+
+    The network is checkpointed, with the results of `ops` kept, unless `ops` is None.
+    """
     c, f = module.utils.checkpoint, module.nn.functional
     x, w, v = (module.tensor(data(4, 4, seed=s).tolist(), requires_grad=True) for s in range(3))
 

@@ -27,7 +27,7 @@ def test_tags() -> None:
 @pytest.mark.parametrize("path", ["linalg", "fft", "special", "nn.functional"])
 def test_functions_have_torchs_names(path: str) -> None:
     ours, theirs = (importlib.import_module(f"{m.__name__}.{path}") for m in (ct, th))
-    # Functions that are also found elsewhere have the name they have there.
+    # Functions that are also exported at the top or as methods have the name they have there: they are left out.
     elsewhere = {id(f) for home in (ct, ct.Tensor) for f in vars(home).values()}
     names, shared = {}, {"native_channel_shuffle", "adaptive_max_pool1d_with_indices", "threshold"}
     for name, fn in vars(ours).items():
@@ -43,7 +43,7 @@ def test_functions_have_torchs_names(path: str) -> None:
 def test_capabilities() -> None:
     theirs, ours = th.cpu.get_capabilities(), ct.cpu.get_capabilities()
     asked = {k for k, v in theirs.items() if isinstance(v, bool)} & set(ours)
-    asked -= {"avx10_1", "avx10_2"}  # which Linux may not know of a processor that has them
+    asked -= {"avx10_1", "avx10_2"}  # Linux may not report these for a processor that has them
     assert {k: ours[k] for k in asked} == {k: theirs[k] for k in asked}
     assert ours["architecture"] == theirs["architecture"]
     with pytest.raises(TypeError):

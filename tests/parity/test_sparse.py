@@ -14,7 +14,7 @@ from parity.oracle import ct, lines, th
 
 
 def setup(torch: Any) -> dict[str, Any]:
-    """Operands of both libraries: duplicates, empty rows, hybrid values, compressed matrices, and dense tensors."""
+    """Return the operands that the cases name: sparse with duplicates, empty rows or hybrid values, compressed, and dense."""
     random = np.random.default_rng(0)
 
     def dense(*shape: int) -> Any:
@@ -33,7 +33,7 @@ def setup(torch: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-# The second half of a case, after ";": torch does not differentiate it, this library does.
+# "; no grad": the case's gradients are not compared, because torch does not differentiate it; this library does.
 CASES = """
 torch.sparse.mm(s, d)
 torch.sparse.mm(c, d)
@@ -143,7 +143,7 @@ F.embedding_bag(at, e, sparse=True, mode="sum", per_sample_weights=e[:2, :2])
 
 
 def outcome(torch: Any, line: str) -> list[Any]:
-    """Kind and elements of a result, and kinds and elements of the gradients of all leaves."""
+    """Return the layout, shape, dtype and elements of a result, then layout and elements of every leaf's gradient."""
     case, _, grad = line.partition(";")
     names = setup(torch)
     found = eval(case, names)
@@ -386,7 +386,7 @@ def test_old_makers_warn() -> None:
         return [text for text in told if "deprecated" in text]
 
     found, expected = program(ct), program(th)
-    assert set(expected) <= set(found)  # torch warns once
+    assert set(expected) <= set(found)  # torch warns only once
     assert len(found) == 4
 
 

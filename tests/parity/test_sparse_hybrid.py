@@ -60,7 +60,11 @@ D.to_sparse().to_sparse_csc()
 
 
 def operands(torch: Any) -> dict[str, Any]:
-    """A matrix 2 x 3 of pairs by rows (R), by columns (Q), of coordinates (H) and dense (D), and what it is made of."""
+    """Return the operands that the lines name.
+
+    R is a 2 x 3 CSR matrix of pairs, H the same as COO, D the same as a dense tensor; Q is a CSC matrix with the same
+    places and values, in another order. P, C and V are R's row pointers, column indices and values.
+    """
     pointer, plain = torch.tensor([0, 1, 3]), torch.tensor([1, 0, 2])
     values = torch.arange(6.0).reshape(3, 2)
     r = torch.sparse_csr_tensor(pointer, plain, values, (2, 3, 2))
@@ -72,7 +76,7 @@ def operands(torch: Any) -> dict[str, Any]:
 
 
 def both(line: str) -> tuple[str, str]:
-    """What a line shows in each library, or how it is refused."""
+    """Return the printed value of a line, or its error, for cltensor and for torch."""
 
     def program(torch: Any) -> str:
         try:
@@ -129,6 +133,6 @@ def test_checkpoints() -> None:
 
 @pytest.mark.ours
 def test_values_of_another_shape_than_the_size_says_are_refused() -> None:
-    # torch takes them, and fails where the matrix is first used.
+    # torch accepts such values, and fails where the matrix is first used.
     with pytest.raises(RuntimeError, match=r"dense dims \[2\], and a size of \[2, 3, 4\] wants"):
         ct.sparse_csr_tensor([0, 1, 3], [1, 0, 2], ct.ones(3, 2), (2, 3, 4))

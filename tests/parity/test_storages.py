@@ -1,4 +1,4 @@
-"""Storages: what they hold, how they print and refuse, and files that have them, as torch has it."""
+"""Storages: elements, printed forms, errors, and files that contain storages, as in torch."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_elements_of_each_dtype(dtype: str) -> None:
 
 def test_writes_are_seen_by_tensors() -> None:
     def said(lib: Any) -> Any:
-        x = base(lib) + 1  # pending where operations are
+        x = base(lib) + 1  # the result of an op, pending unless ops run at once
         x.storage()[0] = 9.5
         x.storage()[4:] = -1
         x.untyped_storage()[7] = 65

@@ -1,4 +1,4 @@
-"""`torch.utils._pytree`: the same leaves, forms, ways and errors as torch's."""
+"""`torch.utils._pytree`: the same leaves, specs, key paths and errors as torch's."""
 
 from __future__ import annotations
 

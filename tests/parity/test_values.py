@@ -1,6 +1,7 @@
-"""Values, dtypes and shapes of pointwise calls, reductions, shapes and creation; where torch raises, the same class of error.
+"""Values, dtypes and shapes of pointwise functions, reductions, views, indexing and creation; where torch raises, the same
+class of error.
 
-Lines and inputs are described in calls.py.
+The inputs that the lines name are described in calls.py.
 """
 
 from __future__ import annotations
@@ -400,7 +401,7 @@ torch.tensor([1 + 2j, 3])
 torch.broadcast_shapes((3, 1), (1, 4))
 """
 
-# Bits of 16-bit results beside numbers, wrapped integers, what is at infinity, and what is empty.
+# Bits of 16-bit results, operations with Python numbers among them; integers that wrap around; infinities; empty tensors.
 EDGES = """
 [x.view(torch.int16) for x in (p.bfloat16() + 0.1, p.half() - 0.7, p.half() % 0.3, p.bfloat16() ** 0.3, p.bfloat16() * 0.3, p.half() / 0.7)]
 (p.bfloat16() / 10) == 0.3, (p.half() / 10) >= 0.3, F.hardshrink((p / 10).bfloat16(), 0.3)
@@ -432,7 +433,7 @@ def test_call(line: str, dtype: str) -> None:
     check_call(line, dtype)
 
 
-# What is not finite: x (5, 3), t (5,) and labels (5, 3); values and gradients.
+# Functions of infinities and nan. x (5, 3) contains these, t (5,) and labels (5, 3) are targets; values and gradients agree.
 NOT_FINITE = """
 F.multi_margin_loss(x, t, reduction="none")
 F.multi_margin_loss(x, t, p=2, reduction="none")

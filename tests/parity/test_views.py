@@ -1,4 +1,4 @@
-"""Chains of random views: layout, values, sharing and errors as torch has them."""
+"""Chains of random views: layouts, values, shared memory and errors are torch's."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def layout(t: Any) -> tuple[Any, ...]:
 
 
 def shares_memory(t: Any) -> bool:
-    """Tell whether two elements of a tensor lie at the same place."""
+    """Return whether two elements of a tensor have the same place in memory."""
     places = sum(
         np.arange(n).reshape(-1, *[1] * (t.dim() - d - 1)) * s
         for d, (n, s) in enumerate(zip(t.shape, t.stride(), strict=True))
@@ -209,8 +209,8 @@ def test_chain(seed: int) -> None:
         assert view.dim() <= 8
     np.testing.assert_array_equal(numbers(view), numbers(expected), err_msg=told)
 
-    # Writing through the view shows in the base, and the other way round. Where elements of the view
-    # share memory, what mul_ leaves depends on the order of work: there one value for all is written.
+    # Writes through the view show in the base, and writes to the base in the view. Where elements of the
+    # view share memory, the result of mul_ depends on the order of work, so fill_ writes one value to all.
     write = "fill_" if shares_memory(expected) else "mul_"
     writes = [Ran(m, lambda m, v=v: getattr(v, write)(-2)) for m, v in ((ct, view), (th, expected))]
     if writes[1].error is not None:

@@ -1,4 +1,4 @@
-"""`vmap`: the same results and errors as torch's, of functions of many kinds, mapped over several arguments and over one."""
+"""`vmap`: the same results and errors as torch's, for functions of many kinds of one or several mapped arguments."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def in_place(a: Any) -> Any:
     return b.t_()
 
 
-# name: (function of torch and slices, arguments)
+# name: (function, called with the library and a slice of each array; arrays)
 VALUES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "masked_fill": (lambda t, a, v: a.masked_fill(a > 0, v), (X, S)),
     "fill_": (lambda t, a, v: a.clone().fill_(v), (X, S)),

@@ -1,4 +1,4 @@
-"""Warnings that torch gives once per process, in the same words."""
+"""Warnings that torch gives once per process: cltensor gives them once, too, with the same text."""
 
 from __future__ import annotations
 

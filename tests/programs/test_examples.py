@@ -1,4 +1,4 @@
-"""Every example runs as a program of its own, with its cheapest settings, and leaves its picture."""
+"""Every example runs as a program of its own, with its cheapest settings, and writes its picture."""
 
 from __future__ import annotations
 

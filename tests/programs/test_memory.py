@@ -1,4 +1,4 @@
-"""The twin trainings need at most a fifth more memory than torch does, by what each allocator gave out."""
+"""The trainings of test_twins.py need at most a fifth more memory than in torch, as counted by each library's allocator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def train(module: Any, case: Callable, steps: int) -> None:
 
 
 def torchs_peak(case: Callable) -> int:
-    """Most bytes held at once: model, optimiser, saved tensors and what kernels take for themselves."""
+    """Return the most bytes held at once: model, optimiser state, saved tensors and temporary memory of kernels."""
     train(torch, case, 1)
     with torch.profiler.profile(profile_memory=True) as profile:
         train(torch, case, 3)
@@ -33,12 +33,14 @@ def torchs_peak(case: Callable) -> int:
 
 
 def our_peak(case: Callable, dev: Any) -> int:
-    train(ct, case, 1)  # what a process keeps once and for all is made here
+    train(
+        ct, case, 1
+    )  # memory that the process keeps for good is allocated here, and so not counted
     gc.collect()
     ct.opencl.synchronize(dev)
     before = ct.opencl.memory_allocated(dev)
     ct.opencl.reset_peak_memory_stats(dev)
-    train(ct, case, 10)  # as many steps as running statistics may stay pending
+    train(ct, case, 10)  # running statistics may stay pending for this many steps
     return ct.opencl.max_memory_allocated(dev) - before
 
 

@@ -1,4 +1,4 @@
-"""Whole programs in torch's style give torch's losses; without torch, losses that fall."""
+"""Whole programs in torch's style: losses fall, and equal torch's where torch is installed."""
 
 from __future__ import annotations
 

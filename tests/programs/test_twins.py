@@ -1,4 +1,4 @@
-"""Twin trainings: from the same weights and batches come torch's losses, and memory stays flat.
+"""Twin trainings: with the same weights and batches as torch, losses are torch's; and the memory in use does not grow.
 
 The models are those of the programs in this folder, so that they share kernels.
 """
@@ -59,7 +59,7 @@ OPTIMIZERS = {
 
 
 def losses(torch: Any, case: Callable, dtype: str) -> Iterator[float]:
-    """Train without end; give the loss of each step."""
+    """Train without end; yield the loss of each step."""
     model = start(torch, MODELS[case](torch).to(getattr(torch, dtype)))
     name, settings = OPTIMIZERS[case]
     optimizer = getattr(torch.optim, name)(model.parameters(), **settings)

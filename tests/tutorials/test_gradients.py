@@ -96,7 +96,7 @@ def test_gradients_add_up_until_cleared() -> None:
     x = ct.ones(2, 2, requires_grad=True)
     total = x.sum()
     total.backward()
-    total.backward()  # a sum saves nothing, so once more is fine
+    total.backward()  # a sum saves no tensor, so its graph may be used again
     held = x.grad
     assert held.tolist() == [[2.0, 2.0]] * 2
     x.grad.data.zero_()
@@ -136,7 +136,7 @@ def test_doubling_until_a_norm_is_passed() -> None:
     x = ct.randn(3, requires_grad=True)
     y = x * 2
     doublings = 1
-    while y.data.norm() < 50:  # each round is a kernel
+    while y.data.norm() < 50:  # reading the norm runs the pending doubling each round
         y, doublings = y * 2, doublings + 1
     y.backward(ct.tensor([0.1, 1.0, 0.0001], dtype=ct.float))
     close(x.grad, np.array([0.1, 1.0, 0.0001]) * 2.0**doublings, 1e-4)
