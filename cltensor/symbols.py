@@ -199,6 +199,7 @@ class Work:
         return namespace["run"]
 
     def _literal(self, x: Any, names: set[str]) -> str:
+        """Return the text of nested tuples, and add the names of the Symbols in them to `names`."""
         if type(x) is Symbol and x.work is self:
             names.add(x.name)
             return x.name
@@ -264,6 +265,8 @@ def _surely(sign: str, a: Any, b: Any) -> bool:
 def _method(
     sign: str, compute: Callable[[Any, Any], Any], turned: bool
 ) -> Callable[[Any, Any], Any]:
+    """Return a method for arithmetic that Symbols record; `turned`: the Symbol is the right operand."""
+
     def method(self: Symbol, other: Any) -> Any:
         if type(other) not in _NUMBERS:
             plain = self.work.fix(self)
@@ -275,6 +278,8 @@ def _method(
 
 
 def _comparison(sign: str, compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """Return a method for a comparison, which is recorded as a condition."""
+
     def method(self: Symbol, other: Any) -> bool:
         if type(other) not in _NUMBERS:
             if other is None or other.__class__ in (str, tuple, list):
@@ -294,6 +299,8 @@ def _work(x: Symbol, other: Any) -> Work:
 
 
 def _fixing(compute: Callable[[Any, Any], Any], turned: bool) -> Callable[[Any, Any], Any]:
+    """Return a method for arithmetic that is not recorded: it fixes the Symbols' values and computes with these."""
+
     def method(self: Symbol, other: Any) -> Any:
         plain = self.work.fix(self)
         other = _fixed(other)

@@ -15,6 +15,8 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class _State:
+    """Whether anomaly detection is on, and whether it also looks for NaN."""
+
     __slots__ = ("check_nan", "enabled")
 
     def __init__(self) -> None:

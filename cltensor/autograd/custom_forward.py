@@ -70,6 +70,7 @@ def _differentiable(t: Any) -> bool:
 
 
 def _filled(tangent: Any, arg: Any, ctx: Any) -> Any:
+    """Return a tangent as `jvp` gets it: zeros for a missing one, unless the function turned materialisation off."""
     if tangent is None and ctx.materialize_grads and _differentiable(arg):
         return arg.new_zeros(arg.shape)
     return tangent
@@ -78,6 +79,7 @@ def _filled(tangent: Any, arg: Any, ctx: Any) -> Any:
 def _check_written(
     raw: Any, args: Sequence[Any], own: list[Any], tangents: list[Any], versions: list[Any], new: Any
 ) -> None:  # fmt: skip
+    """Raise RuntimeError unless `jvp` wrote the tangent of a written argument in place and returned it as it is."""
     for arg, had, tangent, version in zip(args, own, tangents, versions, strict=True):
         if arg is raw and had is not None:
             if tangent._vc.value == version:

@@ -143,6 +143,7 @@ def _part(of_base: Any, t: Any, base: Any) -> Any:
 
 
 def _put(t: Any, level: Level, value: Any) -> None:
+    """Store the tangent of a tensor at a level, without checks or copies."""
     held = t._fw
     if held is None:
         held = t._fw = Tangents()
@@ -346,6 +347,7 @@ def propagate(
 
 
 def _nowhere() -> Node:
+    """Return a node without inputs and formula, which exists only for an edge to lead to it."""
     node = Node()
     node._edges = node._meta = node.shapes = ()
     node._fn = node._extra = node._saved = None

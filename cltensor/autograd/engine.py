@@ -56,6 +56,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 
 
 def _tuple(items: Any) -> tuple[Any, ...]:
+    """Return a sequence, None (no items), or a single tensor or GradientEdge as a tuple."""
     if items is None:
         return ()
     if isinstance(items, GradientEdge) or hasattr(items, "_vc"):
@@ -135,6 +136,7 @@ def _make_grads(outputs: tuple[Any, ...], grads: tuple[Any, ...]) -> list[Any]:
 
 
 def _root_edges(outputs: tuple[Any, ...]) -> list[tuple[Any, int]]:
+    """Return the edges at which a pass starts; RuntimeError for an output that requires no grad."""
     roots = []
     for i, out in enumerate(outputs):
         if isinstance(out, GradientEdge):

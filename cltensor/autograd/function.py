@@ -301,6 +301,7 @@ class Function(metaclass=FunctionMeta):
 
 
 def _contains(items: Any, t: Any) -> bool:
+    """Return whether `t` is among the items, by identity: `in` would compare elements."""
     if items:
         for item in items:
             if item is t:
@@ -387,6 +388,7 @@ def _wrap_differentiable(
 
 
 def _as_view_of(view: Any, parent: Any, kind: int) -> None:
+    """Mark `view`, an alias of `parent`, as a view of it or, if `parent` is a view itself, of its base."""
     meta, made = parent._view, ViewMeta()
     made.base = parent if meta is None else meta.base
     made.replay = None if meta is None else meta.replay
@@ -397,6 +399,7 @@ def _as_view_of(view: Any, parent: Any, kind: int) -> None:
 def _rebase_dirty(
     ctx: BackwardCFunction, t: Any, nr: int, args: tuple[Any, ...], kind: int, metas: list[Any]
 ) -> None:
+    """Make `ctx` the history of `t`, output number `nr`, which forward wrote in place."""
     view = t._view
     if view is None:
         if t._requires:

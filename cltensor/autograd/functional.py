@@ -23,6 +23,7 @@ Tensors = Any
 def _as_tuple(
     value: Any, arg: str | None = None, fn: str | None = None
 ) -> tuple[bool, tuple[Any, ...]]:
+    """Return whether `value` is a tuple, and `value` as a tuple; torch's TypeError for items that are not tensors."""
     if isinstance(value, tuple):
         for i, item in enumerate(value):
             if not isinstance(item, TensorBase):
@@ -51,6 +52,7 @@ def _prepare(inputs: tuple[Any, ...], create_graph: bool, need_graph: bool) -> t
 
 
 def _finish(items: tuple[Any, ...], create_graph: bool) -> tuple[Any, ...]:
+    """Detach the results, unless `create_graph`."""
     return items if create_graph else tuple(t.detach() for t in items)
 
 
@@ -90,6 +92,7 @@ _INDEPENDENT = {
 
 
 def _check_depends(items: Sequence[Any], what: str, strict: bool) -> None:
+    """In strict mode, raise torch's RuntimeError for a tensor that is missing or requires no grad."""
     if not strict:
         return
     for i, t in enumerate(items):
@@ -270,6 +273,7 @@ def _check_strategy(strategy: str, create_graph: bool, strict: bool, vectorize: 
 
 
 def _by_columns(func: Callable[..., Any], inputs: Tensors) -> Any:
+    """Return the Jacobian computed by forward mode, with one call of `func` for each element of the inputs."""
     in_tuple, ins = _as_tuple(inputs, "inputs", "jacobian")
     columns: list[Any] = []
     out_tuple = False

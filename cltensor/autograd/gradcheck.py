@@ -242,6 +242,7 @@ def _check_slow(
     nondet_tol: float,
     check_grad_dtypes: bool,
 ) -> None:
+    """Compare all elements of the Jacobians; GradcheckError for the first that differs."""
     steps = _Steps(func, inputs, _differentiable)
     sizes = [(o.numel(), o.dtype.is_complex) for o in outputs]
     numerical = [_numerical(steps, t, sizes, eps) for t in tested]

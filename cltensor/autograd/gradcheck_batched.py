@@ -35,6 +35,7 @@ def _rows(t: Any, rng: np.random.Generator) -> Any:
 
 
 def _together(compute: Callable[..., Any], rows: Any, text: str) -> Any:
+    """Return `compute(rows)`; a RuntimeError in it becomes a BatchedError."""
     try:
         return compute(rows)
     except RuntimeError as error:

@@ -81,6 +81,7 @@ def _all(base: Array) -> Iterator[Array]:
 
 
 def _one(base: Array, rng: np.random.Generator) -> Iterator[Array]:
+    """Yield one step in a random direction."""
     step = np.asarray(rng.uniform(0.1, 1.0, base.shape))
     if base.dtype.kind == "c":
         step = step + 1j * rng.uniform(0.1, 1.0, base.shape)
@@ -115,6 +116,7 @@ def _tangents(
     places: Sequence[int],
     dtypes: bool,
 ) -> list[Array]:
+    """Return the tangents of the outputs numbered `places`, for inputs with the tangents `along`."""
     from .gradcheck import GradcheckError
 
     found = []

@@ -55,6 +55,7 @@ class RemovableHandle:
 
 
 def _reference(hooks: Any) -> Callable[[], Any]:
+    """Return a callable that gives a dict of hooks, or None once a weakly referenced dict is gone."""
     try:
         return weakref.ref(hooks)
     except TypeError:  # a plain dict cannot be referenced weakly
@@ -102,6 +103,7 @@ def run_tensor_hooks(hooks: dict[int, Any], grad: Any) -> Any:
 
 
 def _replace(hook: Any, before: tuple[Any, ...], result: Any) -> tuple[Any, ...]:
+    """Return the tuple with which a hook replaces gradients; TypeError or RuntimeError if it does not fit them."""
     if not isinstance(result, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
     if len(result) != len(before):

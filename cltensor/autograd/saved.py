@@ -100,6 +100,7 @@ class SavedTensor:
         self._pack(t, t.detach(), pack, unpack)
 
     def _pack(self, t: Any, shown: Any, pack: Callable, unpack: Callable) -> None:
+        """Replace `data` by the pack hook's result for `shown`, an alias of the saved tensor `t` or `t` itself."""
         before = t._vc.value
         prev, GRAD.enabled = GRAD.enabled, False
         try:
@@ -152,6 +153,7 @@ class SavedTensor:
         return fresh
 
     def _unpack_hooked(self, packed: _Packed, owner: Any) -> Any:
+        """Return the unpack hook's result, in grad mode with the saved tensor's place in the graph."""
         value = self._unhooked(packed, owner)
         if not hasattr(value, "_vc"):
             raise TypeError(
@@ -195,6 +197,7 @@ class SavedTensor:
         return found[self]
 
     def _overwritten(self, t: Any, owner: Any) -> str:
+        """Return the text of the error for a saved tensor that was written in place."""
         node, nr = self.node if self.output is False else owner, self.nr
         if self.output is None:
             nr = 0

@@ -96,10 +96,12 @@ def mark_view(
 
 
 def _strided(view: Any, parent: Any) -> tuple[Any, Any, int]:
+    """Return the shape and strides of a view, and its offset from the start of `parent`."""
     return view.shape, view.stride(), view.storage_offset() - parent.storage_offset()
 
 
 def _restride(parent: Any, how: tuple[Any, Any, int]) -> Any:
+    """Return the view of `parent` that `_strided` described."""
     return parent.as_strided(how[0], how[1], parent.storage_offset() + how[2])
 
 
@@ -109,6 +111,8 @@ def _compose(
     second: Callable[[Any], Any] | None,
     layout: Any,
 ) -> Callable[[Any], Any]:
+    """Return the `replay` of a view of a view; a step whose own `replay` is None is re-derived by its layout."""
+
     def replay(base: Any) -> Any:
         middle = first(base) if first is not None else _restride(base, first_layout)
         return second(middle) if second is not None else _restride(middle, layout)
@@ -136,6 +140,7 @@ def grad_node(t: Any) -> Node | None:
 
 
 def _refresh(t: Any, meta: ViewMeta) -> Node | None:
+    """Re-derive an outdated view from its base, if the base requires grad; return the view's node, then a new one."""
     base = meta.base
     if not (base._requires or base._node is not None):
         return t._node
@@ -184,6 +189,7 @@ def gradient_edge(t: Any) -> tuple[Any, int]:
 
 
 def _check_kind(t: Any, meta: ViewMeta, indirect: bool) -> None:
+    """Raise torch's RuntimeError if the view's kind forbids a write to it (`indirect`: to its base or another view)."""
     kind = meta.kind
     if kind == DEFAULT:
         return
@@ -442,6 +448,7 @@ def rebase(
 
 
 def _before(t: Any) -> Any:
+    """Return an alias of `t` with the node that `t` has now, before the write gives `t` another."""
     old = t.alias()
     old._node, old._nr = t._node, t._nr
     return old

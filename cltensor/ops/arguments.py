@@ -319,6 +319,7 @@ def flaw(
 
 
 def _text(signature: Signature, method: bool, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    """Return the end of an error's text after the function's name, "" if the arguments are right."""
     parameters, args = signature.parameters[method:], args[method:]
     places = [p for p in parameters if not p.named]
     if len(args) > len(places) and not signature.open:

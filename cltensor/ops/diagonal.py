@@ -65,6 +65,7 @@ def _in_memory(xs: Sequence[Tensor], diagonal: int, lower: bool) -> list[Tensor]
 
 
 def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
+    """Make and register `tril` or `triu`, and return the function and its in-place method."""
     node = f"{name.title()}Backward0"
 
     def cut(t: Tensor, diagonal: int) -> Tensor:

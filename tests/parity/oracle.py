@@ -72,10 +72,12 @@ def tensor(module: Any, array: np.ndarray, requires_grad: bool = False) -> Any:
 
 
 def dtype_name(value: Any) -> str:
+    """Return the name of a tensor's dtype without the module: "float32"."""
     return str(value.dtype).rpartition(".")[2]
 
 
 def numbers(value: Any) -> np.ndarray:
+    """Return a tensor's values as an array; 16-bit floats become float32, because NumPy has no bfloat16."""
     value = value.detach()
     if dtype_name(value) in ("bfloat16", "float16"):
         value = value.float()

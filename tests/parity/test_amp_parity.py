@@ -85,6 +85,7 @@ a.to(torch.bfloat16)
 
 
 def result(module: Any, line: str) -> tuple[str, Any]:
+    """Return ("dtype", that of a line's result under autocast) or ("error", its class and text)."""
     arrays = {
         "a": data(4, 4),
         "b": data(4, 4, seed=1),

@@ -158,6 +158,10 @@ def draw(seed: int) -> list[str]:
 
 
 def gradients(module: Any, program: list[str]) -> Any:
+    """Run a graph, then its backward pass twice.
+
+    Returns the loss, the leaves' gradients after the first pass, the tensors' versions, and the error of the second pass.
+    """
     names = leaves(module)
     for line in program:
         run_line(line, names, module)

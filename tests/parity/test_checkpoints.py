@@ -34,6 +34,7 @@ NEWER = ["uint16", "uint32", "uint64"]
 
 
 def content(module: Any, dtypes: list[str] = DTYPES + NEWER) -> dict[Any, Any]:
+    """Return what a checkpoint may contain: tensors that share memory, every dtype, and Python objects."""
     base = module.arange(12.0).reshape(3, 4)
     state = OrderedDict(
         a=base,
@@ -52,6 +53,7 @@ def content(module: Any, dtypes: list[str] = DTYPES + NEWER) -> dict[Any, Any]:
 
 
 def assert_same(found: dict[Any, Any], expected: dict[Any, Any]) -> None:
+    """Assert that a loaded `content` equals the expected one, and that its two tensors still share memory."""
     assert list(found) == list(expected)
     assert found["state"]._metadata == expected["state"]._metadata
     assert list(found["state"]) == list(expected["state"])
@@ -217,6 +219,7 @@ STRUCTURES: dict[str, Any] = {
 
 
 def _same(a: Any, b: Any) -> None:
+    """Assert that two nested structures are equal, tensors in layout, dtype and class, too."""
     if hasattr(b, "detach"):
         facts = [
             (t.shape, t.stride(), t.storage_offset(), str(t.dtype), t.requires_grad) for t in (a, b)

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.ours
 
 
 def _outcomes(library: str, folder: Path) -> list[list[Any]]:
+    """Run all calls in two processes of a library; return each process's list of (call, outcome)."""
     program = collective_calls.__file__
     started = [
         subprocess.Popen(

@@ -97,6 +97,8 @@ LINES = lines(DISTRIBUTIONS)
 
 
 def made(module: Any, line: str) -> Any:
+    """Evaluate a line with a library's distributions, and with tensors of float64 that require grad."""
+
     def t(values: Any) -> Any:
         return module.tensor(values, dtype=module.float64, requires_grad=True)
 
@@ -104,6 +106,7 @@ def made(module: Any, line: str) -> Any:
 
 
 def both(line: str) -> tuple[Any, Any]:
+    """Return the distribution of a line in cltensor and in torch."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return made(ct, line), made(th, line)
@@ -118,6 +121,7 @@ def values(dist: Any) -> Any:
 
 
 def compare(f: Any, found: Any, expected: Any, tol: float = 1e-7) -> None:
+    """Assert that `f` of two distributions gives equal values, or errors of the same class."""
     a, b = Ran(found, f), Ran(expected, f)
     if b.error is not None:
         assert_same_error(a, b)

@@ -70,6 +70,7 @@ torch._foreach_zero_([])
 
 
 def run(module: Any, line: str) -> Any:
+    """Evaluate a line on the lists a, b, c and r of two tensors each; those in r require grad."""
     names: dict[str, Any] = {"torch": module}
     for n, name in enumerate("abcr"):
         values = [abs(data(4, seed=n)) * 0.4 + 0.2, abs(data(2, 3, seed=n + 10)) * 0.4 + 0.2]

@@ -16,6 +16,7 @@ GRAPHS = int(os.environ.get("CLTENSOR_GRAPHS", "40"))
 
 
 def duals(module: Any, names: str, *, requires: bool = False) -> dict[str, Any]:
+    """Return the leaves of a graph; those whose letter is in `names` are dual tensors."""
     fw, made = module.autograd.forward_ad, {}
     for n, (name, shape) in enumerate(LEAVES.items()):
         x = tensor(module, data(*shape, seed=n))
@@ -26,6 +27,7 @@ def duals(module: Any, names: str, *, requires: bool = False) -> dict[str, Any]:
 
 
 def tangents(module: Any, program: list[str], names: str) -> Any:
+    """Run a graph in forward mode; return (value, tangent) of all its tensors, zeros for a missing tangent."""
     fw = module.autograd.forward_ad
     with fw.dual_level():
         made = duals(module, names)
@@ -36,6 +38,7 @@ def tangents(module: Any, program: list[str], names: str) -> Any:
 
 
 def tangents_of_gradients(module: Any, program: list[str]) -> Any:
+    """Run a graph on dual tensors and backward; return (value, tangent) of the leaves' gradients."""
     fw = module.autograd.forward_ad
     with fw.dual_level():
         made = duals(module, "abcde", requires=True)
@@ -214,6 +217,7 @@ ERRORS = {
 
 
 def run(module: Any, program: str) -> Any:
+    """Execute a program at a new dual level and return its `out`; levels that it leaves open are closed."""
     import textwrap
 
     fw = module.autograd.forward_ad

@@ -59,6 +59,7 @@ def _names(module: Any) -> dict[str, Any]:
 
 
 def _same_text(ours: str, theirs: str) -> None:
+    """Assert that two texts are equal, but for torch's functions that live in `torch._C._nn` there."""
     assert ours == theirs.replace("torch._C._nn.", "torch.nn.functional.")
 
 
@@ -73,6 +74,7 @@ def _values(value: Any) -> Any:
 
 
 def _traced(module: Any, line: str) -> Any:
+    """Trace the function of a line with `opaque` and `len` wrapped; return the module, with the function as `original`."""
     scope = {"__builtins__": __builtins__, **_names(module)}
     exec("torch.fx.wrap('opaque')\ntorch.fx.wrap('len')", scope)
     fn = eval(line, scope)

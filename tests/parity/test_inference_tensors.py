@@ -63,6 +63,7 @@ F.threshold(x, 0.1, 2.0).prod()
 
 
 def _second(module: Any, line: str) -> list[Any]:
+    """Return the second derivatives of a line by `grad` and by `backward`, and the gradients that a hook saw."""
     F = module.nn.functional
     x = (module.arange(12.0).reshape(3, 4).sin()).requires_grad_()
     w = (module.arange(8.0).reshape(2, 4).cos()).requires_grad_()

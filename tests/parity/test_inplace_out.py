@@ -219,6 +219,7 @@ with torch.no_grad(): g.add_(1)
 
 
 def variables(module: Any) -> dict[str, Any]:
+    """Return the variables that the statements name, as new tensors of a library."""
     big = data(24)
     made = {
         "a": data(3, 4),

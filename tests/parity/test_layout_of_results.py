@@ -140,6 +140,7 @@ def test_results_with_a_gradient_may_be_written_to(line: str) -> None:
 
 
 def _agree(line: str, order: str) -> None:
+    """Compare value and strides of a line on images whose memory order is `order`."""
     both = f"(lambda out: (out, out.stride()))({line})"
     z = "x.detach().requires_grad_()"
     program = f"(lambda x, F: (lambda z: {both})({z}))({ORDERS[order]}, torch.nn.functional)"

@@ -295,6 +295,7 @@ torch.func.functional_call(nn.Linear(1, 1), 3, torch.ones(1))
 
 
 def _inputs(text: str) -> list[Any]:
+    """Return the arrays, and other arguments, that the text after `##` describes."""
     rng = np.random.default_rng(0)
     makers = {
         "f": lambda *s: rng.standard_normal(s).astype(np.float32),

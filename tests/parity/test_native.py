@@ -133,6 +133,10 @@ def test_conversions_of_modules(overwrite: bool, swap: bool) -> None:
 
 
 def _converted(module: Any, layer: Any) -> Any:
+    """Convert a layer to float64, then reset the settings.
+
+    Returns whether its weight is the same object as before, the weight's dtype and flag, and its gradient's dtype.
+    """
     future = module.__future__
     first = id(layer.weight)
     try:

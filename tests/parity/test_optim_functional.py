@@ -27,10 +27,12 @@ SINGLE = {"state_steps": 0.0, "mus": 1.0, "etas": 0.1, "mu_products": 1.0}
 
 
 def _form(torch: Any, name: str) -> Any:
+    """Return the functional form of an optimiser: `torch.optim.adam.adam` for "adam"."""
     return getattr(importlib.import_module(f"{torch.__name__}.optim.{name}"), name)
 
 
 def _lists(torch: Any, name: str) -> list[list[Any]]:
+    """Return the lists of tensors that a functional form takes by position: parameters, gradients, state."""
     made = []
     for i, p in enumerate(inspect.signature(_form(torch, name)).parameters.values()):
         if p.default is not p.empty or p.kind is p.KEYWORD_ONLY:

@@ -108,6 +108,7 @@ def loss_of(module: Any, ps: list[Any]) -> Any:
 
 
 def train(module: Any, line: str, dtype: str, steps: int = 50) -> tuple[Any, list, list[float]]:
+    """Train, with the optimiser's state saved and loaded half-way; return optimiser, parameters and losses."""
     ps = parameters(module, dtype)
     o = build(module, line, ps)
     losses = []
@@ -125,6 +126,7 @@ def train(module: Any, line: str, dtype: str, steps: int = 50) -> tuple[Any, lis
 
 
 def assert_same_state(found: Any, expected: Any, tol: float) -> None:
+    """Assert that two optimisers' states agree in names, dtypes, shapes and values."""
     assert found.keys() == expected.keys()
     for k, state in expected.items():
         assert list(found[k]) == list(state)

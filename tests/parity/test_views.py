@@ -15,6 +15,7 @@ BASES = ((24,), (4, 6), (2, 3, 4), (3, 1, 4), (2, 2, 3, 2), (5, 5), (1,), (), (0
 
 
 def an_index(r: random.Random, shape: tuple[int, ...]) -> Any:
+    """Return a random index of ints, slices, None and an ellipsis, which mostly fits the shape."""
     items: list[Any] = []
     for n in shape[: r.randint(0, len(shape))]:
         kind = r.random()
@@ -32,6 +33,7 @@ def an_index(r: random.Random, shape: tuple[int, ...]) -> Any:
 
 
 def some_factors(r: random.Random, n: int) -> list[int]:
+    """Return a random shape of `n` elements; rarely one that does not fit."""
     shape = []
     while n > 1 and r.random() < 0.8:
         factor = r.choice([f for f in range(1, n + 1) if n % f == 0])
@@ -151,6 +153,7 @@ def a_step(r: random.Random, t: Any) -> tuple[str, tuple[Any, ...], int | None]:
 
 
 def take(module: Any, t: Any, step: tuple[str, tuple[Any, ...], int | None]) -> Any:
+    """Apply a step, as `a_step` returns it, to a tensor."""
     name, args, pick = step
     if name in ("T", "mT"):
         return getattr(t, name)
@@ -161,6 +164,7 @@ def take(module: Any, t: Any, step: tuple[str, tuple[Any, ...], int | None]) -> 
 
 
 def layout(t: Any) -> tuple[Any, ...]:
+    """Return the shape, strides, offset and contiguity of a view."""
     return tuple(t.shape), tuple(t.stride()), t.storage_offset(), t.is_contiguous()
 
 

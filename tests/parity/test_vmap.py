@@ -107,6 +107,7 @@ VALUES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 
 def mapped(t: Any, f: Callable[..., Any], arrays: Any, **options: Any) -> Any:
+    """Return `f` mapped over slices of the arrays."""
     given = [t.from_numpy(a.copy()) for a in arrays]
     with_t = f if f is in_place else lambda *xs: f(t, *xs)
     return t.func.vmap(with_t, **options)(*given)
@@ -164,6 +165,8 @@ ERRORS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 
 
 def failing(t: Any, f: Callable[..., Any], options: dict[str, Any]) -> tuple[str, str]:
+    """Return the class and text of the error that `f` raises under `vmap`."""
+
     def called(x: Any) -> Any:
         return f(t, x)
 

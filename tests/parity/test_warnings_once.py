@@ -31,6 +31,7 @@ LINES = [
 
 
 def warned(torch: Any, line: str) -> list[tuple[type[Warning], str]]:
+    """Evaluate a line; return the categories and texts of its warnings."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         eval(line, {"torch": torch, "np": np})

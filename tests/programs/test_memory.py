@@ -33,6 +33,7 @@ def torchs_peak(case: Callable) -> int:
 
 
 def our_peak(case: Callable, dev: Any) -> int:
+    """Return the most bytes that cltensor held at once beyond those held before the training."""
     train(
         ct, case, 1
     )  # memory that the process keeps for good is allocated here, and so not counted

@@ -73,6 +73,7 @@ def losses(torch: Any, case: Callable, dtype: str) -> Iterator[float]:
 
 
 def same_as_torchs(found: list[float], case: Callable, dtype: str, rtol: float) -> None:
+    """Assert that losses are finite and, where torch is installed, those of its twin training."""
     assert np.isfinite(found).all()
     if KNOWS_TORCH:
         import torch

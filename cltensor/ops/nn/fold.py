@@ -111,6 +111,7 @@ def unfold(
 
 @in_one
 def _columns(xs: Sequence[Tensor], blocks: Blocks, counts: Pair) -> list[Tensor]:
+    """Compute `unfold`'s result."""
     (x,) = xs
     lead = tuple(x.shape[:-3])
     image = x if lead else x.unsqueeze(0)
@@ -181,6 +182,7 @@ def _check_columns(x: Tensor, size: Pair, blocks: Blocks) -> Pair:
 
 @in_one
 def _images(xs: Sequence[Tensor], size: Pair, blocks: Blocks, counts: Pair) -> list[Tensor]:
+    """Compute `fold`'s result."""
     (x,) = xs
     (kh, kw), (ph, pw) = blocks.kernel, blocks.padding
     lead = tuple(x.shape[:-2])

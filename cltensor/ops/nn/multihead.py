@@ -102,6 +102,7 @@ def check_ranks(
 
 
 def _batch_outside(x: Tensor) -> bool:
+    """Return whether N is the outermost dim of (L, N, E) in memory."""
     return x.ndim == 3 and x.stride(1) > x.stride(0)
 
 
@@ -133,6 +134,7 @@ def project_packed(
 def _project_apart(
     inputs: tuple[Tensor, ...], weights: tuple[Tensor | None, ...], bias: Tensor | None
 ) -> tuple[Tensor, ...]:
+    """Return query, key and value projected by a weight each, after checking the weights' shapes."""
     biases = (None,) * 3 if bias is None else bias.chunk(3)
     width = inputs[0].shape[-1]
     for x, w, name in zip(inputs, weights, "qkv", strict=True):
@@ -146,6 +148,7 @@ def _project_apart(
 
 
 def _check_mask_shape(mask: Tensor, batch: int, heads: int, length: int, keys: int) -> Tensor:
+    """Return `attn_mask` with three dims; RuntimeError for another shape than torch accepts."""
     expected = (length, keys) if mask.ndim == 2 else (batch * heads, length, keys)
     if mask.ndim not in (2, 3):
         raise RuntimeError(f"attn_mask's dimension {mask.ndim} is not supported")
@@ -162,6 +165,7 @@ def _heads(x: Tensor, heads: int) -> Tensor:
 
 
 def _static(x: Tensor, name: str, batch: int, heads: int, width: int) -> Tensor:
+    """Return a static key or value (N * heads, S, E / heads) as (N, heads, S, E / heads)."""
     for dim, expected in ((0, batch * heads), (2, width)):
         _require(
             x.shape[dim] == expected,
