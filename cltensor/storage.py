@@ -33,13 +33,9 @@ class Storage:
     def __init__(self, backend: Backend, value: Buffer | Expr, nbytes: int) -> None:
         self.backend, self.value, self.nbytes = backend, value, nbytes
         self.home: Buffer | None = None
-        self.reads = (
-            0  # number of expression leaves made of the current buffer, see Fusion.only_reader
-        )
+        self.reads = 0  # number of leaves made of the current buffer, see Fusion.only_reader
         self.pinned = False
-        self.reduced = (
-            False  # whether a reduction's kernel has computed the pending value for itself already
-        )
+        self.reduced = False  # whether a reduction has already computed the pending value itself
 
     @classmethod
     def empty(cls, backend: Backend, nbytes: int) -> Storage:

@@ -89,9 +89,7 @@ class Work:
         # (name of the result, expression, names in the expression); of a condition the name is None.
         self._lines: list[tuple[str | None, str, tuple[str, ...]]] = []
         self._known: dict[str, Any] = {}  # by expression: its Symbol, or a comparison's answer
-        self._negated: dict[
-            str, Symbol
-        ] = {}  # by the name of a result of `negative`: the Symbol that was negated
+        self._negated: dict[str, Symbol] = {}  # by name of a negative: the Symbol it was made from
         self._open = True
 
     def __enter__(self) -> Work:

@@ -49,7 +49,7 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """A tensor, by its old name: `Variable(t)` shares t's data, every tensor is an instance."""
+    """A tensor, by its old name: `Variable(t)` shares t's data; `isinstance` holds for every tensor."""
 
     _execution_engine = engine
 

@@ -334,7 +334,8 @@ def propagate(
                     found = (found,)
                 found = [_fresh(new, out, given) for new, out in zip(found, outs, strict=True)]
                 if GRAD.enabled and not any(_recorded(t) for t in (*inputs, *given)):
-                    # Drop the history that a formula which runs its op again makes, from leaves of its own.
+                    # No input requires grad. Drop the history that a formula makes if it runs its op again, on leaves
+                    # of its own.
                     found = [new if new is None else carry(new.detach(), new) for new in found]
         finally:
             GRAD.task = task

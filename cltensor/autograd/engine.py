@@ -175,8 +175,8 @@ def backward(
     """Add to every leaf's `.grad` the gradient of `tensors`, weighted by `grad_tensors` (1 for
     scalars).
 
-    `inputs` limits it to these tensors. RuntimeError if a root needs no gradient, is not a scalar
-    and has no weight, or if the graph was used up by an earlier pass.
+    `inputs` limits the accumulation to these tensors. RuntimeError if one of `tensors` needs no
+    gradient, or is not a scalar and has no weight, or if an earlier pass has freed the graph.
     """
     if grad_variables is not None:
         warnings.warn(

@@ -69,7 +69,7 @@ class dual_level(Mode):
 
 
 class UnpackedDualTensor(NamedTuple):
-    """The value of a dual tensor, a view of it, and its tangent (None for a tensor that is not dual)."""
+    """The value of a dual tensor, as a view of it without the tangent, and the tangent, None if it is not dual."""
 
     primal: Any
     tangent: Any

@@ -218,10 +218,10 @@ def jacobian(
     strategy: str = "reverse-mode",
 ) -> Any:
     """Return the Jacobian: for output shape S and input shape T a tensor of shape S + T, nested in
-    tuples as they are.
+    tuples as the outputs and then the inputs are.
 
-    `strategy` "reverse-mode" computes it row by row, or all rows at once by `vmap` with `vectorize`;
-    "forward-mode" column by column.
+    `strategy` "reverse-mode" computes row by row, or with `vectorize` all rows at once by `vmap`;
+    "forward-mode" computes column by column.
     """
     _check_strategy(strategy, create_graph, strict, vectorize)
     if strategy == "forward-mode":

@@ -107,7 +107,7 @@ def _densely(
     def made(a: Any, mask: Any) -> Any:
         if masked:
             return a.sparse_mask(mask)
-        s = a.detach().sparse_mask(mask)  # unlike sparse_mask's own, this gradient is not masked
+        s = a.detach().sparse_mask(mask)  # recorded below with a gradient that is not masked
         record("SparseMaskBackward0", (a,), s, lambda ctx, g: g.to_dense())
         return s
 

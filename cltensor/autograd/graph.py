@@ -66,10 +66,10 @@ class _MultiHandle(RemovableHandle):
 def register_multi_grad_hook(
     tensors: Sequence[Any], fn: Callable[[Any], None], *, mode: str = "all"
 ) -> RemovableHandle:
-    """Call `fn` in a backward pass once the gradients of all `tensors` are known, or of `any` one.
+    """Call `fn` in each backward pass once the gradients of all `tensors` are known, or of any one.
 
-    With "all" it gets a list of gradients, None for tensors that the pass does not reach; with
-    "any" the first gradient.
+    With the mode "all", `fn` gets a list of gradients, None for tensors that the pass does not
+    reach; with "any" it gets the first gradient that is known.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")

@@ -169,9 +169,7 @@ def _sequence(v: Any) -> bool:
 class _Kind(NamedTuple):
     said: str  # the type as torch's errors name it
     fits: Callable[[Any], bool]  # whether a value has this type
-    items: Callable[[Any], bool] | None = (
-        None  # for a type of sequences: whether an element has the right type
-    )
+    items: Callable[[Any], bool] | None = None  # for sequences: whether an element fits
 
 
 _KINDS = {

@@ -144,7 +144,7 @@ def test_facts(line: str) -> None:
         assert str(getattr(ours, name)) == str(getattr(theirs, name)), name
     for name in ("mean", "mode", "variance", "stddev"):
         if name == "mode" and "Kumaraswamy" in line:
-            continue  # torch's is always nan
+            continue  # torch's mode of it is always nan
         compare(lambda d, name=name: getattr(d, name).detach(), ours, theirs)
     compare(lambda d: repr(d.support).split("(")[0], ours, theirs)
     compare(lambda d: d.entropy().detach(), ours, theirs, 1e-6)
@@ -239,7 +239,7 @@ def test_samples(line: str) -> None:
     assert tuple(x.shape) == (n, *expected.shape[1:])
     assert str(x.dtype) == str(expected.dtype)
     assert not x.requires_grad
-    ours.log_prob(x[:5])  # in the support
+    ours.log_prob(x[:5])  # raises for a sample outside of the support
     assert ours.has_rsample == theirs.has_rsample
     if theirs.has_rsample:
         drawn = ours.rsample((3,))
@@ -249,7 +249,7 @@ def test_samples(line: str) -> None:
     except NotImplementedError:
         return
     if "VonMises" in line:
-        return  # the variance is a circular one
+        return  # its variance is a circular one, and bounds no difference of means
     use = np.isfinite(mean) & np.isfinite(variance)
     error = np.sqrt(np.where(use, variance, 1) / n) * 6 + 1e-9
     found = numbers(x).mean(0)

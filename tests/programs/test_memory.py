@@ -34,9 +34,7 @@ def torchs_peak(case: Callable) -> int:
 
 def our_peak(case: Callable, dev: Any) -> int:
     """Return the most bytes that cltensor held at once beyond those held before the training."""
-    train(
-        ct, case, 1
-    )  # memory that the process keeps for good is allocated here, and so not counted
+    train(ct, case, 1)  # allocates what the process keeps for good, so that it is not counted
     gc.collect()
     ct.opencl.synchronize(dev)
     before = ct.opencl.memory_allocated(dev)
