@@ -101,7 +101,7 @@ class Node:
 
     @property
     def needs(self) -> tuple[bool, ...]:
-        """For each input, whether its gradient is needed, by the running backward pass if there is one."""
+        """For each input, whether its gradient is needed: by the running backward pass, if none runs by any pass."""
         task = GRAD.task
         wanted = None if task is None else task.wanted
         needs = []

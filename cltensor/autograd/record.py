@@ -75,14 +75,14 @@ def record(
     "MulBackward0").
 
     Does nothing and returns None where no input requires grad or grad mode is off. `backward(ctx,
-    *grads)` returns one gradient (or None) for every input; a lone input's may come bare. There
-    `ctx.x` is the saved value called x (for tensors checked to be unchanged), `ctx.needs[i]` says
-    whether input i's gradient is wanted, `ctx.shapes[i]` is its shape. Gradients need not be summed
-    back to the inputs' shapes or cast to their dtypes: the engine does that. With several
-    differentiable outputs, the missing gradients arrive as zeros; those of integer outputs as None.
-    The dict `saved` is taken over, not copied. An output that was marked as a view inside the op loses
-    that mark; an op that returns views marks them after this call. `push` is the op's own rule for
-    tangents (see dual.py).
+    *grads)` returns a tuple of one gradient (or None) for every input; the gradient of a single input
+    need not be in a tuple. In `backward`, `ctx.x` is the saved value called x (a tensor is checked to
+    be unmodified), `ctx.needs[i]` says whether input i's gradient is wanted, `ctx.shapes[i]` is the
+    shape of input i. Gradients need not be summed back to the inputs' shapes or cast to their dtypes:
+    the engine does that. With several differentiable outputs, missing gradients arrive as zeros; those
+    of integer outputs arrive as None. The node keeps the dict `saved` itself, not a copy. An output
+    that was marked as a view inside the op loses that mark; an op that returns views marks them after
+    this call. `push` is the op's own rule for tangents (see dual.py).
     """
     if FORWARD.open and push is not dual.VIEW and dual.flows(inputs):
         plain = dict(saved) if saved else {}

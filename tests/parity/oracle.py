@@ -28,7 +28,7 @@ TOLERANCE = {
 
 
 class Ran:
-    """The outcome of a program: its value or its error, its warnings, and the variables it could change."""
+    """The outcome of a program: its value or its error, and its warnings."""
 
     def __init__(self, module: Any, program: Callable[[Any], Any]) -> None:
         self.value: Any = None

@@ -1,4 +1,6 @@
-"""Tensors made in inference mode, used outside of it: what is recorded, what is refused, and what has zeros for a gradient."""
+"""Tensors made in inference mode, used outside of it: which ops are recorded and which raise errors, as in torch. Second
+derivatives of step functions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The profiler's names, arguments and steps are torch's."""
+"""The profiler's signatures, schedules, steps and columns are torch's."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_schedules(numbers: tuple[int, ...]) -> None:
 
 @pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")
 def test_cycles() -> None:
-    """The callback comes after the same steps, with the same steps recorded."""
+    """`on_trace_ready` is called after the same steps as in torch, with the same steps recorded."""
 
     def cycles(module: Any, plan: Any, steps: int, **how: Any) -> list[Any]:
         seen: list[Any] = []

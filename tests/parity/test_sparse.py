@@ -1,4 +1,4 @@
-"""Sparse tensors: values, gradients, printed forms, refusals, optimisers and files are torch's."""
+"""Sparse tensors: values, gradients, printed forms, errors, optimisers and files are torch's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compressed matrices with dense dims: values, gradients, copies, files and refusals are torch's."""
+"""Compressed matrices with dense dims: values, gradients, copies, files and errors are torch's."""
 
 from __future__ import annotations
 
