@@ -49,7 +49,7 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """A tensor, by its old name: `Variable(t)` shares t's data; `isinstance` holds for every tensor."""
+    """A tensor, by its old name: `Variable(t)` shares t's data; all tensors are instances."""
 
     _execution_engine = engine
 

@@ -158,7 +158,7 @@ def tie(node: Any, gradient: Any) -> Any:
 
 
 def _noughts(ctx: Any, g: Any) -> tuple[Any, ...]:
-    """The formula of `tie`'s node: pass `g` on to the tied gradient, and zeros, as Note [Noughts] says, to the inputs."""
+    """The formula of `tie`'s node: pass `g` to the tied gradient, and zeros (Note [Noughts]) to the inputs."""
     for edge in ctx._edges[:-1]:
         GRAD.task.nought.add(edge)
     return (*[None] * (len(ctx._edges) - 1), g)

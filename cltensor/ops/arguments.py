@@ -20,8 +20,8 @@ from .. import dtypes
 from ..errors import class_name
 from . import core
 
-# For each name, the numbers of arguments that each of torch's overloads of the function takes, then those of the method's
-# overloads. Torch's error names the wrong argument only if the number of arguments leaves a single overload.
+# For each name, the numbers of arguments that each of torch's overloads of the function takes, then those of the
+# method's overloads. Torch's error names the wrong argument only if the number of arguments leaves a single overload.
 _FORMS: dict[str, tuple[list[range], list[range]]] = {}
 
 
@@ -351,8 +351,8 @@ def _text(signature: Signature, method: bool, args: Sequence[Any], kwargs: dict[
 def _overflow(
     signature: Signature, name: str, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> TypeError | ValueError | None:
-    """Return torch's error for integers beyond 64 bits and for elements of sequences after the first, which torch checks
-    last, when it unpacks them; None if there are none.
+    """Return torch's error for integers beyond 64 bits and for elements of sequences after the first, which torch
+    checks last, when it unpacks them; None if there are none.
     """
     for place, p in enumerate(signature.parameters):
         value = args[place] if place < len(args) and not p.named else kwargs.get(p.name)
@@ -386,7 +386,7 @@ def _passing(fn: Any) -> Signature:
 def flaw_passed(
     fn: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> TypeError | ValueError | None:
-    """Return torch's error as `flaw` does, for a function that passes its arguments on by position to torch's `name`."""
+    """Return torch's error as `flaw` does, for a function that passes its arguments by position to torch's `name`."""
     given = by_position(fn, args, kwargs)
     return None if given is None else flaw(_passing(fn), name, False, given, {})
 

@@ -165,7 +165,7 @@ def plain(tensors: Sequence[Any], most: int = SMALL) -> bool:
 
 
 def at_once(fn: Callable[..., Sequence[Tensor]]) -> Replayed:
-    """Return `fn(tensors, *settings)`, several ops whose results are new tensors, as one replayed call without grad nodes."""
+    """Make `fn(tensors, *settings)`, several ops that return new tensors, one replayed call without grad nodes."""
 
     @functools.wraps(fn)
     def run(given: Sequence[Tensor], *numbers: Any) -> list[Tensor]:
@@ -176,8 +176,8 @@ def at_once(fn: Callable[..., Sequence[Tensor]]) -> Replayed:
 
 
 def in_one(fn: Callable[..., Sequence[Tensor]]) -> Callable[..., list[Tensor]]:
-    """Decorator: compute `fn(tensors, *settings)`, several ops whose results are new tensors, as one replayed call if the
-    tensors are small.
+    """Decorator: compute `fn(tensors, *settings)`, several ops whose results are new tensors, as one replayed call if
+    the tensors are small.
 
     If one of the tensors needs a gradient, `fn` is called as it is, and its ops record their nodes.
     """

@@ -47,8 +47,8 @@ _QUICK_METHODS = _QUICK | {
     *("coalesce", "is_coalesced", "indices", "_indices", "_values", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices"),
     *("_nnz", "sparse_dim", "dense_dim", "to_dense", "_is_all_true", "_is_any_true", "bernoulli_", "uniform_", "normal_", "random_"),
 }  # fmt: skip
-# Functions without NumPy's names, wrapped for `__torch_function__` and torch's errors: functions of lists of tensors, and
-# others that take so long themselves that the wrapper adds little.
+# Functions without NumPy's names, wrapped for `__torch_function__` and torch's errors: functions of lists of tensors,
+# and others that take so long themselves that the wrapper adds little.
 _OTHERS = {"block_diag", "broadcast_tensors", "cartesian_prod", "column_stack", "dstack", "einsum", "hstack", "meshgrid", "row_stack", "tensordot", "vstack",
     "scatter", "scatter_add", "index_add", "index_copy", "index_fill", "index_put", "masked_scatter"}  # fmt: skip
 
@@ -72,12 +72,12 @@ def answered(
     *,
     passed: bool = False,
 ) -> Callable:
-    """Wrap a function: a call that fails is dispatched to an argument's `__torch_function__` if there is one, else raises
-    torch's error for the types of the arguments if these are wrong.
+    """Wrap a function: a call that fails is dispatched to an argument's `__torch_function__` if there is one, else
+    raises torch's error for the types of the arguments if these are wrong.
 
-    name: the function's name in torch's errors, "" if torch's function does not check the types of its arguments. method:
-    whether `fn` is called as a method. places: for each alternative name of a parameter, its index in `parameters`.
-    passed: torch's function is written in Python, and passes its arguments on by position.
+    name: the function's name in torch's errors, "" if torch's function does not check the types of its arguments.
+    method: whether `fn` is called as a method. places: for each alternative name of a parameter, its index in
+    `parameters`. passed: torch's function is written in Python, and passes its arguments on by position.
     """
     classes = arguments.classes(fn) if name and not passed else {}
     flags = arguments.flags(fn) if name and not passed else ()

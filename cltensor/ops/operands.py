@@ -51,7 +51,7 @@ def refuse_bool(dt: dtype, kernel: str) -> None:
 
 
 def plain(xs: Sequence[Any], numbers: Sequence[bool], some: bool = False) -> bool:
-    """Return whether every operand is a tensor, or a Python number where allowed, so that none need be converted or refused.
+    """Return whether every operand is a tensor, or a Python number where allowed, so that none has to be converted.
 
     At least one operand has to be a tensor, unless `some` says that there is a tensor besides `xs` (the `self` of an
     in-place form).

@@ -2,8 +2,8 @@
 
 The lines of a table refer to the inputs by name. Their shapes are few and shared, so that few kernels are built:
 
-a, b (3, 4); p (3, 4) positive; u (4,); w (4, 3); h (2, 3, 4); s (3, 3) with a large diagonal; i an index (3,), j (3, 2);
-m a mask (3, 4); d float64 (3, 4).
+a, b (3, 4); p (3, 4) positive; u (4,); w (4, 3); h (2, 3, 4); s (3, 3) with a large diagonal;
+i an index (3,), j (3, 2); m a mask (3, 4); d float64 (3, 4).
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def assert_same_value(found: Any, expected: Any, tol: float | None = None, where
 
 
 def assert_same_error(found: Ran, expected: Ran) -> None:
-    """Assert that both programs failed, with errors of the same class or of classes one of which derives from the other."""
+    """Assert that both programs failed, with errors of the same class, or of a class derived from the other's."""
     assert expected.error is not None
     assert found.error is not None, (
         f"returned {found.value!r}; torch raises {type(expected.error).__name__}: {expected.error}"

@@ -1,4 +1,4 @@
-"""Under autocast on the cpu, ops return the dtypes that they return in torch; GradScaler goes through the same states."""
+"""Under autocast on the cpu, ops return the dtypes they return in torch; GradScaler goes through the same states."""
 
 from __future__ import annotations
 

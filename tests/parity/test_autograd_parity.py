@@ -25,7 +25,8 @@ from support import ct, data
 
 GRAPHS = int(os.environ.get("CLTENSOR_GRAPHS", "60"))
 
-# {x}, {y}: tensors made so far; {z}: the tensor to write. A line whose shapes do not fit fails in torch, and is replaced.
+# {x}, {y}: tensors made so far; {z}: the tensor to write. Where shapes do not fit, torch fails, and another line is
+# drawn.
 UNARY = """
 {x}.sin()
 {x}.tanh()
@@ -160,7 +161,7 @@ def draw(seed: int) -> list[str]:
 def gradients(module: Any, program: list[str]) -> Any:
     """Run a graph, then its backward pass twice.
 
-    Returns the loss, the leaves' gradients after the first pass, the tensors' versions, and the error of the second pass.
+    Returns the loss, the leaves' gradients after the first pass, the tensors' versions, and the second pass's error.
     """
     names = leaves(module)
     for line in program:

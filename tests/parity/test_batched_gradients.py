@@ -1,4 +1,4 @@
-"""Gradients for several weights in one pass (`is_grads_batched`), and Jacobians computed so: torch's values and errors."""
+"""Gradients for several weights in one pass (`is_grads_batched`), and Jacobians: values and errors as in torch."""
 
 from __future__ import annotations
 

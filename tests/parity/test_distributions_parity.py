@@ -19,7 +19,7 @@ from cltensor import config
 
 @pytest.fixture(autouse=True, scope="module")
 def _torch_checks() -> None:
-    """Turn torch's argument checks on: importing torch's compiler turns them off, and another test may have imported it."""
+    """Turn torch's argument checks on: importing torch's compiler, as another test may do, turns them off."""
     th.distributions.Distribution.set_default_validate_args(True)
 
 
@@ -228,7 +228,7 @@ def test_expand(line: str) -> None:
 
 @pytest.mark.parametrize("line", LINES)
 def test_samples(line: str) -> None:
-    """Samples have torch's shapes and dtypes, and the distribution's mean; those of `rsample` require grad as torch's do."""
+    """Samples have torch's shapes and dtypes and the right mean; those of `rsample` require grad as torch's do."""
     ours, theirs = both(line)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

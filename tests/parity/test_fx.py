@@ -74,7 +74,7 @@ def _values(value: Any) -> Any:
 
 
 def _traced(module: Any, line: str) -> Any:
-    """Trace the function of a line with `opaque` and `len` wrapped; return the module, with the function as `original`."""
+    """Trace the function of a line with `opaque` and `len` wrapped; return the module, whose `original` it is."""
     scope = {"__builtins__": __builtins__, **_names(module)}
     exec("torch.fx.wrap('opaque')\ntorch.fx.wrap('len')", scope)
     fn = eval(line, scope)
@@ -189,7 +189,7 @@ def test_concrete_arguments() -> None:
 
 
 def _graphs(module: Any) -> list[str]:
-    """Return the texts of a graph made by hand, one after each change to it, then the errors of changes that must fail."""
+    """Return the texts of a graph made by hand, after each change to it, then the errors of changes that must fail."""
     fx, seen = module.fx, []
     g = fx.Graph()
     a = g.placeholder("a")

@@ -1,5 +1,5 @@
-"""Tensors made in inference mode, used outside of it: which ops are recorded and which raise errors, as in torch. Second
-derivatives of step functions.
+"""Tensors made in inference mode, used outside of it: which ops are recorded and which raise errors, as in torch.
+Second derivatives of step functions.
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ torch.autograd.grad(F.conv2d(z, torch.ones(3, 4, 2, 2)), z, torch.ones(2, 3, 3, 
 torch.autograd.grad(F.batch_norm(z, torch.zeros(4), torch.ones(4)), z, torch.ones(2, 4, 4, 6))[0]
 torch.autograd.grad(F.batch_norm(z, None, None, None, None, True).sin().sum(), z)[0]
 """
-# Differentiated with a gradient of the result whose memory order is not the input's. The input's gradient has the memory
-# order of that gradient for some of these functions, and the input's for others.
+# Differentiated with a gradient of the result whose memory order is not the input's. The input's gradient has the
+# memory order of that gradient for some of these functions, and the input's for others.
 ACTIVATIONS = """
 F.relu(z)
 F.relu6(z)

@@ -1,7 +1,7 @@
 """Layers against torch: printed forms, state dicts, values with copied weights, and errors.
 
-A line of the first table constructs a layer and, after `##`, its inputs: f makes normally distributed numbers, p numbers in
-[0, 1), i integers below its first argument, s signs. Both libraries start from torch's weights.
+A line of the first table constructs a layer and, after `##`, its inputs: f makes normally distributed numbers, p
+numbers in [0, 1), i integers below its first argument, s signs. Both libraries start from torch's weights.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Native functions, which also return tensors saved for backward, private ones, and conversions of modules, against torch."""
+"""Native functions, which also return what backward needs, private functions, conversions of modules, against torch."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def default_options() -> Iterator[None]:
 
 
 def sample(rng: random.Random, name: str, shape: tuple[int, ...], kind: str) -> Any:
-    """Return a torch tensor of random values of the given kind; the kinds are printed in different notations."""
+    """Return a torch tensor of random values; each kind is printed in its own notation."""
     torch.manual_seed(rng.randrange(1 << 30))
     x = torch.randn(shape, dtype=torch.float64)
     chance = torch.rand(shape)
@@ -77,7 +77,7 @@ def sample(rng: random.Random, name: str, shape: tuple[int, ...], kind: str) -> 
 
 
 def cases() -> list[tuple[str, tuple[int, ...], str]]:
-    """Return (dtype, shape, kind of values) of the tensors to print: every dtype with every shape, and random ones."""
+    """Return (dtype, shape, kind of values): every dtype with every shape, and random ones."""
     rng = random.Random(7)
     found = [(name, shape, KINDS[i % 8]) for i, name in enumerate(NAMES) for shape in SHAPES]
     found += [(rng.choice(NAMES), rng.choice(SHAPES), kind) for kind in KINDS for _ in range(16)]

@@ -1,4 +1,4 @@
-"""Type promotion against torch: the whole table by `result_type`, a sample of it by additions of tensors."""
+"""Type promotion against torch: the whole table by `result_type`, a sample by additions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`func.rearrange`: shapes, elements, classes of errors and their texts are torch's.
 
-Texts are not compared for lines marked `names differ`: torch's errors call the dims d0, d1 and so on.
+Texts are not compared for lines marked `names differ`: torch's errors call the dims d0, d1, …
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Selective checkpointing: policies are asked about the same ops as in torch, gradients are those without checkpointing, and
-kept results are not computed again.
+"""Selective checkpointing: policies are asked about the same ops as in torch, gradients are those without
+checkpointing, and kept results are not computed again.
 """
 
 from __future__ import annotations

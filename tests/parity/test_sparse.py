@@ -14,7 +14,7 @@ from parity.oracle import ct, lines, th
 
 
 def setup(torch: Any) -> dict[str, Any]:
-    """Return the operands that the cases name: sparse with duplicates, empty rows or hybrid values, compressed, and dense."""
+    """Return the operands that the cases name: COO with duplicates, empty rows or hybrid values, compressed, dense."""
     random = np.random.default_rng(0)
 
     def dense(*shape: int) -> Any:

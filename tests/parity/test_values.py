@@ -1,5 +1,5 @@
-"""Values, dtypes and shapes of pointwise functions, reductions, views, indexing and creation; where torch raises, the same
-class of error.
+"""Values, dtypes and shapes of pointwise functions, reductions, views, indexing and creation; where torch raises, the
+same class of error.
 
 The inputs that the lines name are described in calls.py.
 """
@@ -401,7 +401,7 @@ torch.tensor([1 + 2j, 3])
 torch.broadcast_shapes((3, 1), (1, 4))
 """
 
-# Bits of 16-bit results, operations with Python numbers among them; integers that wrap around; infinities; empty tensors.
+# Bits of 16-bit results, also with Python numbers as operands; integers that wrap around; infinities; empty tensors.
 EDGES = """
 [x.view(torch.int16) for x in (p.bfloat16() + 0.1, p.half() - 0.7, p.half() % 0.3, p.bfloat16() ** 0.3, p.bfloat16() * 0.3, p.half() / 0.7)]
 (p.bfloat16() / 10) == 0.3, (p.half() / 10) >= 0.3, F.hardshrink((p / 10).bfloat16(), 0.3)
@@ -433,7 +433,7 @@ def test_call(line: str, dtype: str) -> None:
     check_call(line, dtype)
 
 
-# Functions of infinities and nan. x (5, 3) contains these, t (5,) and labels (5, 3) are targets; values and gradients agree.
+# Functions of infinities and nan. x (5, 3) contains these, t (5,) and labels (5, 3) are targets. Values and gradients.
 NOT_FINITE = """
 F.multi_margin_loss(x, t, reduction="none")
 F.multi_margin_loss(x, t, p=2, reduction="none")

@@ -1,4 +1,4 @@
-"""Values, dtypes and shapes of matrix products, decompositions and functions of floats, compared as in test_values.py."""
+"""Values, dtypes and shapes of matrix products, decompositions and functions of floats, as in test_values.py."""
 
 from __future__ import annotations
 

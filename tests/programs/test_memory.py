@@ -1,4 +1,4 @@
-"""The trainings of test_twins.py need at most a fifth more memory than in torch, as counted by each library's allocator."""
+"""The trainings of test_twins.py need at most a fifth more memory than torch's, as the allocators count it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twin trainings: with the same weights and batches as torch, losses are torch's; and the memory in use does not grow.
+"""Twin trainings: with torch's weights and batches, losses are torch's, and memory does not grow.
 
 The models are those of the programs in this folder, so that they share kernels.
 """

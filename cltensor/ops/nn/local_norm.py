@@ -10,8 +10,8 @@ from .padding import constant_pad
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """Return `input` (N, C, …) divided by (k + alpha * m)^beta, where m is the mean of the squares of `size` neighbouring
-    channels (Krizhevsky et al., 2012).
+    """Return `input` (N, C, …) divided by (k + alpha * m)^beta, where m is the mean of the squares of `size`
+    neighbouring channels (Krizhevsky et al., 2012).
     """
     if input.ndim < 3:
         raise ValueError(

@@ -268,7 +268,9 @@ def _attended(
     static_v: Tensor | None, out_weight: Tensor, out_bias: Tensor | None, mask: Tensor | None, padding: Tensor | None, heads: int, apart: bool,
     add_zero_attn: bool, p: float, is_causal: bool, need_weights: bool, average: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return (result, weights), or (result,) if weights are not needed. A key of None is the query, a value of None the key."""
+    """Return (result, weights), or (result,) without `need_weights`. A key of None is the query, a value of None the
+    key.
+    """
     key = query if key is None else key
     value = key if value is None else value
     (length, batch, width), keys = query.shape, key.shape[0]
@@ -351,7 +353,7 @@ def _check_sizes(
 def _visible(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float
 ) -> tuple[Tensor, Tensor]:
-    """Return the attention's result and its probabilities, which the fused kernel does not return; computed op by op."""
+    """Return the attention's result and its probabilities, which the fused kernel does not return; op by op."""
     scores = (q * math.sqrt(1.0 / q.shape[-1])) @ k.transpose(-2, -1)
     weights = softmax(scores if mask is None else scores + mask, -1)
     if p:
@@ -360,7 +362,7 @@ def _visible(
 
 
 def _merge(found: Tensor, query: Tensor, weight: Tensor, bias: Any) -> Tensor:
-    """Join the heads (N, heads, L, E / heads) to (L, N, E) and project them; the result has the memory order of `query`."""
+    """Join the heads (N, heads, L, E / heads) to (L, N, E) and project them, in the memory order of `query`."""
     if _batch_outside(query):
         return linear(found.transpose(1, 2).flatten(2), weight, bias).transpose(0, 1)
     return linear(found.permute(2, 0, 1, 3).flatten(2), weight, bias)

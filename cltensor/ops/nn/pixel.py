@@ -1,4 +1,4 @@
-"""Rearranging pixels and channels: each function is a reshape, a permutation and a reshape; its gradient is its inverse."""
+"""Pixels and channels rearranged: by a reshape, a permutation and a reshape; each gradient is the inverse."""
 
 from __future__ import annotations
 
