@@ -87,11 +87,12 @@ def register_multi_grad_hook(
             state["grads"][index] = grad
             first, done = state["seen"] == 1, state["seen"] == state["left"]
             grads = state["grads"]
+            if done:  # keep neither the finished pass nor its gradients
+                state.update(task=None, grads=None)
         if mode == "any":
             if first:
                 fn(grad)
         elif done:
-            state["task"] = None
             fn(grads)
 
     return _MultiHandle(

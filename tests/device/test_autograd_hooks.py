@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -151,6 +153,20 @@ def test_hooks_of_a_leaf_run_in_torchs_order() -> None:
     node.register_hook(lambda _, grads: setattr(x, "grad", grads[0] * 10))
     x.sum().backward()
     close(x.grad, [3, 3])
+
+
+@pytest.mark.parametrize("mode", ["all", "any"])
+def test_a_multi_grad_hook_keeps_no_gradient(mode: str) -> None:
+    x, seen = leaf(1.0, 2.0), []
+
+    def note(grads: Any) -> None:
+        seen.append(weakref.ref(grads[0] if mode == "all" else grads))
+
+    handle = torch.autograd.graph.register_multi_grad_hook((x,), note, mode=mode)
+    torch.autograd.grad((x * x).sum(), x)
+    gc.collect()
+    assert [kept() for kept in seen] == [None]
+    handle.remove()
 
 
 def test_multi_grad_hook_counts_what_the_pass_comes_to() -> None:

@@ -209,8 +209,6 @@ def test_gradients_of_log_prob(line: str) -> None:
 def test_expand(line: str) -> None:
     ours, theirs = both(line)
     shape = (2, *theirs.batch_shape)
-    for d in (ours, theirs):
-        d.log_prob
     a, b = ours.expand(shape), theirs.expand(shape)
     assert str(a.batch_shape) == str(b.batch_shape)
     assert str(a.event_shape) == str(b.event_shape)
