@@ -81,7 +81,9 @@ def test_forward_and_both_gradients_match_numpy(
 
 
 def test_slopes_of_filters_in_pieces_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a device of many compute units: places are cut, and the last piece is shorter."""
+    """Filter gradients do not depend on whether output positions are summed in pieces, as on a GPU with many compute
+    units; the last piece is shorter than the others.
+    """
     x, g = tensor(data(3, 4, 9, 11)), tensor(data(3, 5, 7, 9, seed=1))
     leaf = tensor(data(5, 4, 3, 3, seed=2), requires_grad=True)
     found = []
@@ -99,7 +101,7 @@ def test_slopes_of_filters_in_pieces_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -
 
 
 def cut_channels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Make plans find little cache; return the list to which each adds the channels it takes at a time."""
+    """Make plans assume a small cache; return a list to which each plan appends how many channels it takes at a time."""
     plan, parts = cpu._correlate_plan.__wrapped__, []
 
     def small(*args: Any) -> Any:
@@ -136,7 +138,9 @@ def test_channels_are_summed_in_parts(outputs: int, monkeypatch: pytest.MonkeyPa
 def test_tiles_and_counters_of_a_gpu_give_the_same_bits(
     case: Any, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Items of a work-group make 4 x 4 or 8 x 8 numbers, and count with 32 bits or 64."""
+    """Results have the same bits whether a work-item computes 4 x 4 or 8 x 8 elements, and whether positions are
+    counted in 32 or 64 bits.
+    """
     x, w = (tensor(data(*shape)) for shape in case[:2])
     monkeypatch.setattr(kernels, "_on_cpu", lambda backend, asked: False)
     monkeypatch.setattr(product, "WIDE_LOCAL", 0)
@@ -177,7 +181,7 @@ def test_which_are_products(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(as_product, "FEW", 0)
     assert launches(lambda: F.conv2d(x[:, :, :7, :7], w)) == 2
     close(one, F.conv2d(x[:, :, :7, :7], w).tolist(), 1e-5)
-    # Sums of each image, or of all.
+    # Filter gradients are summed for each image, or for all images together.
     spec = Spec((1, 1), (0, 0), (1, 1), 1)
     for images, end in ((2, 9), (1, 2)):
         sides = (_apart(v[:, :, :2, :end], 1) for v in (x, g))
@@ -241,7 +245,9 @@ def test_a_transposed_convolution_is_the_adjoint(schedule: str) -> None:
 
 
 def test_taps_added_up_are_what_phases_give(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A transposed convolution is a product and a sum over taps, one launch for all remainders of the stride, or one for each."""
+    """Three ways to compute a transposed convolution agree: a product and a sum over taps; one launch for all phases
+    (output positions of equal remainder modulo the stride); one launch for each phase.
+    """
     shift = tensor(data(10, seed=2))
     cases = [
         ((3, 40, 5, 7), (40, 5, 3, 2), {"stride": 3, "padding": (2, 0), "groups": 2}),
@@ -264,7 +270,7 @@ def test_taps_added_up_are_what_phases_give(monkeypatch: pytest.MonkeyPatch) -> 
             close(found, expected.tolist(), 1e-4)
     if get_backend(ct.get_default_device()).info.kind == "cpu":
         assert all(a < b for a, b in zip(ways[0][1::2], ways[2][1::2], strict=True))
-        assert ways[1][1::2] == [2, 2, 2]  # filters, and all that is computed
+        assert ways[1][1::2] == [2, 2, 2]  # one launch for the filters, one for all phases
 
 
 @pytest.mark.usefixtures("on_a_cpu")
@@ -273,7 +279,9 @@ def test_taps_added_up_are_what_phases_give(monkeypatch: pytest.MonkeyPatch) -> 
 def test_remainders_of_a_stride_in_one_launch_are_what_each_gives(
     outputs: int, parts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that cross tiles, sizes that no stride divides, taps that some remainders lack, sums in parts."""
+    """One launch for all phases of a stride gives what one launch for each gives: with rows that cross tiles, sizes that
+    the stride does not divide, phases that lack some taps, and channels that are summed in parts.
+    """
     cases: list[Any] = [
         ((2, 21, 5, 11), (3, 3), {"stride": 2, "padding": 1, "output_padding": (1, 0)}),
         ((1, 6, 9, 37), (4, 4), {"stride": 2, "padding": 1, "groups": 2}),

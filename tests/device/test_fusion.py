@@ -355,7 +355,9 @@ def test_what_is_light_and_held_is_computed_again_by_a_reduction_instead_of_stor
 
 @pytest.mark.parametrize("length", [10, 100])
 def test_operands_laid_out_alike_decide_as_one_how_a_sum_goes(length):
-    """A sum has the same bits whether its operand is computed on the way or lies in memory: so has a gradient, asked for twice."""
+    """A sum has the same bits whether its operand is computed within its kernel or read from memory. So a gradient that
+    is asked for twice has the same bits, too.
+    """
     first, second = on_device(data(2, length, 1)), on_device(data(2, length, 1))
     rays = on_device(data(2, length, 3)) - 0.5
     mask = first > 0.5
@@ -424,7 +426,7 @@ def test_lanes_of_a_gpu_that_take_several_elements(monkeypatch: pytest.MonkeyPat
         (lambda x: x[1:3].__imul__(2), 1),
         (lambda x: x[:, 1].__iadd__(x[:, 1]), 1),
         (lambda x: x[2:, ::3].__isub__(x[2:, ::3]), 1),
-        (lambda x: x[4:6].__imul__(x[4:6] + x[6:8]), 2),  # the sum is somebody's
+        (lambda x: x[4:6].__imul__(x[4:6] + x[6:8]), 2),  # the sum is a tensor that is held
         (lambda x: x[:, :6:2].__iadd__(x[:, 1:4]), 2),
         (lambda x: x[:8, ::2].__iadd__(x[:4, :8].T), 2),
         (lambda x: x[1:, 3].__isub__(x[:-1, 3]), 2),
@@ -437,7 +439,7 @@ def test_a_part_is_changed_by_one_launch_and_from_a_copy_where_it_reads_other_pl
         assert launches(lambda: change(x)) == count
         change(y)
         np.testing.assert_array_equal(x.cpu().numpy(), y)
-    kept, before = x * 2, y * 2  # waits for the old memory
+    kept, before = x * 2, y * 2  # kept is pending: it still has to read the old values
     change(x)
     change(y)
     np.testing.assert_array_equal(kept.cpu().numpy(), before)

@@ -216,7 +216,9 @@ def reference(
     fold: Callable[[Any, Any], Any],
     fresh: bool = False,
 ) -> np.ndarray:
-    """Scatter along dim 0, one element after another; `fresh` forgets the old value of what is written."""
+    """Return `dst` after scattering `src` along dim 0, element by element; with `fresh`, the first write to a place
+    replaces the old value (include_self=False).
+    """
     out, seen = dst.copy(), set()
     for i, j in np.ndindex(index.shape):
         at = index[i, j], j
@@ -251,7 +253,9 @@ def test_gather_along_rows(n: int, kind: str) -> None:
 
 @pytest.mark.parametrize("n", [256, 259, 1001])
 def test_elements_far_apart_are_asked_for(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what is larger than a cache positions are made well before they are read: every element comes, and bad ones are told of."""
+    """Where the source counts as larger than a cache, positions are computed well before their elements are read: all
+    elements are right, and indices out of range are reported.
+    """
     monkeypatch.setattr(moves, "STREAM", 1)
     rng = np.random.default_rng(n)
     a, i, j = data(40, 50), rng.integers(-40, 40, n), rng.integers(0, 50, n)
@@ -460,7 +464,7 @@ def test_rows_of_small_numbers_move_by_words_where_they_are_some(kind: str, widt
 
 
 def test_complex_products_have_the_bits_of_a_product() -> None:
-    """One product for each place, so that the order does not matter."""
+    """Scattered complex products have the bits of `*`. Each place gets one factor, so that no order matters."""
     x, y = data(40, 7, dtype="complex64"), data(40, 7, seed=1, dtype="complex64")
     d, s, i = ct.tensor(x), ct.tensor(y), ct.arange(40).flip(0)
     assert ct.equal(d.scatter_reduce(0, i[:, None].expand(40, 7), s, "prod"), d * s.flip(0))

@@ -188,7 +188,7 @@ def test_many_short_rows_times_a_vector(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bfloat16"])
 def test_few_columns_across_memory_times_a_vector(dtype: str) -> None:
     rng = np.random.default_rng(0)
-    # In whole vectors and not, in one piece and in several.
+    # Columns that fill whole vectors and columns that do not; K in one piece and in several.
     for k, m in ((90, 16), (70, 41), (20_001, 100), (3000, 250)):
         a, x = rng.integers(-3, 4, (k, m)), rng.integers(-2, 3, k)
         matrix, vector = (torch.tensor(v).to(getattr(torch, dtype)) for v in (a, x))
@@ -198,7 +198,7 @@ def test_few_columns_across_memory_times_a_vector(dtype: str) -> None:
         assert np.array_equal(several.double().cpu().numpy(), [exact, -exact])
 
 
-# Vectors side by side and across, fewer than are met at once, matrices that a cache keeps and that it does not, batches of which one is shared.
+# Vectors contiguous and strided, fewer than the kernel takes at a time; matrices that fit a cache and that do not; a batch.
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
 def test_many_rows_times_a_few_vectors(dtype: str) -> None:
     dt = getattr(torch, dtype)
@@ -217,7 +217,9 @@ def test_many_rows_times_a_few_vectors(dtype: str) -> None:
 @pytest.mark.usefixtures("divided", "poisoned")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_long_rows_times_some_vectors(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small whole numbers: sums of them are exact. Blocks of K, their ends, what is added, and rows shared at any place."""
+    """Small integers, so that sums are exact. Tries blocks of K and their remainders, addends that are broadcast or not,
+    and rows that are divided among threads anywhere.
+    """
     monkeypatch.setattr(gemm_few, "TASK_BYTES", 64)
     rng = np.random.default_rng(0)
     for m, k, n in ((67, 1031, 12), (300, 241, 9), (130, 1536, 11), (41, 5000, 2)):
@@ -233,7 +235,7 @@ def test_long_rows_times_some_vectors(dtype: str, monkeypatch: pytest.MonkeyPatc
             expected = 2 * added.expand(m, n).numpy(force=True) + 3 * exact
             assert np.array_equal(found.numpy(force=True), expected)
         keeps_to_its_room(t(a), t(b), exact)
-        monkeypatch.setattr(gemm_few, "FAR_BYTES", 0)  # from here on operands count as far away
+        monkeypatch.setattr(gemm_few, "FAR_BYTES", 0)  # from the second shape on, prefetch rows
 
 
 def test_an_infinite_number_is_counted_once() -> None:
@@ -268,7 +270,7 @@ def test_strided_operands() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_dot_products_of_what_is_not_adjacent(dtype: str) -> None:
-    """Long ones of copies; 16-bit numbers adjacent in memory are read as they are."""
+    """Long strided vectors are copied first; 16-bit vectors that are contiguous are read where they are."""
     x, y = data(3, 5001), data(3, 5001, seed=1)
     x, y = x.astype(dtype).astype("float32"), y.astype(dtype).astype("float32")
     a, b = (t(v).to(getattr(torch, dtype)) for v in (x, y))
@@ -293,7 +295,9 @@ def test_dot_products_of_what_is_not_adjacent(dtype: str) -> None:
 def test_many_small_matrices(
     batch: int, m: int, k: int, n: int, turn_a: bool, turn_b: bool, cut: bool, dtype: str
 ) -> None:
-    """Small whole numbers: sums of them are exact in any order. What lies behind a row or a matrix is nan, and stays."""
+    """Small integers, so that sums are exact in any order. The NaNs behind each row and each matrix must not enter sums,
+    and elements before and after `out` must stay.
+    """
     rng = np.random.default_rng(0)
     wide = rng.integers(-3, 4, (batch, m, k)), rng.integers(-3, 4, (batch, k, n))
     operands = []
@@ -319,7 +323,9 @@ def test_many_small_matrices(
 def test_parts_of_long_sums_and_what_is_added_to_them(
     long: int, backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a machine of many cores: K is cut, and what its last part lacks is none of the sum."""
+    """With many compute units K is split. The partial sums and the addend give the whole sum, although the last part of
+    K is shorter than the others.
+    """
     info = dataclasses.replace(backend.info, compute_units=48)
     monkeypatch.setattr(backend, "info", info)
     monkeypatch.setattr(gemm_cpu, "_plans", {})
@@ -338,7 +344,9 @@ def test_parts_of_long_sums_and_what_is_added_to_them(
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("size", [(96, 33, 40), (100, 35, 17), (7, 33, 64)], ids=str)
 def test_nothing_is_left_of_the_product_before(size: tuple[int, int, int], turned: bool) -> None:
-    """An odd K has half a pair of bfloat16 numbers at its end, and tiles have rows that the matrix has not."""
+    """The NaNs of an earlier product are not read from reused memory, where an odd K leaves the last pair of bfloat16
+    numbers half empty and tiles have more rows than the matrix.
+    """
     m, k, n = size
     a, b = data(m, k).round(1), data(k, n, seed=1).round(1)
 
@@ -364,7 +372,9 @@ TALL = [(64, 3, 3), (67, 9, 5), (130, 20, 16), (200, 384, 7), (71, 40, 2), (66, 
 @pytest.mark.usefixtures("divided", "poisoned")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_many_rows_with_a_few_columns(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small whole numbers: sums of them are exact. What lies beside a part of a matrix stays, and rows are shared at any place."""
+    """Small integers, so that sums are exact. Rows are divided among threads anywhere; elements around an `out` that is
+    part of a larger matrix must stay.
+    """
     monkeypatch.setattr(gemm_tall, "TASK_WORK", 64)
     rng = np.random.default_rng(0)
     for m, k, n in TALL:
@@ -388,7 +398,7 @@ def test_many_rows_with_a_few_columns(dtype: str, monkeypatch: pytest.MonkeyPatc
 def test_a_chain_after_a_few_columns_is_in_their_launch(
     k: int, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dense, "WAITS", 0)  # as of large products
+    monkeypatch.setattr(dense, "WAITS", 0)  # small products stay pending, as large ones do
     x, w, s = t(data(67, k)), t(data(n, k)), t(data(n))
     torch.opencl.synchronize()
     before = STATS.launches
@@ -401,7 +411,7 @@ def test_a_chain_after_a_few_columns_is_in_their_launch(
 def test_few_rows_with_few_columns_over_a_long_k(
     dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Small whole numbers: sums of them are exact. Any layout, what is added, and K shared at any place."""
+    """Small integers, so that sums are exact. Tries operands of any layout, an addend, `out`, and K divided anywhere."""
     monkeypatch.setattr(gemm_gram, "LEAST", 32)
     monkeypatch.setattr(gemm_gram, "PIECE", 16)
     rng = np.random.default_rng(0)

@@ -112,7 +112,9 @@ def test_average_and_gradient(case: Any) -> None:
     ids=str,
 )
 def test_largest_of_whole_planes(plane: Any, dtype: str) -> None:
-    """One window over all of a plane: the first of equals, of several nan the last, and all of the gradient there."""
+    """If one window covers the whole plane, the first of equal maxima is taken, or the last of several NaNs, and that
+    element gets the whole gradient.
+    """
     rng = np.random.default_rng(0)
     a = rng.integers(-3, 4, (2, 9, *plane)).astype(dtype)
     is_float = a.dtype.kind == "f"
@@ -141,7 +143,7 @@ def test_largest_of_whole_planes(plane: Any, dtype: str) -> None:
 
 
 def test_the_last_fractional_window_ends_with_the_plane() -> None:
-    """Its step, rounded, may come to one less."""
+    """The last window's start is the plane's size minus the window's, where the rounded step may give one less."""
     x = ct.zeros(1, 1, 15, 15)
     x[..., 14, 14] = 3.0
     y = F.fractional_max_pool2d(x, 2, output_size=12, _random_samples=ct.zeros(1, 1, 2))
@@ -166,7 +168,9 @@ def test_nan_is_the_largest_channels_last(channels: int) -> None:
 def test_tall_planes_and_what_they_are_sent_past_the_cache(
     window: tuple[int, int, int], poisoned: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More rows of windows than are made at a time, planes that begin anywhere in a line; equal elements, nan and a last row without its windows."""
+    """Values, positions and gradients are right with non-temporal stores: for more rows of windows than are computed at
+    a time, planes that begin anywhere in a cache line, equal elements, NaN, and a last row that no window covers.
+    """
     store_past_cache(monkeypatch)
     for shape in ((2, 3, 75, 40), (1, 3, 76, 33), (3, 1, 9, 71)):
         a = np.round(data(*shape) * 3)

@@ -79,7 +79,9 @@ def test_numbers_do_not_depend_on_lanes_or_eagerness(
 
 
 def test_a_gpu_stores_numbers_of_two_sizes_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many of each as a lane has of the wider: pairs, where there were four of the narrower."""
+    """Outputs of one kernel whose elements differ in size are right. A lane stores equally many of each, as many as of
+    the wider dtype: pairs, where the narrower one alone would be stored in fours.
+    """
     another_device(monkeypatch, kind="gpu", lanes=1)
     for n in (1, 2, 1003):
         x = torch.rand(n, device="opencl:77")
@@ -102,7 +104,9 @@ def test_a_gpu_stores_numbers_of_two_sizes_side_by_side(monkeypatch: pytest.Monk
 def test_words_of_a_draw_are_drawn_ahead(
     name: str, forms: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The formulas of a draw are ones that codegen knows: were they not, numbers would be the same, and slow."""
+    """Codegen recognises the formulas of a draw and generates its words ahead of the chain. If it did not, the numbers
+    would be the same, but slower.
+    """
     found: list[str] = []
 
     def choose(program: Any, *args: Any, **settings: Any) -> int:
@@ -146,14 +150,14 @@ def test_known_answer_of_philox() -> None:
     g = torch.Generator(torch.rand(1).device).manual_seed(0)
     low = torch.empty(2, dtype=torch.int64, device=g.device).random_(-(2**63), None, generator=g)
     assert [int(w) + 2**63 for w in numpy(low)] == [0xE169C58D6627E8D5, 0x9B00DBD8BC57AC4C]
-    # Four elements share a block where 32 bits do.
+    # Where 32 bits for each element suffice, four elements share a block.
     words = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
     drawn = numpy(torch.rand(4, generator=g.manual_seed(0), device=g.device))
     assert (drawn * 2.0**24).tolist() == [w % 2**24 for w in words]
 
 
 def test_words_of_any_length() -> None:
-    """Element i has the word of its counter, however many are drawn, and wherever a vector begins."""
+    """Element i is made from the random word number i, however many are drawn, and wherever vectors begin."""
     g = torch.Generator(torch.rand(1).device)
 
     def draw(*shape: int) -> torch.Tensor:
@@ -373,9 +377,11 @@ def test_random_numbers_fuse_and_repeat_without_builds() -> None:
 
 
 def test_many_pending_probabilities_are_not_written() -> None:
-    """They are computed where they are checked, and again where numbers are drawn."""
+    """A large pending tensor of probabilities is not stored: it is computed in the kernel that checks the probabilities
+    and again in the kernel that draws.
+    """
     x = torch.rand(1 << 19) - 0.5
-    x[0] = 0.25  # which runs what is pending
+    x[0] = 0.25  # a partial write computes the pending x first
     held = x.abs()
     torch.opencl.synchronize()
     torch.manual_seed(1)
@@ -388,7 +394,7 @@ def test_many_pending_probabilities_are_not_written() -> None:
         torch.opencl.synchronize()
         launches.append(torch.stats()["launches"] - before)
         np.testing.assert_array_equal(numpy(drawn_values), want)
-    checked = 2 if x.device.type == "cpu" else 0  # parts, and what joins them
+    checked = 2 if x.device.type == "cpu" else 0  # launches of the check: partial results, then all
     assert launches[1] <= checked + 1
     if checked:
         with pytest.raises(RuntimeError, match="p_in >= 0"):
@@ -445,7 +451,7 @@ def test_scrambled_sobol_points_stay_spread() -> None:
     engine = torch.quasirandom.SobolEngine(3, scramble=True, seed=5)
     points = numpy(engine.draw(64))
     assert (points != numpy(torch.quasirandom.SobolEngine(3).draw(64))).all()
-    for column in points.T:  # one in each 64th
+    for column in points.T:  # one point in each interval of length 1/64
         assert sorted((column * 64).astype(int)) == list(range(64))
     again = torch.quasirandom.SobolEngine(3, scramble=True, seed=5)
     np.testing.assert_array_equal(numpy(again.draw(64)), points)

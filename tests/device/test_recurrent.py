@@ -36,7 +36,7 @@ def _first(state: Any) -> Any:
 
 
 def _by_cells(cell: Any, x: Any, state: Any) -> Any:
-    """Run a cell over the steps of x (T, N, W)."""
+    """Run a cell over the time steps of x (T, N, W); return the stacked outputs and the last state."""
     state = tuple(s[0] for s in state) if isinstance(state, tuple) else state[0]
     out = []
     for t in range(x.shape[0]):
@@ -104,7 +104,7 @@ def test_derivatives_of_both_orders(mode: str, one_by_one: None) -> None:
 
 # ------------------------------------------------------------------------------------------- the kernels
 
-PLANNED = [7, 7, 4, 1]  # rows of steps: walked back, rows begin at different steps
+PLANNED = [7, 7, 4, 1]  # batch rows of each step; walked in reverse, rows start at different steps
 WALKS = [
     *((mode, "cpu", PLANNED, True) for mode in kernels.GATES),
     *((mode, "gpu", PLANNED, False) for mode in kernels.GATES),
@@ -116,7 +116,7 @@ WALKS = [
 def test_walks_give_what_plain_steps_give(
     mode: str, schedule: str, sizes: list[int], reverse: bool, dev: Any, one_by_one: None, poisoned: None
 ) -> None:  # fmt: skip
-    units = 20  # vectors of them overlap
+    units = 20  # not a multiple of the vector width: the last vector overlaps the one before it
     backend = get_backend(dev)
     wide, batch = kernels.GATES[mode] * units, sizes[0]
     lstm = mode == "lstm"
@@ -158,7 +158,7 @@ def test_walks_give_what_plain_steps_give(
     wanted = ct.autograd.grad([r for r in results if r is not None], inputs[: 2 + lstm], grads)
     for found, expected in zip((slopes.by_x, slopes.h0, slopes.c0), wanted, strict=False):
         close(read(found), expected.tolist(), 2e-5)
-    if mode == "gru":  # what the bias of the state gets tells the slopes of its product
+    if mode == "gru":  # by_h, the gradient of the state's product, sums to that of the bias
         by_bias = ct.autograd.grad(
             recurrent._walk(mode, inputs[0], inputs[1], None, own, recurrent._steps(sizes, reverse))[:2],
             inputs[-1], grads,
@@ -171,7 +171,9 @@ def test_walks_give_what_plain_steps_give(
 def test_lanes_share_units_and_their_products(
     mode: str, group: int, rows: int, dev: Any, poisoned: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More units than a group takes at a time, and several rows: a GPU's schedule finds what a CPU's does."""
+    """The GPU schedule agrees with the CPU schedule where a work-group has more units than it handles at a time, and
+    one or several batch rows.
+    """
     backend, units, batch = get_backend(dev), 150, 7
     info = replace(backend.info, max_group=group, compute_units=batch // rows)
     monkeypatch.setattr(backend, "info", info)

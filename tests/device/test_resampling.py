@@ -17,7 +17,7 @@ from cltensor.codegen import region
 from cltensor.codegen.resample import axes
 from cltensor.runtime import get_backend
 
-pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
+pytestmark = pytest.mark.usefixtures("one_by_one")  # compositions share kernels of single operators
 
 
 def _keys(x: np.ndarray, a: float) -> np.ndarray:
@@ -111,7 +111,7 @@ def test_bytes_stay_bytes_within_rounding(kind: str) -> None:
     found = F.interpolate(ct.tensor(x.tolist(), dtype=ct.uint8), size=(5, 23), **_mode(kind))
     assert found.dtype is ct.uint8
     rows, columns = _matrix(kind, 9, 5), _matrix(kind, 11, 23)
-    wide = np.clip(np.einsum("nchw,pw->nchp", x, columns), 0, 255)  # bytes between the axes too
+    wide = np.clip(np.einsum("nchw,pw->nchp", x, columns), 0, 255)  # bytes after one axis, too
     exact = np.clip(np.einsum("oh,nchp->ncop", rows, wide), 0, 255)
     assert np.abs(np.array(found.tolist()) - exact).max() < 2
 
@@ -119,7 +119,9 @@ def test_bytes_stay_bytes_within_rounding(kind: str) -> None:
 @pytest.mark.elsewhere
 @pytest.mark.parametrize("kind", ["linear", "antialias_cubic"])
 def test_byte_schedules_agree(kind: str) -> None:
-    """Four planes' bytes, or a pixel's, that a CPU sums at once are those that a GPU's lanes sum one by one, whichever axes have weights."""
+    """The CPU schedule, which sums the bytes of four planes or of one pixel at once, agrees with the GPU schedule, whose
+    lanes sum single bytes, whichever axes have weights.
+    """
     from kernel_tools import get, put, torch
 
     x = np.random.default_rng(0).integers(0, 256, (2, 3, 21, 37), dtype=np.uint8)
@@ -146,7 +148,7 @@ def test_bytes_of_channels_last_images_stay_so(channels: int) -> None:
         found = F.interpolate(last, size=size, mode="bicubic")
         assert found.is_contiguous(memory_format=ct.channels_last)
         assert found.equal(want)
-        # Between other channels, rows and columns.
+        # As a view of a larger image: surrounded by other channels, rows and columns.
         amid = ct.zeros(2, channels + 2, 11, 13, dtype=ct.uint8)
         amid = amid.contiguous(memory_format=ct.channels_last)
         amid[:, 1:-1, 1:-1, 1:-1] = x
@@ -163,7 +165,7 @@ def test_half_precision_rounds_once() -> None:
 @pytest.mark.elsewhere
 @pytest.mark.parametrize("turned", [False, True])
 def test_interpolation_schedules_agree(turned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU's lanes, the fewer there are, walk through planes."""
+    """CPU and GPU schedules agree, also where a GPU has so few lanes that each walks through several planes."""
     from kernel_tools import get, put, torch
 
     x = torch.tensor(data(2, 3, 9, 20))
@@ -185,7 +187,7 @@ def test_interpolation_schedules_agree(turned: bool, monkeypatch: pytest.MonkeyP
 _SIZES = [(6, 41), (65, 19), (30, 61), (28, 56), (17, 40), (50, 57)]
 
 
-# The modes differ in their weights, the sizes in how rows are divided: all sizes in one mode, of doubles one.
+# Modes differ in their weights, sizes in how rows are divided: one mode is tried with all sizes, float64 with one.
 @pytest.mark.parametrize(
     ("mode", "ni", "no", "dtype"),
     [
@@ -197,7 +199,9 @@ _SIZES = [(6, 41), (65, 19), (30, 61), (28, 56), (17, 40), (50, 57)]
 def test_gradients_are_the_transpose_where_rows_go_by_vectors(
     mode: str, ni: int, no: int, dtype: str
 ) -> None:
-    """Also of places that nothing reads, that many read, and next to what is infinite."""
+    """The gradient is the product with the transposed interpolation matrices, also for elements that no output reads or
+    that many read. An infinite element makes the outputs that read it infinite or NaN, as in torch.
+    """
     one_axis = {"size": (no, ni), "mode": mode}
     w = F.interpolate(ct.eye(ni, dtype=getattr(ct, dtype)).reshape(1, 1, ni, ni), **one_axis)
     w = w.cpu().numpy()[0, 0]
@@ -214,7 +218,7 @@ def test_gradients_are_the_transpose_where_rows_go_by_vectors(
             else ct.tensor(g).expand(2, 3, no, no)
         )
         close(ct.autograd.grad(y, [x], given)[0][1, 2], w.T @ g @ w, 1e-4)
-    if dtype == "float64":  # of half precision the same by scalars
+    if dtype == "float64":  # once: float16 gradients that are one expanded number or dense
         x = ct.zeros(1, 2, 9, 11, dtype=ct.float16, requires_grad=True)
         for size in ((13, 30), (13, 11)):
             y = F.interpolate(x, size=size, mode=mode)
@@ -225,7 +229,7 @@ def test_gradients_are_the_transpose_where_rows_go_by_vectors(
         edge = ct.ones(1, 1, 20, 20)
         edge[..., -1] = float("inf")
         assert ct.isinf(F.interpolate(edge, size=(40, 40), mode=mode)[..., 1:, -1]).all()
-    if mode == "bilinear":  # what counts nothing is read all the same, as torch does
+    if mode == "bilinear":  # elements of weight 0 are multiplied, too, as in torch: inf * 0
         edge = ct.ones(1, 1, 20, 20)
         edge[..., 1] = float("inf")
         assert ct.isnan(F.interpolate(edge, size=(40, 40), mode=mode)[..., 0]).all()
@@ -233,7 +237,9 @@ def test_gradients_are_the_transpose_where_rows_go_by_vectors(
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_lines_are_made_by_vectors_as_they_lie(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of lines one beside the other, with gaps between their numbers and exchanged: what weights say, and the gradient by their transpose."""
+    """Lines that are contiguous, strided or transposed in memory are multiplied by the matrix of weights, and gradients
+    by its transpose.
+    """
     poison(get_backend(ct.get_default_device()), monkeypatch)
     for ni, no in ((1, 5), (5, 64), (33, 16), (64, 33), (40, 41), (257, 400)):
         w = _matrix("linear", ni, no)
@@ -335,7 +341,7 @@ def test_pixels_are_shuffled_and_put_back() -> None:
 
 @pytest.mark.parametrize("shape", [(2, 16, 4, 6), (1, 16, 2, 2), (2, 16, 2, 4, 6)])
 def test_pixels_of_channels_last_are_shuffled_in_one_copy(shape: tuple[int, ...]) -> None:
-    """Values, gradients and strides, dims of one place among them."""
+    """Values, gradients and channels-last strides are right, also with dims of size 1."""
     images = ct.channels_last if len(shape) == 4 else ct.channels_last_3d
     plain = ct.tensor(data(*shape))
     ways = [lambda t: F.channel_shuffle(t, 4)]

@@ -1,4 +1,4 @@
-"""Pooling's kernels for short rows, windows that meet or lie side by side, images in channels-last order, and GPU lanes."""
+"""Pooling's kernels for short rows, windows that overlap or adjoin, channels-last images, and GPU lanes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ F = ct.nn.functional
 def test_averages_that_meet_send_back_the_sum_of_their_shares(
     k: int, s: int, p: int, dtype: str
 ) -> None:
-    """By vectors and where rows are short; windows with more and less padding, and gradients that are one number."""
+    """An element's gradient is the sum of its overlapping windows' shares: in rows that are computed by vectors and in
+    shorter ones, with several paddings and divisors, for dense gradients and for one number expanded.
+    """
     tol = 4e-3 if dtype == "float16" else 1e-6
     for rows, columns in ((11, 53), (6, 36), (23, 7)):
         x = ct.tensor(data(2, 3, rows, columns, dtype=dtype), requires_grad=True)
@@ -73,7 +75,9 @@ def test_averages_that_meet_send_back_the_sum_of_their_shares(
 def test_windows_over_channels_last_images_that_meet_in_rows(
     shape: tuple[int, ...], dtype: str, window: tuple[Any, ...], poisoned: None
 ) -> None:
-    """They find what they find in planes: equal elements, nan and infinities, rows that two work-items share; and what they send back."""
+    """Max pooling of channels-last images equals that of contiguous ones in values, positions and gradients: with equal
+    elements, NaN, infinities, and rows that two work-items share.
+    """
     rng = np.random.default_rng(len(shape))
     rank = len(shape) - 2
     pool_of = getattr(F, f"max_pool{rank}d")
@@ -111,7 +115,9 @@ def _triples(shape: Any, k: Any, s: Any, p: Any, d: Any) -> Window:
 def test_averages_side_by_side(
     k: int, dtype: str, streamed: bool, poisoned: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Windows of few columns go by vectors, the rest of a row does not; what no window covers gets nothing back."""
+    """Averages of adjoining windows are right where narrow windows are computed by vectors and the rest of a row is not.
+    Elements that no window covers get a gradient of 0.
+    """
     if streamed:
         store_past_cache(monkeypatch)
     tol = 2e-3 if dtype == "float16" else 1e-6
@@ -141,7 +147,9 @@ def test_averages_side_by_side(
 def test_windows_side_by_side_send_back_what_positions_say(
     size: tuple[int, ...], dtype: str, window: tuple[int, int]
 ) -> None:
-    """What nobody sees of the positions is int32; equal elements, nan and the rest that no window covers are as with int64."""
+    """Gradients with int32 positions, used where the caller does not ask for positions, equal those with int64 positions,
+    also for equal elements, NaN, and elements that no window covers.
+    """
     a = np.round(data(*size) * 4).astype(dtype)
     a[0, 1, 1, 3] = np.nan
     x = ct.tensor(a, requires_grad=True)
@@ -161,7 +169,9 @@ def test_windows_side_by_side_send_back_what_positions_say(
 @pytest.mark.elsewhere
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int64"])
 def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lane per element finds what the vectors and the sums by plane find, forward and backward."""
+    """The GPU schedule (a lane for each element) agrees with the CPU schedule (vectors, and sums by plane), forward and
+    backward.
+    """
     shape, *sizes = (2, 3, 7, 40), (3, 3), (2, 2), (1, 1), (1, 1)
     a = (data(*shape) * 8).astype(dtype)
     a[0, 0, 0, ::5] = 3  # equal elements: the first counts
@@ -174,13 +184,13 @@ def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
         (False, 0),
         (True, 1 << 18),
         (True, 64),
-    ):  # with few, each walks through planes
+    ):  # few lanes walk through several planes each
         monkeypatch.setattr(pool, "is_gpu", lambda _, gpu=gpu: gpu)
         monkeypatch.setattr(region, "_GPU_LANES", lanes)
         pool._kernel.cache_clear()
         results: list = []
         found.append(results)
-        # Two dtypes have a kind of window each: the text of the kernels is otherwise the first one's.
+        # float16 and int64 are tried with one kind of window each: but for the dtype, the kernels' text is float32's.
         kind = ct.int32 if dtype == "float16" else ct.int64
         for window in {"float32": (plain, parts), "float16": (plain,), "int64": (parts,)}[dtype]:
             y, at = pool.largest(backend, core.kernel_operand(x), window, positions=kind)
@@ -200,7 +210,7 @@ def test_schedules_agree(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_how_lanes_are_laid_over_planes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A group covers short planes or part of a long one; there are no more lanes than a GPU has."""
+    """A work-group covers several short planes or part of a long one; there are no more lanes than a GPU has."""
     assert region.lanes_of_planes(512, 12544) == ((12544, 20), (64, 1))
     assert region.lanes_of_planes(7, 9) == ((16, 8), (16, 4))
     assert region.lanes_of_planes(1000, 1) == ((1, 1024), (1, 64))
@@ -234,7 +244,9 @@ def test_how_lanes_are_laid_over_planes(monkeypatch: pytest.MonkeyPatch) -> None
 def test_windows_of_few_columns(
     window: tuple[int, int, int], columns: int, dtype: str, poisoned: None, monkeypatch: Any
 ) -> None:
-    """They have a kernel of their own, which agrees with the one for all: largest elements, where they are, equal ones and nan."""
+    """The specialised kernel for windows of few columns agrees with the general one in maxima and their positions, also
+    for equal elements and NaN.
+    """
     k, stride, padding = window
     rng = np.random.default_rng(columns)
     a = rng.integers(-2, 3, (2, 3, 9, columns)).astype(np.float64)

@@ -18,9 +18,10 @@ pytestmark = pytest.mark.usefixtures("divided")
 def test_scatter_along_whole_rows(
     dtype: str, backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows are copied and written in one pass; what is copied stays as it is, and memory that has been used before is no part of it.
+    """Scatters into a copy, made row by row in one pass, are right: the source stays unchanged, and the old contents of
+    reused memory do not enter the result.
 
-    The last of what meets in a place stays on a CPU; elsewhere any may, so that equal numbers meet.
+    Of several writes to one place, the last wins on a CPU. Elsewhere any may win, so equal numbers are written there.
     """
     rng = np.random.default_rng(0)
     for streamed, width in ((0, 33), (1, 33), (1, 64)):
@@ -39,7 +40,7 @@ def test_scatter_along_whole_rows(
             written[place], ones[place] = s[at], 1
         close(t.scatter_add(-1, index, source), added)
         close(t.scatter(2, index, source), written)
-        if dtype != "float32":  # what follows depends on the indices, not on what is moved
+        if dtype != "float32":  # what follows depends on the indices, not on the dtype
             close(t, a)
             continue
         close(t.scatter(2, index.int(), 1), ones)
@@ -63,9 +64,9 @@ def test_scatter_along_whole_rows(
 def test_rows_are_added_to_those_of_a_copy(
     shape: tuple[int, ...], dtype: str, poisoned: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each row of the copy is written once, with the bits it has where others are added to it one after the other.
+    """Each row of the copy is written once, with the bits that adding the source's rows in place, one after another, gives.
 
-    Indices of every kind are for float32; of other dtypes those that lie side by side.
+    Only float32 is also tried with int32 and strided indices.
     """
     rng = np.random.default_rng(0)
     for least, n in ((1, 20), (1, 1), (1 << 40, 20)):
