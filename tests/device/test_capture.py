@@ -189,7 +189,7 @@ def test_memory_is_used_again_within_a_recording(dev: Any) -> None:
         return x, x.cumsum(0)
 
     x = torch.rand(64, 64, device=dev)
-    # For what indices its launches meet, on each thread.
+    # Bytes of the log in which the recording's launches note bad indices, with room for each thread.
     log = RecordedLog(get_backend(dev)).buffer.nbytes
     play = torch.capture(walk)
     for _ in range(2):  # first run as it is, then recorded
@@ -201,7 +201,7 @@ def test_memory_is_used_again_within_a_recording(dev: Any) -> None:
         assert torch.opencl.max_memory_allocated(dev) - before < 8 * x.nbytes + log
     inputs = [x, -x, x * 2]
     found = [play(v) for v in inputs]
-    held = [t.tolist() for t in kept]  # made by the recording, and of the last play
+    held = [t.tolist() for t in kept]  # made while recording; they hold values of the last play
     for v, results in zip(inputs, found, strict=True):
         assert all(map(torch.equal, results, walk(v)))
     assert [t.tolist() for t in kept] == held
@@ -229,7 +229,7 @@ def test_index_errors_come_at_the_next_read(known: bool) -> None:
     table = torch.randn(5, 3)
     look_up = torch.capture(lambda i: torch.nn.functional.embedding(i, table))
     good = torch.tensor([0, 4])
-    for _ in range(4 * known):  # a call that is remembered is recorded by its launches
+    for _ in range(4 * known):  # from then on the call is replayed; a replay is recorded, too
         torch.nn.functional.embedding(good, table)
     for _ in range(3):
         assert torch.equal(look_up(good), table[good])
@@ -257,7 +257,7 @@ def test_a_failed_recording_gives_its_memory_back() -> None:
 
 
 def test_copies_into_what_changes() -> None:
-    """A fresh result may be what a copy writes."""
+    """A result that a copy from the host writes, here a constant, is new memory at each play, for one copy each."""
 
     @torch.capture
     def constant(x: torch.Tensor) -> Any:
@@ -273,7 +273,9 @@ def test_copies_into_what_changes() -> None:
 
 
 def test_numbers_that_are_equal_are_told_apart() -> None:
-    """What a number's type, sign or place decides is recorded for each: no recording stands for what compares equal."""
+    """Numbers that compare equal but differ in type, in the sign of zero, or in their place among the arguments have
+    recordings of their own.
+    """
 
     @torch.capture
     def scaled(x: Any, k: Any) -> Any:
@@ -291,7 +293,7 @@ def test_numbers_that_are_equal_are_told_apart() -> None:
 
 
 def test_what_waits_for_the_old_value_of_a_state_has_it() -> None:
-    """A play writes memory that results pending outside read."""
+    """A result that is pending outside of the recording keeps the value of before the play that writes what it reads."""
     w = torch.ones(40)
 
     @torch.capture
@@ -340,7 +342,9 @@ def test_modes_are_part_of_what_is_recorded() -> None:
 
 
 def test_what_is_written_outside_lies_where_a_play_reads_it() -> None:
-    """Where somebody waits for the old value, the new one is made elsewhere."""
+    """A play reads the new value although the write outside put it into other memory, because a pending result still
+    reads the old value.
+    """
     w = torch.ones(40)
     double = torch.capture(lambda x: x * w)
     x = torch.ones(40)
@@ -396,7 +400,7 @@ def test_a_play_waits_for_what_is_queued(dev: Any) -> None:
     for _ in range(3):
         double(x)
     backend.finish()
-    backend.seq += 1  # as if something were
+    backend.seq += 1  # as if something were queued
     double(x)
     assert backend.finished == backend.seq
 

@@ -1,4 +1,4 @@
-"""What recorded functions leave outside and find there: gradients, versions, counters of optimisers, memory put in place of other, threads."""
+"""State that recorded functions share with code outside: gradients, versions, step counts of optimisers, replaced memory, threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from cltensor.runtime import get_backend
 
 
 def gradients(optimizer: Any, p: Any, kind: str) -> Callable[[Any], Any]:
-    """A step whose captured part leaves gradients to the rest, or finds them."""
+    """Return a training step that is captured in part: the update, which finds gradients, or the backward pass, which
+    leaves gradients to the rest of the step.
+    """
 
     def backward(x: Any) -> Any:
         loss = (p * x).square().sum() + (p * x).sum()
@@ -139,7 +141,7 @@ def test_what_took_the_place_of_something_recorded_is_used() -> None:
         for k in range(9):
             if k == 3:
                 model.bias.data = torch.ones(2)
-            elif k == 4:  # what is there when the function is called belongs to it
+            elif k == 4:  # the call adds to a gradient that is there before
                 model.weight.grad = torch.ones(2, 3)
             elif k == 5:
                 optimizer.load_state_dict(optimizer.state_dict())
@@ -202,7 +204,9 @@ def test_a_function_without_arguments_is_recorded_where_it_computes(returns: boo
 
 
 def test_what_has_its_place_alone_is_not_copied(dev: Any) -> None:
-    """Gradients and results of the recording's own call stay where they are, if nothing else lay there in the recording."""
+    """Gradients and results of the call that records are not copied out of the recording's arena, if nothing else was
+    put into their memory during the recording.
+    """
     n = 1 << 18
     p = torch.ones(n, device=dev, requires_grad=True)
 
@@ -218,7 +222,7 @@ def test_what_has_its_place_alone_is_not_copied(dev: Any) -> None:
     torch.opencl.synchronize()
     before = pool.held
     first = step(x)
-    assert pool.held - before <= 3 * 4 * n  # x of its own, the gradient, the result
+    assert pool.held - before <= 3 * 4 * n  # a copy of x, the gradient, the result
     kept = p.grad
     later = step(x * 2)
     assert [float(t[5].item()) for t in (first, later, kept, p.grad)] == [6, 12, 2, 4]

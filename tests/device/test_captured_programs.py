@@ -1,6 +1,6 @@
-"""Random training programs give what they give when parts of them are captured.
+"""Random training programs give the same numbers whether or not parts of them are captured.
 
-Parts are the whole step, the way to the gradients, the update, or both of these. Between calls a program changes parameters, options,
+Parts are the whole step, the computation of gradients, the update, or both of these. Between calls a program changes parameters, options,
 gradients and random numbers, keeps results and gradients, and calls with other shapes and layouts. Sizes are those of one
 small network, so few kernels are built.
 """
@@ -37,7 +37,7 @@ EVENTS = (
 
 
 class Program:
-    """A network, how it is trained, and what happens meanwhile, drawn from a seed."""
+    """A network, the way it is trained, and the events between steps, all drawn from a seed."""
 
     def __init__(self, seed: int, capture: Callable[[Any], Any]) -> None:
         self.choose = choose = random.Random(seed)
@@ -79,7 +79,7 @@ class Program:
         self.optimizer.zero_grad(set_to_none=self.to_none)
 
     def find(self, x: Any, y: Any) -> Any:
-        """Leave gradients."""
+        """Compute the loss and leave gradients in the parameters; return a tuple of the loss and what else is kept."""
         if self.zero == "start":
             self.clear()
         out = self.model(x)
@@ -96,7 +96,7 @@ class Program:
         return {"rows": (loss, out[1:]), "argument": (loss, x)}.get(self.returned, (loss,))
 
     def update(self) -> None:
-        """Use them."""
+        """Update the parameters by their gradients."""
         if self.clips:
             torch.nn.utils.clip_grad_norm_(self.params, 0.5)
         self.optimizer.step()
@@ -104,7 +104,7 @@ class Program:
             self.clear()
 
     def happen(self, event: str, x: Any, y: Any) -> None:
-        """Do what is not captured."""
+        """Do what the event names, between steps and outside of captured functions."""
         p = self.choose.choice(list(self.model.parameters()))
         group = self.optimizer.param_groups[0]
         if event == "lr" and isinstance(group["lr"], torch.Tensor):
@@ -134,7 +134,7 @@ class Program:
             self.kept.append(p.detach().numpy())
 
     def run(self) -> list[Any]:
-        """Run a few steps; return all that was kept, and what is there in the end."""
+        """Run a few steps; return what was kept on the way, and the model's and the optimiser's state in the end."""
         choose = self.choose
         for _ in range(choose.choice((4, 6, 8))):
             n = choose.choice((4, 4, 4, 3))

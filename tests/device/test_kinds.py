@@ -14,12 +14,12 @@ from cltensor.ops import replay
 from cltensor.runtime import STATS
 
 F = torch.nn.functional
-# The first two are for noting; then sizes on both sides of what schedules ask for, and the first ones again.
+# The first two calls record a kind; then come sizes on both sides of the schedules' thresholds, and earlier ones again.
 SIZES = (6, 7, 9, 23, 40, 6, 130, 12, 1, 2, 64, 600, 7)
 
 
 def whole(*shape: int) -> Any:
-    """Small whole numbers: sums of them are exact in any order."""
+    """Return small integers as float32: their sums are exact in any order."""
     return torch.randint(-4, 5, shape).float()
 
 
@@ -133,7 +133,7 @@ def test_sizes_never_met_are_replayed(name: str, fresh: None, backend: Any) -> N
     fn, make = GROWING[name]
     for n in (20, 21, 22):
         fn(*make(n))
-    cases = [make(n) for n in range(23, 31)]  # another schedule may begin among them
+    cases = [make(n) for n in range(23, 31)]  # from some on, the schedule may differ
 
     torch.opencl.synchronize()
     before = STATS.replays
@@ -144,7 +144,7 @@ def test_sizes_never_met_are_replayed(name: str, fresh: None, backend: Any) -> N
 
 
 def test_layouts_along_memory_and_across_it(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Strides and offsets are sizes, too: slices of larger tensors, transposed ones, one number for all."""
+    """Strides and offsets are symbolic, as sizes are: of slices of larger tensors, of transposed and expanded ones."""
     rng = np.random.default_rng(0)
 
     def laid(n: int, m: int, how: int) -> Any:
@@ -173,7 +173,7 @@ def test_layouts_along_memory_and_across_it(fresh: None, monkeypatch: pytest.Mon
     for _ in range(60):
         n, m, k = (int(v) for v in rng.integers(1, 90, 3))
         how, other = (int(v) for v in rng.integers(0, 6, 2))
-        beside = how if rng.integers(2) else 0  # what two are to each other are so many kernels
+        beside = how if rng.integers(2) else 0  # each pair of layouts is one more kernel
         cases.append((laid(n, m, how), laid(n, m, beside), laid(m, k, other)))
     torch.opencl.synchronize()
     found = [found_by(all_of_them, *operands) for operands in cases]
@@ -219,7 +219,9 @@ def test_results_have_plain_sizes(fresh: None) -> None:
 
 
 def test_parts_are_written_with_a_launch_each(fresh: None) -> None:
-    """Whatever their sizes, strides and places, and whatever is held of what they are computed from."""
+    """A write to a part of a tensor is one launch, whatever the part's sizes, strides and offset; two if the value that
+    is written reads the same tensor.
+    """
     rng = np.random.default_rng(0)
     expected = rng.integers(-4, 5, (9, 11)).astype(np.float32)
     x = torch.tensor(expected) * 1
@@ -258,7 +260,7 @@ def test_a_tensor_copied_onto_itself_is_left(fresh: None) -> None:
 
 
 def test_what_is_done_with_makes_room_for_what_follows() -> None:
-    """A play takes as many buffers as are needed at the same time: of a 32nd power a result and two for the squares."""
+    """A replay takes as many buffers as are needed at the same time: for a 32nd power, the result and two for squares."""
     pool = torch.zeros(1)._storage.backend.pool
     for n in (5, 5, 5):
         a = torch.tensor(np.eye(n) * 2)

@@ -17,7 +17,7 @@ import cltensor as torch
 from cltensor.ops import replay
 from cltensor.runtime import Backend, device, get_backend, team
 
-ROWS = 300  # a square of so many rows takes several groups, and its product a while
+ROWS = 300  # of square matrices: they take several groups, and their product takes a while
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def left(backend: Backend) -> int:
 
 def test_a_large_launch_is_left_to_do_and_a_small_one_is_not(backend: Backend) -> None:
     x, small = torch.rand(1 << 20), torch.rand(16)
-    for _ in range(3):  # a call that is noted to be played again is waited for
+    for _ in range(3):  # the call that is recorded for replay is waited for
         x.cumsum(0), small.cumsum(0)
     torch.opencl.synchronize()
     made = x.cumsum(0)
@@ -137,7 +137,7 @@ def test_memory_that_dies_is_given_out_again_in_order(later: None, backend: Back
         wanted = slow(x).numpy()
     for k in range(20):
         made = slow(x)
-        # Written by the host where something died.
+        # The host writes it into memory that a dead intermediate result had.
         other = torch.tensor(np.full((ROWS, ROWS), k, np.float32))
         np.testing.assert_array_equal(made.numpy(), wanted)
         assert other[-1, -1].item() == k
@@ -182,7 +182,7 @@ def test_what_is_forgotten_meanwhile_is_done_all_the_same(later: None) -> None:
         for _ in range(3):  # a call is played from the third time on
             made = slow(x)
         replay.forget()
-        kept = [np.full(1000, 7, np.uint64) for _ in range(50)]  # where what played it was
+        kept = [np.full(1000, 7, np.uint64) for _ in range(50)]  # reuse freed replays' memory
         np.testing.assert_array_equal(made.numpy(), wanted)
         assert all((array == 7).all() for array in kept)
 

@@ -1,8 +1,8 @@
 """Random programs of pending chains, views and writes in place give what running every op at once gives.
 
-Chains are computed by numpy here, in the places of their kernels: no kernel is built, so a second tries a hundred programs. What
-is tried is which results a launch keeps, what stays pending, and whose memory is written over. A launch whose result lies
-where it also reads other elements is a fault even where numpy, which reads first, gives the right values.
+Here numpy computes chains instead of kernels: nothing is built, so a hundred programs take a second. Under test are which
+results a launch stores, which stay pending, and whose memory is overwritten. A launch that writes to memory of which it also
+reads other elements is a fault, even though numpy, which reads all operands first, gives the right values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ENDS = ("done({a})", "done({a})", "del {a}", "{a} = None")
 
 
 def _seen(buffer: Any, dt: Any, shape: Any, strides: Any, offset: int) -> np.ndarray:
-    """Memory as an operand reads it."""
+    """Return the elements of a buffer that an operand of this layout reads, as a view of the buffer's memory."""
     memory = buffer.backend.host_view(buffer)
     memory = memory[: memory.size // dt.itemsize * dt.itemsize].view(dt.np)[offset:]
     steps = layouts.contiguous_strides(shape) if strides is None else strides
@@ -43,7 +43,7 @@ def _seen(buffer: Any, dt: Any, shape: Any, strides: Any, offset: int) -> np.nda
 
 
 def _place(strides: Any, offset: int, shape: Any) -> tuple[Any, int]:
-    """Which elements are met, in which order."""
+    """Return strides and offset without dims of size 1: what decides which elements are visited, in which order."""
     steps = layouts.contiguous_strides(shape) if strides is None else strides
     return [st for st, n in zip(steps, shape, strict=True) if n > 1], offset
 
@@ -56,7 +56,7 @@ def _value(op: Any, compute: Any, result: Any, shape: Any, operands: list[Any]) 
 
 
 class Interpreter:
-    """Runs fusions and small trees in numpy, and notes launches that write where they read other elements."""
+    """Runs fusions and small trees in numpy, and notes launches that write to memory of which they read other elements."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
@@ -119,7 +119,9 @@ class Interpreter:
         elsewhere: list[Any],
         written: tuple[Any, int] = (None, 0),
     ) -> np.ndarray:
-        """Compute a tree; notes memory that is not read where the result is `written`, by strides and offset."""
+        """Return a tree's value. Append to `elsewhere` the buffers of which other elements are read than those that are
+        `written` (strides and offset).
+        """
         if e.value is not None:
             if moved or written[0] is not None:
                 elsewhere.append(e.value)
@@ -169,7 +171,7 @@ def interpreter(dev: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Interpret
     monkeypatch.setattr(tree, "_of_kind", lambda *args: tree._Entry((), [], (), None, ()))
     monkeypatch.setattr(tree, "_entries", {})
     yield found
-    torch.opencl.synchronize()  # what is pending still is run here
+    torch.opencl.synchronize()  # run what is still pending while numpy stands in for kernels
 
 
 def _program(choose: random.Random) -> list[str]:
@@ -194,7 +196,7 @@ def _run(lines: list[str], pending: bool) -> dict[str, np.ndarray]:
         try:
             exec(line, names)
         except (NameError, RuntimeError, IndexError, AttributeError, TypeError):
-            continue  # of shapes that do not fit, and names that are gone: so it is both times
+            continue  # shapes do not fit, or a name is deleted: the same in both runs
     return {
         name: x.numpy(force=True).copy()
         for name, x in names.items()

@@ -24,7 +24,7 @@ SMALL_TREE = """
         m = c + 1
         y = c + m.t()
         done(y)"""
-# `a` and `b` are pending; `done` runs a result, and `found` is what is asked for in the end.
+# At the start `a` and `b` are pending. `done` computes a result; `found` is what is compared in the end.
 PROGRAMS = {
     "held, and only seen rearranged": """
         c = a * a

@@ -15,7 +15,7 @@ SIZE = 64
 
 @pytest.fixture(autouse=True)
 def _small_is_large(monkeypatch):
-    """What is decided for large tensors, on small ones."""
+    """Decide for small tensors as for large ones."""
     monkeypatch.setattr(recompute, "LARGE", 0)
 
 
@@ -24,7 +24,7 @@ def operands():
 
 
 def held(x, y):
-    """A chain, and what of it somebody holds."""
+    """Return the result of a chain and two of its intermediate results, which the caller then holds."""
     z = x * y + 2
     s = ct.sigmoid(z * z - x)
     return s * y + x, z, s
@@ -73,7 +73,7 @@ def test_a_sum_leaves_pending_what_its_gradient_computes_again():
     gx, gy = ct.autograd.grad(total, (x, y))
     assert z._storage.waits and s._storage.waits
     read(gx)
-    assert not gy._storage.waits  # from the same kernel
+    assert not gy._storage.waits  # computed by the kernel of gx
     assert STATS.launches - before <= 3  # a sum may take two
 
 
@@ -171,6 +171,6 @@ def test_random_graphs_have_the_bits_of_kept_results(steps, reduced):
         ]
 
     (total, *kept), (again, *others) = run(1 << 40), run(0)
-    np.testing.assert_allclose(again, total, rtol=1e-5 if reduced else 0)  # sums have another order
+    np.testing.assert_allclose(again, total, rtol=1e-5 if reduced else 0)  # sums in other order
     for one, other in zip(kept, others, strict=True):
         np.testing.assert_array_equal(other, one)

@@ -79,7 +79,9 @@ OTHERS = (
     [*itertools.product(CELLS, ("all", "weights")), *[(name, "all") for name in OTHERS]],
 )
 def test_gradients_of_several_ops(name: str, wanted: str) -> None:
-    """Of two products and a few rows, for example; the second derivative goes step by step."""
+    """Gradients of functions of several ops (a cell is two products and a few rows) are replayed as a whole, and equal
+    those that can be differentiated again, which are computed op by op.
+    """
     fn, make = CALLS[name]
 
     def gradients(operands: tuple, twice: bool) -> Any:
@@ -99,7 +101,7 @@ def test_gradients_of_several_ops(name: str, wanted: str) -> None:
     assert STATS.replays > before + 2
     for result, operands in zip(found, cases, strict=True):
         same(result, the_long_way(lambda *o: gradients(o, False), *operands))
-        with one_by_one():  # chains of so many steps build for seconds
+        with one_by_one():  # kernels of chains this long take seconds to build
             steps = gradients(operands, True)
         for a, b in zip(result, steps, strict=False):
             np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), rtol=1e-4, atol=1e-5)
@@ -143,7 +145,7 @@ def test_autocast_reaches_the_steps_of_a_function() -> None:
     with torch.autocast(kind, torch.bfloat16):
         cast = F.normalize(x)
     assert {t.dtype for t in plain} == {torch.bfloat16}
-    assert cast.dtype is (torch.bfloat16 if kind == "cpu" else torch.float32)  # as the norm's
+    assert cast.dtype is (torch.bfloat16 if kind == "cpu" else torch.float32)  # as norm gives
 
 
 def test_steps_of_a_cell_are_followed_by_a_counter_of_operations() -> None:
@@ -176,7 +178,7 @@ def test_questions_about_values_are_replayed_and_answered_anew(name: str) -> Non
 
 
 def test_checks_of_what_is_drawn_by_are_replayed() -> None:
-    """Only on cpu: elsewhere they are not made."""
+    """Checks of the probabilities of a draw are replayed and find bad values. Only the cpu device makes such checks."""
     good = [torch.tensor([0.5, 1.0, 0.0], device="cpu") for _ in range(4)]
     bad = torch.tensor([0.5, 1.5, 0.0], device="cpu")
     none = torch.zeros(3, device="cpu")
@@ -272,7 +274,7 @@ def test_bad_indices_are_found_at_each_call() -> None:
 
 
 def test_an_index_error_of_what_is_still_running(monkeypatch: pytest.MonkeyPatch, dev: Any) -> None:
-    """Where a kernel went to the queue, the status is looked at when it is done."""
+    """If a kernel was queued, the log of index errors is examined only when the kernel is done."""
     from cltensor.codegen import checks
     from cltensor.runtime import get_backend
 
@@ -382,7 +384,9 @@ def test_any_layouts(shape: list[int], order: Any, names: list[str]) -> None:
 
 
 def test_writing_calls() -> None:
-    """What accumulates does so once a call, from the first on; what reads the old content has run before."""
+    """Calls that write in place accumulate once a call, from the first call on, and after all that is pending and reads
+    the old content has run.
+    """
     for _ in range(2):
         t, index, source = torch.zeros(5, 3), torch.tensor([0, 4, 0]), whole(3, 3)
         read = []
@@ -405,7 +409,7 @@ def test_writing_calls() -> None:
 
 
 def test_pending_operands() -> None:
-    """The expression is part of what tells calls apart, its numbers too."""
+    """Calls on pending operands are told apart by the operands' expressions and the numbers in them."""
     a, b = whole(4, 6), whole(4, 6)
     for k in (2.0, 3.0, 0.0, -0.0, 2.0, 2.0, 2):
         for _ in range(3):
@@ -427,7 +431,9 @@ def test_pending_operands() -> None:
 
 
 def test_pending_operands_are_told_apart_without_being_collected() -> None:
-    """By what lies where: offsets, one memory twice, and what somebody holds a part of."""
+    """They are told apart by the memory they read: offsets, one buffer read twice, and pending results of which a view
+    is read or which are held.
+    """
     a, b = whole(6, 4), whole(6, 4)
     torch.opencl.synchronize()
     kinds = {
@@ -459,7 +465,7 @@ def test_pending_operands_are_told_apart_without_being_collected() -> None:
     torch.opencl.synchronize()
     for n in range(4):
         y = x + b
-        total = y.sum()  # which has computed y for itself
+        total = y.sum()  # computes y within its own kernel
         x.fill_(n)
         assert total.item() == (y - b).sum().item() + b.sum().item()
 
@@ -469,7 +475,7 @@ def test_a_pending_operand_that_a_later_one_has_run() -> None:
     for pending in (False, False, False, True):
         x = a * 2
         y = (x * 3).t() if pending else (a * 6).t()
-        if not pending:  # else it is run where the kernel reads it, and x with it
+        if not pending:  # a pending y is run by the call that reads it, and x with y
             y._storage.buffer()
         first, second = rowwise.sums("sums", (x, y), ("first", "second"), torch.float32)
         assert first.item() == 2 * a.sum().item()
@@ -522,13 +528,13 @@ def test_what_is_queued_ends_before_a_replay(dev: Any) -> None:
         x.cumsum(0)
     backend.finish()
     backend.seq += 1
-    backend.queued = True  # as if something were
+    backend.queued = True  # as if something were queued
     x.cumsum(0)
     assert backend.finished == backend.seq
 
 
 def test_small_functions_of_several_steps_are_one_replay() -> None:
-    """A cell, and its gradient."""
+    """A recurrent cell is one replay, and so is its gradient."""
     cell = torch.nn.GRUCell(6, 5)
     for _ in range(4):
         x, h = whole(3, 6), whole(3, 5)

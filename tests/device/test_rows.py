@@ -1,4 +1,4 @@
-"""Every row that names a numpy reference, through everything that follows from a row.
+"""Every row that names a numpy reference, in everything that is made from a row.
 
 Values of each dtype category the formula has; empty operands, for some rows 0-dim, strided and broadcast ones; function,
 method, in-place and `out=` forms; first and second derivatives against finite differences. A new row is tested by being there.
@@ -22,7 +22,7 @@ TOLERANCE = {"float32": 3e-6, "float64": 1e-12, "int64": 0, "bool": 0}
 
 
 def samples(row: Row, kind: str, *shapes: tuple[int, ...]) -> list[np.ndarray]:
-    """Numbers of the row's domain; integers are never zero, so that they can divide."""
+    """Return an array for each shape, of numbers in the row's domain; integers are never zero, as some rows divide."""
     rng = np.random.default_rng(sum(map(ord, row.name)))
     low, high = row.domain
     made = []
@@ -37,7 +37,7 @@ def samples(row: Row, kind: str, *shapes: tuple[int, ...]) -> list[np.ndarray]:
 
 
 def kinds(row: Row) -> list[str]:
-    """The dtypes to try: one of each category the row computes in."""
+    """Return the dtypes to try: one of each category the row computes in."""
     found = ["float32"] if row.ops[2] is not None else []
     if row.ops[1] is not None or row.promote is FLOAT:
         found.append("int64")
@@ -53,7 +53,8 @@ def same(found: Any, wanted: np.ndarray, kind: str) -> None:
     np.testing.assert_allclose(result, wanted.astype(result.dtype), tolerance, tolerance)
 
 
-# How elements are read does not depend on the formula: rows of one and of two operands, that give numbers and truths.
+# Rows that are tried with more layouts. How elements are read does not depend on the formula, so a few suffice: of one and
+# of two operands, with numbers and bools as results.
 LAID = ["neg", "sqrt", "sin", "isnan", "signbit", "sub", "pow", "atan2", "lt", "logical_or"]
 
 

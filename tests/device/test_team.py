@@ -1,4 +1,4 @@
-"""A thread team's kernels (Note [Team] in runtime/team.py): each group runs once before a launch returns, whoever sleeps."""
+"""Kernels run by a team (Note [Team] in runtime/team.py): each group runs once before a launch returns, whichever helpers sleep."""
 
 from __future__ import annotations
 
@@ -139,7 +139,9 @@ def test_several_threads_launch(backend: Backend) -> None:
 def test_portions_of_members(
     members: int, backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each member has portions of its own and takes those of others then: each once, however few groups and processors there are."""
+    """A member of the team works through portions of its own and then takes those of others. Each group runs once,
+    however few groups and processors there are.
+    """
     monkeypatch.setattr(team, "processors", lambda: members)
     source = (shipped("cl_kernels") / "team.cl").read_text()
     made = team.Team(lambda name: backend.programs.code(name, source, team.CODE[name]), members)
@@ -163,7 +165,7 @@ def test_a_helper_makes_room_for_the_caller(backend: Backend) -> None:
     everywhere = os.sched_getaffinity(0)
     if len(everywhere) != backend.team.size or len(everywhere) == 1:
         pytest.skip("there is no processor for each thread")
-    run_places(backend, (37,))  # its helpers have begun
+    run_places(backend, (37,))  # starts the helpers
     while len(backend.team.places) < backend.team.size - 1:
         time.sleep(1e-3)
     try:
@@ -178,7 +180,9 @@ def test_a_helper_makes_room_for_the_caller(backend: Backend) -> None:
 
 
 def test_denormal_numbers_are_flushed_where_asked(backend: Backend) -> None:
-    """By the caller and by helpers, in whatever way a kernel is launched, and by no other code of these threads."""
+    """Denormals are flushed in kernels, whether the caller or helpers run them and however they are launched, and in no
+    other code of these threads.
+    """
     small = torch.tensor([2e-39]).expand(100_000).contiguous()
     halved = torch.capture(lambda x: x * 0.5)
     zeros, kept = np.zeros(100_000, "float32"), np.full(100_000, 1e-39, "float32")
@@ -262,7 +266,7 @@ def test_other_contexts_are_refused(backend: Backend, monkeypatch: pytest.Monkey
 def test_a_kernel_that_only_the_driver_runs(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It goes to the queue between launches of the team, and takes a recording with it."""
+    """Such a kernel is queued, in order between launches of the team. A recording of one is queued as a whole."""
     assert backend.team is not None
     monkeypatch.setattr(team, "_MOST_ARGS", 4)
     source = PLACES.replace("places", "queued")
