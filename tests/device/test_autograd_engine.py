@@ -375,7 +375,9 @@ def test_grad_attribute() -> None:
 
 
 def test_zeros_that_nobody_computed_arrive_as_zeros() -> None:
-    """The second derivative of a step function: at a leaf, at a retained result, at a custom function."""
+    """The second derivative of relu is never computed, yet zeros arrive at a leaf, at a retained result and its hook, and
+    at a custom function.
+    """
     arrived: list[Any] = []
 
     class Noting(torch.autograd.Function):
@@ -401,7 +403,7 @@ def test_zeros_that_nobody_computed_arrive_as_zeros() -> None:
     z.retain_grad()
     z.register_hook(seen.append)
     slope(z).backward()
-    close(z.grad, [0, 1])  # of both passes
+    close(z.grad, [0, 1])  # the sum of both passes' gradients
     close(seen[-1], [0, 0])
     slope(Noting.apply(x)).backward()
     close(arrived[-1], [0, 0])

@@ -142,7 +142,7 @@ def test_gradcheck_of_outputs_that_change_with_values(fast_mode: bool) -> None:
 
 
 class Batched(torch.autograd.Function):
-    """Tangents that are right one by one; `wrong` says what is wrong with them together."""
+    """A function whose JVP is right unbatched; `wrong` names what is wrong with it under vmap."""
 
     wrong = ""
     generate_vmap_rule = True

@@ -51,7 +51,7 @@ def test_no_reference_cycles() -> None:
         y = x * 1
         y.mul_(y)  # saves what it writes
         for several in (torch.aminmax, torch.sort, lambda t: t.max(0), lambda t: t.cummax(0)):
-            several(x * 1)  # saves results, and no pass lets go of them
+            several(x * 1)  # saves results; no backward pass frees them
 
     step()
     gc.collect()

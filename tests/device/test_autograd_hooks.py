@@ -41,7 +41,7 @@ def test_hooks_act_on_captured_gradients() -> None:
     y.register_hook(lambda g: g * 10)
     x.register_hook(lambda g: g + 1)
     gy, gx = torch.autograd.grad(y.sum(), [y, x])
-    close(gy, [1])  # torch takes it before the hooks, backward going on below
+    close(gy, [1])  # as torch does: captured before its hooks, as backward goes on below y
     close(gx, [21])
 
 

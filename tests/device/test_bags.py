@@ -15,7 +15,7 @@ from cltensor.autograd import gradcheck
 from cltensor.codegen.index import bag
 from cltensor.size import Size
 
-pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
+pytestmark = pytest.mark.usefixtures("one_by_one")  # compositions share kernels of single operators
 
 
 _INDICES, _OFFSETS = [0, 1, 2, 2, 4, 1], [0, 2, 2, 5]

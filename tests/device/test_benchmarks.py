@@ -192,7 +192,9 @@ def test_kernels_of_a_case_are_watched(ours: Any) -> None:
 
 
 class Queue:
-    """A queue on a clock of its own: what is handed over takes its time, and waiting for it lets that pass."""
+    """A simulated queue with a clock of its own: enqueued work keeps the device busy, and waiting moves the clock to the
+    end of that work.
+    """
 
     def __init__(self, queueing: float) -> None:
         self.now, self.busy_until, self.queueing = 0.0, 0.0, queueing

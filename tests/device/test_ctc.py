@@ -18,7 +18,7 @@ import cltensor.nn.functional as F
 from cltensor.autograd import gradcheck
 from cltensor.codegen import ctc as family
 
-pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
+pytestmark = pytest.mark.usefixtures("one_by_one")  # compositions share kernels of single operators
 
 TIMES, LENGTHS = [4, 3], [3, 1]
 TARGETS = [[1, 2, 2], [3, 0, 0]]
@@ -30,7 +30,7 @@ def _log_probs() -> np.ndarray:
 
 
 def _loss(lp: np.ndarray, labels: list[int], blank: int = 0) -> float:
-    """Minus the logarithm of the probability of all paths that collapse to the labels."""
+    """Return minus the logarithm of the total probability of all paths that collapse to the labels."""
     total = 0.0
     for path in itertools.product(range(lp.shape[1]), repeat=lp.shape[0]):
         merged = [k for k, _ in itertools.groupby(path) if k != blank]

@@ -28,12 +28,12 @@ def test_three_processes(dev: Any, tmp_path: Path) -> None:
 
 
 def test_what_is_sent_is_computed(dev: Any) -> None:
-    """Sums are sent from the memory that a kernel writes, which may be under way still where no team runs it."""
+    """Memory to be sent is waited for: without a team, the kernel that writes it may still be running."""
     memory = Memory(ct.zeros(4, device=dev), True)
     storage = memory.flat._storage
     backend, buffer = storage.backend, storage.buffer()
     with backend.lock:
-        backend.seq = buffer.seq = backend.seq + 1  # as if one were
+        backend.seq = buffer.seq = backend.seq + 1  # as if a kernel were running
     assert memory.part(1, 3).nbytes == 8
     assert backend.finished == backend.seq
 

@@ -12,7 +12,7 @@ from support import close
 import cltensor as torch
 from cltensor import distributions as D
 
-pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
+pytestmark = pytest.mark.usefixtures("one_by_one")  # compositions share kernels of single operators
 
 N = 20_000
 
@@ -57,7 +57,7 @@ def test_gradient_of_gamma_numbers() -> None:
     ("a", "b"), [(0.1, 0.2), (1.0, 30.0), (40.0, 0.5), (300.0, 500.0), (2e3, 3e3)]
 )
 def test_gradient_of_beta_numbers(a: float, b: float) -> None:
-    """A number stays at its quantile: dx/da = -(dF/da) / p."""
+    """As a parameter a changes, a sample x stays at its quantile: dx/da = -(dF/da) / p, with distribution F, density p."""
     torch.manual_seed(0)
     shapes = torch.tensor([[a, b]] * 40, requires_grad=True)
     x = D.Beta(*shapes.unbind(1)).rsample()
@@ -73,7 +73,7 @@ def test_gradient_of_beta_numbers(a: float, b: float) -> None:
 
 
 def test_gradient_of_points() -> None:
-    """A point's first element is a beta number; what it gains the others lose in proportion."""
+    """The first element of a Dirichlet sample is beta distributed; what it gains, the others lose in proportion."""
     torch.manual_seed(0)
     a = torch.tensor([[0.5, 2.0, 3.0]] * 40, requires_grad=True)
     x = D.Dirichlet(a).rsample()
@@ -130,7 +130,9 @@ def test_register_kl_of_bases_that_are_no_distributions() -> None:
 
 
 def test_points_of_small_concentrations_are_inside() -> None:
-    """The gamma numbers they are made of are mostly too small for float32: the larger one must win, and not by all."""
+    """Samples are ratios of gamma numbers, most of which are too small here for float32. Yet the ratios must differ from
+    0, 1/2 and 1.
+    """
     torch.manual_seed(0)
     x = torch.distributions.Beta(torch.full((500,), 0.01), torch.full((500,), 0.01)).sample()
     if x._storage.backend.info.fp64:
@@ -142,7 +144,7 @@ def test_points_of_small_concentrations_are_inside() -> None:
 
 
 def test_singular_matrices_are_drawn_again() -> None:
-    """Of few degrees of freedom, hundreds of the first ones are not positive definite to float32."""
+    """With few degrees of freedom, hundreds of the first samples are not positive definite in float32."""
     torch.manual_seed(0)
     with pytest.warns(UserWarning, match="Low df values"):
         few = D.Wishart(torch.tensor([1.05, 1.5]), torch.eye(2))

@@ -33,7 +33,7 @@ def same(found: Any, expected: Any) -> None:
         np.testing.assert_array_equal(a.tolist(), b.tolist())
 
 
-# The list's function, and what it does to one tensor and what stands beside that.
+# name -> (call of a `_foreach_*` function on lists, the plain call on the lists' tensors number i)
 CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "add": (lambda f, a, b, c: f("add")(a, b), lambda f, a, b, c, i: f("add", a)(b)),
     "add scaled": (
@@ -59,7 +59,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 def run(case: str, inplace: bool, a: list[Any], b: list[Any], c: list[Any]) -> tuple[Any, Any]:
-    """The lists that the list's function and the plain ones give."""
+    """Return what the `_foreach_*` function gives, and what plain calls give for each tensor."""
     many, one = CASES[case]
     end = "_" if inplace else ""
     copies = [x.clone() if inplace else x for x in a]
@@ -171,7 +171,7 @@ def test_a_recording_plays_lists() -> None:
         found = captured()
         copies = [x * v for x, v in zip(copies, NUMBERS, strict=True)]
         same(found, [x.add(y, alpha=0.5) for x, y in zip(copies, b, strict=True)])
-        torch._foreach_add([x[:1] for x in b if x.ndim], 1.0)  # its table is not the recording's
+        torch._foreach_add([x[:1] for x in b if x.ndim], 1.0)  # uses another table
 
 
 @pytest.mark.parametrize("power", [*POWERS, 0, 1.5])

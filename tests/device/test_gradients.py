@@ -16,7 +16,7 @@ F = ct.nn.functional
 M, V, ROW = (3, 4), (4,), (1, 4)
 ANY, POSITIVE, UNIT = (-2.0, 2.0), (0.3, 3.0), (-0.8, 0.8)
 
-# What has a numpy reference in its row is test_rows.py's.
+# Without a numpy reference in their rows: those with one are tested in test_rows.py.
 UNARY = {ANY: "sigmoid erf erfc relu frac", POSITIVE: "lgamma digamma", UNIT: "erfinv"}
 
 
@@ -236,7 +236,7 @@ def test_running_logarithms_keep_their_digits_far_from_zero():
 
 
 def test_gradients_where_nothing_turns_and_margins_are_just_kept() -> None:
-    """atan2 at the origin, and margins of exactly zero, as torch has them."""
+    """Gradients of atan2 at the origin, and of margin losses at margins of exactly zero, are those of torch."""
     x, y = (ct.tensor([0.0, 3.0], requires_grad=True) for _ in range(2))
     ct.atan2(x, y).sum().backward()
     close(x.grad, [0, 1 / 6])

@@ -15,7 +15,7 @@ from cltensor.autograd import gradcheck, gradgradcheck
 from cltensor.codegen.resample import grid
 from cltensor.ops.nn.grid_formula import composed
 
-pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
+pytestmark = pytest.mark.usefixtures("one_by_one")  # compositions share kernels of single operators
 
 
 _WAYS = [
@@ -40,7 +40,7 @@ def _points(*shape: int) -> np.ndarray:
 
 
 def test_nearest_elements_of_every_width() -> None:
-    """Of sixteen neighbours some read one vector of the source, some two, some more."""
+    """Sixteen neighbouring results read one vector of the source, two, or more, depending on the sizes."""
     for n in range(17, 90):
         x = ct.arange(float(n)).view(1, 1, 1, n)
         for m in (33, 48):
@@ -82,7 +82,9 @@ def test_cubic_samples_and_gradients() -> None:
     ("padding", "aligned"), [("border", True), ("reflection", False), ("reflection", True)]
 )
 def test_slopes_by_points_outside(padding: str, aligned: bool) -> None:
-    """Beyond the border a sample does not move with its point, mirrored it moves the other way."""
+    """Outside of the image, a sample has zero gradient by its point with padding "border", and one of the opposite sign
+    with "reflection".
+    """
     x = ct.tensor(data(1, 2, 4, 6).tolist(), dtype=ct.float64, requires_grad=True)
     points = ct.tensor(_points(1, 3, 4, 2).tolist(), dtype=ct.float64, requires_grad=True)
     assert gradcheck(lambda x, p: F.grid_sample(x, p, "bilinear", padding, aligned), (x, points))
@@ -112,7 +114,7 @@ def test_grid_sample_schedules_agree(way: grid.Way, dims: int) -> None:
     from kernel_tools import get, put, torch
 
     size = (7, 4, 6)[:dims]
-    points = (3, 5, 7)[:dims]  # 15 or 105 of them, the last beside vectors
+    points = (3, 5, 7)[:dims]  # 15 or 105 in all: the last ones do not fill a vector
     arrays = [
         data(2, 3, *size), _points(2, *points, dims).astype(np.float32), data(2, 3, *points)
     ]  # fmt: skip

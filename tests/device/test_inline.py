@@ -1,4 +1,4 @@
-"""Single work-groups run in the thread that launches them, where the driver has a queue for that; elsewhere a second queue stands for it."""
+"""Single work-groups run in the launching thread, where the driver has a queue for that; elsewhere a second queue stands in for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.fixture
 def ran(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each launch was inline. What the driver's own queue for that would do at once, is waited for."""
+    """Return a list to which each launch appends whether it was inline. Inline launches are waited for here, as the
+    driver's own queue for them would run them at once.
+    """
     cl, found = backend.module, []
     inline = cl.CommandQueue(backend.context, backend.cl_device)
     monkeypatch.setattr(backend, "inline", inline)
@@ -81,7 +83,9 @@ def test_only_while_nothing_is_queued(backend: Backend, ran: list[bool]) -> None
 
 
 def test_recordings(backend: Backend, ran: list[bool]) -> None:
-    """The first ones of a recording, and where many follow each other, which are worth a wait."""
+    """In a recording, single work-groups are run inline at the beginning, and later where enough of them follow each
+    other to be worth waiting for what is queued.
+    """
     out, sizes = cleared(backend), [ONE, MANY, ONE, MANY, ONE, ONE, ONE, ONE]
     Recorder.active = recording = Recording(backend)
     try:

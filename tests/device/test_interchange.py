@@ -47,11 +47,13 @@ def test_who_has_the_address_may_write_there() -> None:
 
 
 def test_values_are_where_an_address_says() -> None:
-    """A kernel may be under way where no team runs it; safetensors, for one, reads from the address."""
+    """data_ptr() waits for the kernel that writes the memory, which without a team may still be running: safetensors,
+    for one, reads from the address.
+    """
     t = torch.ones(3)
     buffer, backend = t._storage.buffer(), t._storage.backend
     with backend.lock:
-        backend.seq = buffer.seq = backend.seq + 1  # as if one were
+        backend.seq = buffer.seq = backend.seq + 1  # as if a kernel were running
     assert t.data_ptr() == buffer.address
     assert backend.finished == backend.seq
 

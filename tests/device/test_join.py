@@ -50,7 +50,7 @@ def test_many_short_rows_are_joined_in_one_launch(rows: int, dtype: str) -> None
     dt = getattr(ct, dtype)
     for parts, length in [(2, 1), (3, 1), (4, 2), (8, 3), (2, 4)]:
         arrays = [data(rows + 1, length, seed=n) * 9 for n in range(parts)]
-        xs = [ct.tensor(a).to(dt).clone()[1:] for a in arrays]  # dense, and not from the beginning
+        xs = [ct.tensor(a).to(dt).clone()[1:] for a in arrays]  # dense, with an offset
         plain = [x.tolist() for x in xs]
         ct.opencl.synchronize()
         before = STATS.launches
@@ -65,7 +65,7 @@ def test_many_short_rows_are_joined_in_one_launch(rows: int, dtype: str) -> None
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "complex128"])
 @pytest.mark.parametrize("rows", [1, 3, 1301])
 def test_long_rows_are_joined_in_one_launch(rows: int, dtype: str) -> None:
-    """Of any size of element, from anywhere: work is divided among threads within a row, too."""
+    """Elements may have any size and rows may start anywhere; work is divided among threads within a row, too."""
     dt = getattr(ct, dtype)
     for widths in [(9000, 64), (64, 9001, 131), (8192, 8192)]:
         arrays = [np.resize(np.rint(data(4999, seed=n) * 9), (rows + 1, n)) for n in widths]
@@ -164,7 +164,7 @@ def test_long_rows_are_rolled_by_all_threads(backend: Any, n: int) -> None:
     rolled = t.roll(140_000)
     ct.opencl.synchronize()
     if backend.info.kind == "cpu":
-        assert STATS.launches > before  # kernels, where a copy by the driver is one thread's
+        assert STATS.launches > before  # kernels: a copy by the driver would use one thread
     np.testing.assert_array_equal(rolled.cpu().numpy(), np.roll(a, 140_000))
 
 
@@ -344,7 +344,7 @@ def test_rows_side_by_side_are_one_launch(
 def test_rows_side_by_side_are_one_launch_on_a_gpu(
     dtype: str, units: int, each: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In units of 16 bytes or fewer, a row for each lane or several."""
+    """Rows are copied in units of at most 16 bytes, one or several for each lane."""
     monkeypatch.setattr(kernels, "is_gpu", lambda _: True)
     monkeypatch.setattr(kernels, "_GROUPS", 1)
     monkeypatch.setattr(kernels, "_EACH", each)
@@ -366,7 +366,9 @@ def test_rows_side_by_side_are_one_launch_on_a_gpu(
 
 
 def test_lists_of_many_are_told_apart() -> None:
-    """Looked at by columns when they were called before: shapes, dtypes, offsets, and what is one tensor."""
+    """Long lists are examined attribute by attribute in later calls. Lists are told apart by shapes, dtypes, offsets, and
+    by which of their entries are the same tensor.
+    """
     base = data(40, 3)
     table, whole = ct.tensor(base), [ct.tensor(base[i]) for i in range(12)]
     rows = [table[i] for i in range(40)]

@@ -137,7 +137,7 @@ def test_batch_norm_tracks_statistics(layer: Any, shape: tuple[int, ...]) -> Non
 
 
 def test_instance_norm_is_over_each_image_of_a_channel() -> None:
-    """One kernel forward, whatever weights there are; statistics tracked are the mean of the images'."""
+    """The forward pass is one launch, also with weights; running statistics take the mean of those of the images."""
     norm, mean, var = nn.InstanceNorm2d(3, affine=True, track_running_stats=True), 0.0, 1.0
     with ct.no_grad():
         norm.weight.copy_(_on(data(3, seed=7)))
@@ -185,7 +185,7 @@ def test_norm_without_statistics_uses_the_batch() -> None:
 def test_old_checkpoints_of_norms() -> None:
     norm = nn.BatchNorm1d(2)
     old = {k: v for k, v in norm.state_dict().items() if k != "num_batches_tracked"}
-    norm.load_state_dict(old)  # from before the count
+    norm.load_state_dict(old)  # saved before num_batches_tracked existed
     with pytest.raises(RuntimeError, match="Unexpected running stats buffer"):
         nn.InstanceNorm1d(2).load_state_dict({"running_mean": ct.ones(2)})
 
@@ -287,7 +287,7 @@ def test_gradients_of_parameters() -> None:
 
 @pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss"])
 def test_losses_of_16_bits_are_rounded_once(name: str) -> None:
-    """A loss of an element is one node, and so is its gradient."""
+    """The loss of an element is computed in one node of an expression, and so is its gradient."""
     loss = getattr(ct.nn.functional, name)
     x, y = (ct.tensor(data(6, 35, seed=s)).bfloat16() for s in (1, 2))
     exact, rounded = (

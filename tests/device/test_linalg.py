@@ -34,7 +34,7 @@ def dagger(x: Any) -> Any:
 
 
 def n(x: Any) -> Any:
-    """The numbers of a result, to be multiplied by numpy: kernels of four dtypes would only be built for this."""
+    """Return a result as an array, so that numpy multiplies it: cltensor would build kernels of four dtypes just for that."""
     return x.numpy(force=True)
 
 
@@ -101,7 +101,7 @@ def symmetric(fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def svd_parts(w: Any) -> Any:
-    """What does not depend on the phases of singular vectors."""
+    """Return a function of the singular value decomposition that does not depend on the phases of singular vectors."""
     u, s, vh = linalg.svd(w, full_matrices=False)
     return (u * s.unsqueeze(-2)).abs() + vh.abs().sum()
 

@@ -57,7 +57,7 @@ def test_nothing_is_launched_and_no_memory_taken() -> None:
     torch.opencl.synchronize()
     launches, held = STATS.launches, torch.opencl.memory_allocated()
     huge = torch.rand(10**6, 10**6, device="meta", requires_grad=True)
-    for _ in range(3):  # the second time functions note what they launch
+    for _ in range(3):  # the second call of a function is recorded
         F.softmax(huge @ huge, 1).sum().backward()
     assert huge.grad.shape == (10**6, 10**6)
     assert (STATS.launches, torch.opencl.memory_allocated()) == (launches, held)

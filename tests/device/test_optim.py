@@ -19,7 +19,7 @@ from cltensor.codegen.operand import Operand
 from cltensor.ops import multi
 from cltensor.optim import stepper
 
-# p = p - w * g is the whole of it, for tests of the machinery.
+# The simplest of optimisers, p = p - w * g, for tests of the machinery.
 STEP = multi.chain("test_step", "p = p - w * g", "p", "g")
 
 
@@ -135,7 +135,7 @@ def test_slots_fit_the_arguments_of_the_device() -> None:
 
 
 def test_tensors_begin_and_end_anywhere() -> None:
-    """Many, of which some are empty and some longer than what a work-group takes, one element more or less."""
+    """Many tensors are updated, some of them empty, some as long as a work-group takes, one element more, or less."""
     sizes = [1, 511, 512, 513, 0, 2, 1025, 7, 4099, 0, 300] * 13
     starts = [torch.tensor(data(n, seed=k)) for k, n in enumerate(sizes)]
     steps = [torch.tensor(data(n, seed=k + 1)) for k, n in enumerate(sizes)]
@@ -163,7 +163,7 @@ def test_layouts() -> None:
     base = torch.tensor(data(24))
     applied(base[4:16], torch.tensor(data(12)))  # an offset
     applied(base[4:10].reshape(2, 3).t(), torch.tensor(data(3, 2)))  # dense in another order
-    applied(base.reshape(4, 6)[:, 1:4], torch.tensor(data(4, 3)))  # gaps: through operators
+    applied(base.reshape(4, 6)[:, 1:4], torch.tensor(data(4, 3)))  # gaps: by operators
     applied(torch.tensor(data(4, 3)), base.reshape(4, 6)[:, 1:4])
     applied(torch.tensor(data(4, 3)), torch.tensor(data(3)).expand(4, 3))
     applied(torch.tensor(3.0), torch.tensor(2.0))
@@ -261,7 +261,7 @@ def test_rows_that_are_not_there_are_refused() -> None:
 
 
 def test_many_tensors_are_updated_after_what_reads_them() -> None:
-    """Lists looked at by columns: views, pending values, a tensor listed twice, versions."""
+    """Long lists, which are examined attribute by attribute: views, pending values, a tensor listed twice, versions."""
     base, other = torch.tensor(data(40)), torch.tensor(data(8, seed=2))
     ps = [base[:8], base[8:16], base[16:24], base[24:], other * 2]
     gs = [torch.tensor(data(*p.shape, seed=1)) * 1 for p in ps[:-1]] + [ps[0] * 3]
@@ -360,7 +360,9 @@ def test_counters_follow_what_is_written_to_them() -> None:
 def test_counters_in_memory_of_their_own_are_counted_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As where there is no CPU device: a step moves nothing between host and device."""
+    """Where there is no CPU device, step counts are in the device's memory, and a step copies nothing between host and
+    device.
+    """
     apart = another_device(monkeypatch)
     monkeypatch.setattr(stepper, "_host_device", lambda: apart)
     ps = parameters(*[(3,)] * 5)
@@ -370,13 +372,13 @@ def test_counters_in_memory_of_their_own_are_counted_together(
     counts = [o.state[p]["step"] for p in ps]
     assert {str(c.device) for c in counts} == {"opencl:77"}
     moved = torch.stats() - before
-    assert moved.copies >= len(ps), moved  # zeros to begin with, and what the launch is told
+    assert moved.copies >= len(ps), moved  # initial zeros, and the launch's table
     for _ in range(3):
         before = torch.stats()
         o.step()
         moved = torch.stats() - before
         assert (moved.copies, moved.launches) == (0, 2), moved
-    counts[1].fill_(10)  # which nobody has noted
+    counts[1].fill_(10)  # a write that the optimiser does not know of
     o.step()
     assert [c.item() for c in counts] == [5.0, 11.0, 5.0, 5.0, 5.0]
     close(ps[0], adam(data(3), data(3, seed=1), 5), 1e-5)
@@ -502,6 +504,6 @@ def test_a_count_is_right_before_the_queue_has_written_it(monkeypatch: pytest.Mo
     count = stepper.counter(1.0)
     stepper.poke(count, 2.0)
     known = count._known
-    monkeypatch.setattr(known.buffer, "seq", 1 << 62)  # something that reads it is still to run
+    monkeypatch.setattr(known.buffer, "seq", 1 << 62)  # as if a reader were still to run
     monkeypatch.setattr(stepper, "_write", lambda t, value: (known.buffer, known.cell))
     assert stepper.poke(count, 3.0) == 3.0

@@ -12,7 +12,7 @@ from support import close
 
 import cltensor as ct
 
-pytestmark = pytest.mark.usefixtures("one_by_one")  # formulas share kernels
+pytestmark = pytest.mark.usefixtures("one_by_one")  # compositions share kernels of single operators
 
 X = [-1.5, -1.0, -0.6, 0.0, 0.3, 0.95, 1.0, 1.2]
 DEGREES = (0, 1, 2, 5, 6, 7, 11)
@@ -26,7 +26,7 @@ SERIES = {
 
 
 def _chebyshev(kind: str, n: int, x: np.ndarray) -> np.ndarray:
-    """The second to fourth kinds as sums of the first."""
+    """Return a Chebyshev polynomial of the second ("u"), third or fourth kind, as a sum of those of the first kind."""
     t = [chebyshev.chebval(x, [0] * k + [1]) for k in range(n + 1)]
     even = sum((2 * t[k] for k in range(n, 0, -2)), np.zeros_like(x)) + (n % 2 == 0)
     odd = sum((2 * t[k] for k in range(n - 1, 0, -2)), np.zeros_like(x)) + (n % 2 == 1 and n > 0)

@@ -35,7 +35,7 @@ def work(x: Any) -> Any:
 
 
 def kernels(events: Any) -> list[Any]:
-    """The launches; copies to and from a discrete device are events, too."""
+    """Return the events of launches, without those of copies to and from a discrete device."""
     on_device = [e for e in events if e.device_type is DeviceType.OPENCL]
     return [e for e in on_device if not e.name.startswith("Memcpy")]
 

@@ -1,4 +1,4 @@
-"""Running products, and sums of complex numbers: digits are kept over long rows, and so is what leaves a float's range and comes back."""
+"""Running products, and sums of complex numbers: long rows keep their digits, and products overflow and underflow where numpy's do."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ SHAPES = [(1 << 17,), (3, 20011), (9000, 3), (9000, 67), (70, 500), (40, 1000)]
 
 
 def _factors(shape, kind=np.float32):
-    """Factors near one, as many as the longest dim has, and this dim."""
+    """Return factors near one, the nearer the longer the longest dim is, and that dim."""
     rng, length = np.random.default_rng(0), max(shape)
     x = 1 + rng.standard_normal(shape) / length**0.5
     if kind is np.complex64:
@@ -19,7 +19,7 @@ def _factors(shape, kind=np.float32):
 
 
 def _near(found, x, dim):
-    """Whether products are those of twice the digits, rounded."""
+    """Return whether products equal those computed with twice the digits, up to rounding."""
     expected = np.cumprod(x.astype(np.complex128 if np.iscomplexobj(x) else np.float64), dim)
     return bool((abs(found.cpu().numpy() - expected) <= 1.3e-7 * abs(expected)).all())
 
@@ -44,7 +44,7 @@ def test_products_where_there_are_no_doubles(shape, monkeypatch):
 
 
 def test_complex_sums_keep_their_digits(monkeypatch):
-    """In doubles, or without any by a second float."""
+    """Sums are accumulated in doubles or, where the device has none, in two floats each."""
     x = _factors((1 << 16,), np.complex64)[0]
     for where in ("cpu", another_device(monkeypatch, fp64=False)):
         found = torch.tensor(x, device=where).cumsum(0).cpu().numpy()
@@ -61,7 +61,7 @@ def test_products_leave_their_range_in_their_order(dtype, big, repeats):
     x = np.ones((83, 5 * repeats), dtype)
     x[:, :5] = np.array(rows, dtype)[np.random.default_rng(0).integers(len(rows), size=83)]
     given = torch.tensor(x)
-    doubles = given._storage.backend.info.fp64  # floats are multiplied in them, where there are any
+    doubles = given._storage.backend.info.fp64  # then floats are multiplied in doubles
     with np.errstate(over="ignore", invalid="ignore"):
         expected = np.cumprod(x, 1, dtype=np.float64 if doubles else dtype).astype(dtype)
     np.testing.assert_allclose(given.cumprod(1).cpu().numpy(), expected, 1e-6)

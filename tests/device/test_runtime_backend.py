@@ -153,7 +153,7 @@ def test_transfers(backend: Backend) -> None:
 def test_read_waits_for_kernels_and_write_keeps_order(backend: Backend) -> None:
     slow = backend.kernel("slow", SLOW, (None, np.int64))
     scale = backend.kernel("scale", SCALE, SCALE_ARGS)
-    for n in (1, 1 << 15):  # staged aside, and waited for
+    for n in (1, 1 << 15):  # a write that is staged in other memory, and one that waits
         a, out, busy = backend.alloc(n * 4), backend.alloc(n * 4), backend.alloc(4)
         value = np.ones(n, np.float32)
         backend.write(a, 0, value)
@@ -366,7 +366,9 @@ def test_programs_of_others_see_every_builtin(backend: Backend) -> None:
 
 
 def test_a_body_apart_has_its_place_and_local_arrays(backend: Backend) -> None:
-    """As for pip's PoCL, which compiles what stands in a kernel three times."""
+    """A kernel's body that is moved to a function of its own keeps its work-item ids and local arrays. Bodies are moved
+    for pip's PoCL, which compiles the text within a kernel three times.
+    """
     source = """__attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void placed(__global int *out, const int n) {
   __local int row[8] __attribute__((aligned(64))), seven[2];
@@ -385,7 +387,7 @@ __kernel void placed(__global int *out, const int n) {
 
 
 def test_hints_that_a_driver_does_not_know_are_left_out(backend: Backend) -> None:
-    """As NVIDIA's limit of registers would be, were it spelled otherwise."""
+    """NVIDIA's limit of registers is left out where the driver refuses it. Other unknown options are errors."""
     source = "__kernel void hinted(__global int *a) { a[0] = 7; }"
     noted = len(pocl.lacking)
     kernel = backend.kernel("hinted", source, [None], ["-cl-nv-maxrregcount=128"])

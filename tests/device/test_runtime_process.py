@@ -45,7 +45,9 @@ def report(**more):
 
 
 def environment(cache: Path, **environ: str) -> dict[str, str]:
-    """What a process is told: nothing of ours but where to keep kernels, so that all of them use the same driver."""
+    """Return the environment of a process: no variables of cltensor and PoCL but the cache's folder, and those given, so
+    that all processes use the same driver.
+    """
     env = {k: v for k, v in os.environ.items() if not k.startswith(("CLTENSOR_", "POCL_"))}
     return {**env, "CLTENSOR_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT), **environ}
 
@@ -188,7 +190,7 @@ def test_fork(first: tuple[Path, Any]) -> None:
     cache = first[0]
     code = FORK + "text, status = in_child(result)\nreport(text=text, status=status)"
     found = answer(code, cache)
-    assert found["text"] == repr([6.0] * 10)  # the parent had used nothing
+    assert found["text"] == repr([6.0] * 10)  # the parent had not used a device
     assert found["status"] == 0
     code = FORK + (
         "result('opencl:0')\nkeep = get_backend(device('opencl:0')); buffer = keep.alloc(10)\n"
@@ -257,7 +259,7 @@ def test_a_child_has_the_cpu_device_where_its_parent_only_asked_what_there_is(
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="PoCL's wheel is for Linux")
 def test_no_linker(tmp_path: Path) -> None:
-    """Kernels are linked by ours where the system has no `ld`, and no compiler's libraries."""
+    """Where the system has no `ld` and no compiler's libraries, cltensor's own linker links kernels."""
     empty = tmp_path / "bin"
     empty.mkdir()
     code = """
@@ -279,7 +281,9 @@ report(pocl=is_pocl(platforms().cpu), ours="linker-" in os.environ.get("COMPILER
 
 
 def test_bodies_of_kernels_are_compiled_once(tmp_path: Path) -> None:
-    """Save those that need every register."""
+    """Bodies of kernels are moved to functions, which the driver compiles once, save those of kernels that need every
+    register.
+    """
     code = """
 import cltensor as torch
 from cltensor.runtime import outline, pocl

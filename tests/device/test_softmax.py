@@ -44,7 +44,9 @@ def test_values_match_numpy(shape: tuple[int, ...]) -> None:
 def test_long_rows_that_memory_interleaves(
     shape: tuple[int, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A running state for each row, and the elements in the order of memory; what is not finite spoils its own row only."""
+    """Rows interleaved in memory are reduced with a running state for each row, elements in the order of memory. What is
+    not finite affects its own row only.
+    """
     a, g = data(*shape) * 5, data(*shape, seed=1)
     a[..., 0, 3], a[..., 9, 4], a[..., 5], a[..., 7, 6] = np.inf, np.nan, -np.inf, -np.inf
     tol = 2e-2 if dtype == "bfloat16" else 1e-4
@@ -99,12 +101,14 @@ def test_every_schedule_agrees(schedule: str, dtype: str) -> None:
 
 @pytest.mark.parametrize(("dtype", "bits", "least"), [("bfloat16", 8, -133), ("float16", 11, -24)])
 def test_16_bits_are_rounded_as_if_once(dtype: str, bits: int, least: int) -> None:
-    """The exponential is a short one, which may be seen only where the exact result lies next to the middle of two numbers."""
+    """The exponential is a shorter approximation than that of float32. It may change a result only where the exact one
+    lies close to the middle between two numbers.
+    """
     wide = np.linspace(-60, 0, 601, dtype=np.float32)[None] * [[1.0], [0.2], [2.0]]
     for a in (data(33, 1030) * 4, wide, data(40, 17) * 20 + 700):
         x = on_device(a.astype(np.float32)).to(getattr(ct, dtype))
         exact = _softmax(x.float().cpu().numpy().astype(np.float64), 1)
-        # Logarithms near 0 are those of sums near 1, which float32 rounds.
+        # A log_softmax near 0 is the logarithm of a sum near 1, which float32 rounds.
         for found, wanted, lost in (
             (x.softmax(1), exact, 0),
             (x.log_softmax(1), np.log(exact), 1e-6),
@@ -134,7 +138,7 @@ def test_one_launch_and_no_new_kernel_for_another_shape() -> None:
         assert x.softmax(1)[0, 0].item() == pytest.approx(1 / m)
         return STATS.launches - before[0], STATS.builds - before[1]
 
-    step(10, 70)  # a GPU's kernels know how many elements a lane has: five of sixteen lanes
+    step(10, 70)  # GPU kernels are built for elements per lane: five, of 16 lanes, for 70 and 75
     assert step(12, 75) == (1, 0)
 
 

@@ -20,7 +20,7 @@ from cltensor.sparse.pattern import Pattern
 
 
 def entries(rows: int, columns: int, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates, some of them the same, with rows and columns left out, and values."""
+    """Return the coordinates of `count` entries, with duplicates and empty rows, and their values."""
     random = np.random.default_rng(seed)
     places = np.stack([random.integers(0, rows, count), random.integers(0, columns, count)])
     places[0][places[0] == rows // 2] = 0
@@ -162,7 +162,7 @@ def test_a_pattern_is_worked_out_once() -> None:
     assert (s * 2)._pattern is s._pattern
     assert s._pattern.rows is kept
     before = s.to_dense()
-    s._indices()[:] = s._indices().flip(1)  # what was worked out is of other indices now
+    s._indices()[:] = s._indices().flip(1)  # what was derived from the old indices is stale
     assert s._pattern.rows is not kept
     assert not torch.equal(s.to_dense(), before)
 

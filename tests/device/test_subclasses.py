@@ -228,14 +228,14 @@ def test_what_can_be_overridden_is_listed() -> None:
 
 
 def bar(a: Any) -> Any:
-    """Ask as programs do."""
+    """Dispatch to `__torch_function__` as functions of programs do."""
     if overrides.has_torch_function((a,)):
         return overrides.handle_torch_function(bar, (a,), a)
     return a
 
 
 class Noting(overrides.TorchFunctionMode):
-    """Notes its name and what was called."""
+    """Mode that appends its name and each function called to `seen`."""
 
     def __init__(self, name: str, seen: list[tuple[str, Any]]) -> None:
         self.name, self.seen = name, seen
@@ -259,7 +259,7 @@ def test_modes_are_asked_by_functions_of_programs() -> None:
 
 
 def test_functions_that_autocast_are_answered_for_too() -> None:
-    """In a process whose first such class is this one, behind what stands around functions for autocast."""
+    """A class with `__torch_function__`, the first in its process, is asked although autocast has wrapped the functions."""
     text = """
 class Plain:
     @classmethod
@@ -380,7 +380,9 @@ _ANSWERS = {
 
 
 def test_a_class_that_is_no_tensor_is_asked_before_any_other_was() -> None:
-    """Each call in a process of its own: what fails over such an argument is called again, and asks."""
+    """A call that fails because of such an argument is made again, and then asks the argument's class. Each call is made
+    in a process of its own.
+    """
     said = outputs_of_forks([_DUCK.format(call=call) for call in _ANSWERS])
     assert dict(zip(_ANSWERS, said, strict=True)) == {k: repr(v) for k, v in _ANSWERS.items()}
 
@@ -440,7 +442,7 @@ def test_a_subclass_finds_the_fields_of_its_base(dev: Any) -> None:
 
 
 class Claiming(torch.Tensor):
-    """Says that it is larger and of another dtype than it is."""
+    """Subclass that claims a larger shape and another dtype than it has."""
 
     @property
     def shape(self) -> Any:

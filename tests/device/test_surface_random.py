@@ -36,11 +36,11 @@ def array(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
 
 
 def wide(a: np.ndarray) -> np.ndarray:
-    """Return float32 numbers for the maths of what may be integers, as torch promotes them."""
+    """Return integers and bools as float32, to which torch promotes them in floating-point functions, floats as they are."""
     return a if a.dtype.kind == "f" else a.astype(np.float32)
 
 
-# One op of each way to treat dtypes: what differs by its formula alone is test_rows.py's.
+# One op for each way to treat dtypes. Ops that differ from these by their formulas alone are tested in test_rows.py.
 UNARY: dict[str, Callable[[np.ndarray], Any]] = {
     "neg": np.negative,
     "exp": lambda a: np.exp(wide(a)),
@@ -75,7 +75,7 @@ KINDS = ["unary", "binary", "scalar", "reduce", "all", "view", "size", "index", 
 
 @st.composite
 def calls(draw: st.DrawFn, kind: str) -> Call:
-    """Draw a call: what it is in words, how to do it with a tensor library, how with numpy."""
+    """Draw a call: its text for messages, a function that makes it with a tensor library, and one with numpy."""
     shape, dtype = draw(st.sampled_from(SHAPES)), draw(st.sampled_from(DTYPES))
     seed = draw(st.integers(0, 3))
     a = array(shape, dtype, seed)

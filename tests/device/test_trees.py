@@ -9,7 +9,9 @@ from cltensor.runtime import STATS
 
 
 def test_small_trees_are_run_without_a_fusion(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Held and shared inner nodes are computed once, in the kernel that a fusion would have made; what others need is left to one."""
+    """Inner nodes that are held or read several times are computed once, in the kernel that a fusion would have made. A
+    tree with an inner node that another pending result reads is left to a fusion.
+    """
     from cltensor.lazy import schedule, tree
 
     a, b = on_device(data(6, 5)), on_device(data(6, 5))
@@ -36,7 +38,7 @@ def test_small_trees_are_run_without_a_fusion(monkeypatch: pytest.MonkeyPatch) -
         return (a * row + row.unsqueeze(0) * (a.t() + 1).t(),)
 
     def held_and_seen() -> tuple:
-        number = a[0, 0] + 1  # of one element: it is no result of a kernel over many
+        number = a[0, 0] + 1  # one element: a kernel over more elements does not return it
         return (a * number + number,)
 
     wanted = {
@@ -101,7 +103,7 @@ def test_single_operations_take_one_kernel_by_the_short_cut_and_without(monkeypa
             assert short == [True]
             assert t._storage.buffer() is memory
             np.testing.assert_array_equal(np.array(t.tolist(), np.float32), value)
-            # Elsewhere where what is pending still reads that memory.
+            # The result goes into other memory if a pending result still reads the old.
             reader = change(t.copy_(x)) - y
             older = t * 1
             change(t)
@@ -152,10 +154,10 @@ def test_large_broadcast_trees_need_no_collecting_and_what_is_turned_first_does(
 
 
 def test_trees_that_differ_in_one_thing_are_told_apart(monkeypatch):
-    """Places of numbers, operands met again, strides, and sizes that no stride tells."""
+    """Trees are told apart by the places of numbers, operands that occur twice, strides, and sizes that no stride shows."""
     x, y, z = (on_device(data(4, 4)) + k for k in (1, 2, 3))
     ct.opencl.synchronize()
-    # Copies, as memory that numpy sees is not waited for.
+    # Copies, because expressions over memory that numpy sees do not stay pending.
     a, b, c = (np.array(t.tolist(), np.float32) for t in (x, y, z))
     two = np.float32(2)
     trees = [

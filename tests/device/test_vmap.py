@@ -73,7 +73,7 @@ def test_the_function_is_called_once_with_what_looks_like_a_slice() -> None:
 
 
 def test_functions_are_themselves_again_afterwards() -> None:
-    # Where autocast has been in use before, it stands in front of the functions (see amp/install.py).
+    # If autocast has been in use before, its wrappers have taken the functions' places (see amp/install.py).
     found = (torch.sum, torch.Tensor.sum, F.softmax)
     functions = [getattr(fn, "__uncast__", fn) for fn in found]
     code = [fn.__code__ for fn in functions]
@@ -341,7 +341,9 @@ assert not LOOPED, LOOPED
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_subclasses_and_sparse_tensors_ask_beside_it(inside: bool) -> None:
-    """Whether they come before a map or while one runs, all three are met afterwards (Note [Interception])."""
+    """Calls on subclasses, on sparse tensors and in maps are all intercepted (Note [Interception]), whether the first
+    subclass and sparse tensor are made before a map or while one runs.
+    """
     text = _TOGETHER.format(inside=inside)
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -369,7 +371,9 @@ assert not LOOPED, LOOPED
 
 
 def test_listed_ops_are_met_after_autocast() -> None:
-    """What autocast puts in the place of an op is met, and so is the op itself, which the library calls by its own name."""
+    """`vmap` intercepts the wrapper that autocast has put in an op's place, and the op itself, which the library's own
+    modules call.
+    """
     done = subprocess.run(
         [sys.executable, "-c", _AFTER_AUTOCAST], capture_output=True, text=True, check=False
     )
