@@ -58,7 +58,7 @@ def test_listed_ops_choose_their_dtype(kind: str, ab: tuple[Any, Any]) -> None:
 
 
 def test_the_gpu_lists(dev: Any, ab: tuple[Any, Any]) -> None:
-    """The cpu stands in for a GPU when it is named as one."""
+    """A CPU stands in for a GPU when it is asked for as an OpenCL device."""
     place = next((d for d in torch.opencl.devices() if d.type == "opencl"), None)
     if place is None:
         pytest.skip("no OpenCL device by that name")
@@ -218,7 +218,7 @@ def test_unscaling_many_gradients_reads_the_host_once(kind: str) -> None:
     torch.nn.utils.clip_grad_norm_(ps[:3], 1.0)
     with pytest.raises(RuntimeError, match="already been called on this optimizer"):
         scaler.unscale_(o)
-    scaler.step(o)  # the check was at unscaling
+    scaler.step(o)  # not skipped: unscale_ looked for infinities before the nan was written
     with pytest.raises(RuntimeError, match="already been called since the last update"):
         scaler.step(o)
     with pytest.raises(RuntimeError, match="being called after step"):

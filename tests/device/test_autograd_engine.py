@@ -454,7 +454,7 @@ def test_saved_tensor_that_was_detached_in_place() -> None:
     with pytest.raises(RuntimeError, match=r"a saved tensor that has been detached in-place"):
         b.backward()
     a = leaf(1.0).clone()
-    b = a.exp()  # keeps its result
+    b = a.exp()  # saves its result, not a
     a.detach_()
     b.sum().backward()
 

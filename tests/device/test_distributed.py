@@ -1,4 +1,4 @@
-"""Processes that compute together: what three of them do is in tests/three_ranks.py; here they are started."""
+"""Processes that compute together. This module starts them; what the three ranks do and assert is in tests/three_ranks.py."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def test_gradients_nest_and_release_their_graphs() -> None:
     assert not found.requires_grad
     second = func.grad(lambda x: func.grad(cube)(x).sum())(x)
     assert second.tolist() == [6.0, 12.0]
-    w = torch.tensor(2.0, requires_grad=True)  # a tensor behind the function stays differentiable
+    w = torch.tensor(2.0, requires_grad=True)  # a gradient reaches what the function closes over
     through = func.grad(lambda x: (w * x * x).sum())(x)
     assert torch.autograd.grad(through.sum(), w)[0].item() == 6.0
 
@@ -127,7 +127,7 @@ def test_timing() -> None:
     assert "here" in str(Compare([found]))
     before = torch.stats()
     Timer("x + 1, [x * 2]", globals={"x": x}).timeit(5)
-    assert torch.stats().launches - before.launches >= 10  # computed, though nobody reads them
+    assert torch.stats().launches - before.launches >= 10  # although nothing reads them
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     begin.record()
     (x * 2).tolist()

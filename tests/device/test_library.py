@@ -157,7 +157,7 @@ def test_operators_are_checked() -> None:
         lambda ctx, g: g * ctx.saved_tensors[0].cos(),
         setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
     )
-    sine.register_vmap(lambda info, in_dims, x: (x.sin(), in_dims[0]))  # is no fake
+    sine.register_vmap(lambda info, in_dims, x: (x.sin(), in_dims[0]))  # not a fake
     library.opcheck(sine, (torch.ones(3, requires_grad=True),))
 
     @library.custom_op("checked::writes", mutates_args=())

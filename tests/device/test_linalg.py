@@ -101,7 +101,7 @@ def symmetric(fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def svd_parts(w: Any) -> Any:
-    """Return a function of the singular value decomposition that does not depend on the phases of singular vectors."""
+    """Return numbers made from a singular value decomposition that do not depend on the phases of singular vectors."""
     u, s, vh = linalg.svd(w, full_matrices=False)
     return (u * s.unsqueeze(-2)).abs() + vh.abs().sum()
 

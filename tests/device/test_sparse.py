@@ -369,7 +369,7 @@ def test_comparison_of_sparse_tensors() -> None:
 
 
 def test_gradients_of_values_where_rows_lie_apart() -> None:
-    """What was multiplied is a part of a wider matrix; its gradient has rows of its own."""
+    """Gradients have the same bits whether the dense operand is a part of a wider matrix or contiguous."""
     places = torch.tensor([[0, 0, 1, 3], [2, 6, 5, 0]])
     wide = torch.tensor(data(7, 50))
     g = torch.tensor(data(4, 37, seed=1))

@@ -20,7 +20,7 @@ _ADD = torch.add
 
 
 class Plain(torch.Tensor):
-    """Nothing but a name."""
+    """Subclass that adds nothing to Tensor."""
 
 
 class Told(torch.Tensor):
@@ -155,7 +155,7 @@ def test_a_mode_is_asked_about_everything() -> None:
 
 
 class Carrying(torch.Tensor):
-    """Gives its results the attributes it has, as torch's subclasses do."""
+    """Subclass that copies its attributes to the results of its functions, as some written for torch do."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -467,7 +467,7 @@ class Sized:
 
 
 class Mixed(Sized, Claiming):
-    """Derives from both."""
+    """Derives from a class with a shape of its own and from a subclass."""
 
 
 @pytest.mark.parametrize("kind", [Claiming, Mixed])

@@ -169,7 +169,7 @@ def test_derivatives_inside_and_around(one_by_one: None) -> None:
     assert torch.allclose(cubes, 3 * x * x)
     _, pushed = func.jvp(lambda z: vmap(lambda r: r.sin().sum())(z), (x,), (x,))
     assert torch.allclose(pushed, (x * x.cos()).sum(1), atol=1e-6)
-    w = torch.tensor(3.0, requires_grad=True)  # behind the function
+    w = torch.tensor(3.0, requires_grad=True)  # the function closes over it
     vmap(lambda v: (v * w).sum())(x).sum().backward()
     assert w.grad is not None
     assert torch.allclose(w.grad, x.sum(), atol=1e-5)
