@@ -287,7 +287,7 @@ def test_recurrent_layers_are_listed(kind: str) -> None:
 
 
 def test_in_a_process_that_has_not_used_the_namespaces() -> None:
-    """Functions of subpackages that nobody has loaded yet are on the lists, too."""
+    """Autocast's lists also cover functions of subpackages that are not loaded yet when it is entered."""
     text = (
         "import cltensor as torch\n"
         "with torch.autocast('cpu', dtype=torch.bfloat16):\n"

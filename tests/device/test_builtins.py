@@ -66,7 +66,7 @@ def test_of_floats(backend: Backend, kind: str, lanes: int) -> None:
     got = run(backend, kind, lanes, values, x, y)
     for row, (text, wanted) in zip(got, values.items(), strict=True):
         np.testing.assert_array_equal(row, wanted(x, y).astype(x.dtype), err_msg=text)
-        if text[:4] not in ("fmin", "fmax"):  # of 0 and -0 they may return either
+        if text[:4] not in ("fmin", "fmax"):  # which may return either of 0 and -0
             np.testing.assert_array_equal(np.signbit(row), np.signbit(wanted(x, y)), err_msg=text)
 
 

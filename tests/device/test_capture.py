@@ -32,7 +32,7 @@ def test_values_and_new_arguments() -> None:
         x, y = torch.randn(37), torch.randn(37)
         results.append(f(x, y))
         wanted.append(chain(x, y))
-    assert len(runs) == 2  # once as it is, once recorded
+    assert len(runs) == 2  # the first call runs as it is, the second is recorded
     for result, want in zip(results, wanted, strict=True):
         assert torch.equal(result, want)  # later plays do not overwrite earlier results
 

@@ -172,7 +172,7 @@ def test_which_are_products(monkeypatch: pytest.MonkeyPatch) -> None:
         run()
         return STATS.launches - before
 
-    F.conv2d(x, w)  # asks the driver for its registers
+    F.conv2d(x, w)  # a process's first product also launches a probe of vector registers
     assert launches(lambda: F.conv2d(x, w)) == 1
     # Few output positions: both images share one product, with a copy before and after it.
     assert launches(lambda: F.conv2d(x[:, :, :7, :7], w)) == 3
@@ -461,7 +461,7 @@ def test_unfold_and_fold_match_numpy() -> None:
     expected = seen.transpose(0, 1, 4, 5, 2, 3).reshape(2, 18, 24)
     close(found, expected, 0)
     close(F.unfold(tensor(a[0]), (3, 2), **how), expected[0], 0)
-    # Folding is the adjoint.
+    # Folding is the adjoint of unfolding: <unfold(along), b> == <along, fold(b)>.
     b = data(2, 18, 24, seed=1)
     back = F.fold(tensor(b), (7, 8), (3, 2), **how)
     along = data(2, 3, 7, 8, seed=2)

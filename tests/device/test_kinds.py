@@ -194,7 +194,9 @@ def test_an_index_out_of_range_names_the_size_it_was_out_of(fresh: None) -> None
 
 
 def test_kinds_are_told_apart(fresh: None) -> None:
-    """A size of 1 broadcasts, operands that share memory are one operand, and numbers that are no sizes are settings."""
+    """Calls are of different kinds if a size is 1 in one of them (it broadcasts), if operands share memory in one of
+    them, or if numbers that are not sizes differ.
+    """
     for n in (5, 6, 7):
         x = whole(n, n)
         np.testing.assert_array_equal((x @ x).cpu().numpy(), x.cpu().numpy() @ x.cpu().numpy())

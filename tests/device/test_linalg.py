@@ -265,7 +265,7 @@ def test_other_functions() -> None:
     close(torch.ormqr(packed, tau, t(w), transpose=True)[:3], torch.triu(packed[:3]).tolist())
     packed.requires_grad_()
     linalg.householder_product(packed, tau[:0]).sum().backward()
-    assert packed.grad is None  # of no reflector, nothing depends on the matrix
+    assert packed.grad is None  # without reflectors, the product is constant
 
 
 ERRORS = {

@@ -13,7 +13,7 @@ def _symmetric(n: int, dtype: str, hermitian: bool, hollow: bool) -> np.ndarray:
     a = data(2, n, n, dtype=dtype)
     t = a.swapaxes(-1, -2)
     a = a + (t.conj() if hermitian else t)
-    if hollow:  # zeros on the diagonal ask for 2 x 2 blocks
+    if hollow:  # zeros on the diagonal need pivots of 2 x 2 blocks
         a[:, range(n), range(n)] = 0
     return a
 

@@ -31,7 +31,7 @@ def parameters(*shapes: tuple[int, ...], dtype: str = "float32") -> list[Any]:
 
 
 def adam(p: np.ndarray, g: np.ndarray, steps: int, lr: float = 0.01) -> np.ndarray:
-    """Adam in numpy, as textbooks state it."""
+    """Return `p` after some steps of Adam with a constant gradient, in numpy, as textbooks state it."""
     m, v = np.zeros_like(p), np.zeros_like(p)
     for t in range(1, steps + 1):
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g

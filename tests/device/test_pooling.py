@@ -247,7 +247,7 @@ def test_unpool_puts_elements_back() -> None:
     back.sum().backward()
     close(x.grad, (kept != 0).reshape(a.shape).astype(np.float32))
     assert F.max_unpool2d(y, at, 2, output_size=(7, 9)).shape == (2, 3, 7, 9)
-    with pytest.raises(RuntimeError, match=r"index:? 480"):  # a discrete device says so at the read
+    with pytest.raises(RuntimeError, match=r"index:? 480"):  # at the read on a discrete device
         F.max_unpool2d(y, at * 0 + 480, 2).tolist()
 
 

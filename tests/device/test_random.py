@@ -145,8 +145,7 @@ def test_reading_twice_gives_one_value() -> None:
 
 
 def test_known_answer_of_philox() -> None:
-    """Philox4x32-10 of counter 0 under key 0, the first vector of the generator's published
-    tests."""
+    """Philox4x32-10 of counter 0 and key 0 gives the first of the generator's published test vectors."""
     g = torch.Generator(torch.rand(1).device).manual_seed(0)
     low = torch.empty(2, dtype=torch.int64, device=g.device).random_(-(2**63), None, generator=g)
     assert [int(w) + 2**63 for w in numpy(low)] == [0xE169C58D6627E8D5, 0x9B00DBD8BC57AC4C]

@@ -237,7 +237,7 @@ def test_cells_take_three_launches() -> None:
                 before = STATS.launches
                 out = cell(x, hx)
                 ct.opencl.synchronize()
-                # A process's first product looks at what the device's vectors are like, too.
+                # A process's first product also launches a probe of the vector registers.
                 assert turn == 0 or STATS.launches - before <= 3
                 del out
 

@@ -86,7 +86,7 @@ def test_launch_errors(backend: Backend) -> None:
         backend.launch(kernel, (0,), (1,), [a, a, 4, 1.0])
     with pytest.raises(RuntimeError, match="scale, launched with"):
         backend.launch(kernel, (3,), (2,), [a, a, 4, 1.0])
-    with pytest.raises(AttributeError):  # not over and over, though nan is no number that was given
+    with pytest.raises(AttributeError):  # without retrying for ever, though nan is not equal to nan
         backend.launch(kernel, (1,), (1,), [a, None, 4, float("nan")])
     with pytest.raises(TypeError, match="has 4 arguments, 1 types"):
         backend.kernel("scale", SCALE, (None,))
@@ -258,7 +258,7 @@ def test_wrap_is_the_array(shared: Backend) -> None:
     assert buffer.address == values.ctypes.data
     kernel = shared.kernel("scale", SCALE, SCALE_ARGS)
     shared.launch(kernel, (1,), (1,), [buffer, buffer, 10, 2.0])
-    assert values.tolist() == [2.0 * i for i in range(10)]  # no wait asked for: launch waited
+    assert values.tolist() == [2.0 * i for i in range(10)]  # nothing waits here: launch waited
     values[:] = 1
     shared.launch(kernel, (1,), (1,), [buffer, buffer, 10, 3.0])
     assert values.tolist() == [3.0] * 10

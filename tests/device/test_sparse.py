@@ -102,7 +102,7 @@ def test_places_by_number_and_by_coordinates(
     for count in (2, 61):
         given = np.stack([random.integers(0, n, count) for n in sizes])
         given[:, 0] = given[:, -1]
-        for indices in (given, given.T.copy().T):  # dim by dim, entry by entry
+        for indices in (given, given.T.copy().T):  # dims contiguous, then entries
             merged = Pattern(sizes, torch.tensor(indices)).merge
             keys = (given * (np.cumprod((1, *sizes[:0:-1]))[::-1, None])).sum(0)
             order = np.argsort(keys, kind="stable")

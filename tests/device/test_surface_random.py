@@ -266,7 +266,7 @@ def test_random_call(data: st.DataObject, kind: str) -> None:
 
 
 def settled(found: np.ndarray) -> np.ndarray:
-    """Wait for the device: away from the cpu that is when a bad index is reported at the latest."""
+    """Wait for the device and return `found`: devices other than the cpu report a bad index then at the latest."""
     cltensor.opencl.synchronize()
     return found
 

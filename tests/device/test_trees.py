@@ -118,7 +118,7 @@ def test_single_operations_take_one_kernel_by_the_short_cut_and_without(monkeypa
 
 def test_a_node_that_is_seen_twice_through_one_view_is_computed_once():
     x = on_device(data(5, 5))
-    product = ct.full((), 3.0) * x  # one reader more than its number has
+    product = ct.full((), 3.0) * x  # read twice, its number only once
     total = product + product.t()
     y = np.array(x.tolist(), np.float32)
     np.testing.assert_array_equal(np.array(total.tolist(), np.float32), 3 * y + 3 * y.T)

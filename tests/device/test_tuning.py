@@ -33,7 +33,7 @@ def info(dev: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_table_is_kept(info: Any, tmp_path: Path) -> None:
-    assert tuning.load(info) == {}  # none yet: no word about it
+    assert tuning.load(info) == {}  # no table yet, which is not reported
     file = tuning.save(info, tuning.Table({"move.grain": 4096}, {"copy": 2e9}), {"when": "today"})
     assert file.parent == tmp_path
     assert [p.name for p in tmp_path.iterdir()] == [file.name]
@@ -101,7 +101,7 @@ def test_shipped_tables_lie_under_the_users(
 
 @pytest.fixture
 def untouched(dev: Any) -> Iterator[None]:
-    """Leave the device's table, and what was made under it, as they were."""
+    """Restore the device's table of sizes after the test, and forget the kernels and plans made with other sizes."""
     backend = get_backend(dev)
     before = dict(backend.tuned)
     yield
@@ -134,7 +134,7 @@ def test_sizes_reach_launches(dev: Any, untouched: None, monkeypatch: pytest.Mon
     grain = next(p for p in PARAMETERS if p.name == "pointwise.grain")
     x = torch.ones(1 << 14)
     seen = []
-    monkeypatch.setattr(DeviceInfo, "wake_us", 0)  # else so little work is not divided
+    monkeypatch.setattr(DeviceInfo, "wake_us", 0)  # otherwise work this small is not divided
     for value in (1 << 15, 1 << 22):
         backend.tuned["pointwise.grain"] = value
         grain.forget()
@@ -179,7 +179,7 @@ def test_tuner_keeps_what_wins_twice(
             return {"copy": 1e10, "flops": 1e11}, ""
         gain = {2: 3.0, 4: 1.5, 16: 1.0}.get(task["value"])
         if task["value"] == 2 and task["effort"] == "confirm":
-            gain = 0.5  # it had been luck
+            gain = 0.5  # the gain measured before was luck
         if task["what"] == "move.grain":
             return (
                 (None, "died of SIGSEGV") if task["value"] < 4000 else ({"differs": ["gather"]}, "")
