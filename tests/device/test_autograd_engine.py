@@ -375,8 +375,8 @@ def test_grad_attribute() -> None:
 
 
 def test_zeros_that_nobody_computed_arrive_as_zeros() -> None:
-    """The second derivative of relu is never computed, yet zeros arrive at a leaf, at a retained result and its hook, and
-    at a custom function.
+    """The second derivative of relu is never computed, yet zeros arrive at a leaf, at a retained result and its hook,
+    and at a custom function.
     """
     arrived: list[Any] = []
 

@@ -192,8 +192,8 @@ def test_kernels_of_a_case_are_watched(ours: Any) -> None:
 
 
 class Queue:
-    """A simulated queue with a clock of its own: enqueued work keeps the device busy, and waiting moves the clock to the
-    end of that work.
+    """A simulated queue with a clock of its own: enqueued work keeps the device busy, and waiting moves the clock to
+    the end of that work.
     """
 
     def __init__(self, queueing: float) -> None:

@@ -1,4 +1,6 @@
-"""Builtins that cltensor defines in kernels for pip's PoCL (runtime/builtin_header.py) do what OpenCL C promises, at every width."""
+"""Builtins that cltensor defines in kernels for pip's PoCL (runtime/builtin_header.py) do what OpenCL C promises, at
+every width.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 def run(
     backend: Backend, kind: str, lanes: int, values: dict, x: np.ndarray, y: np.ndarray
 ) -> np.ndarray:
-    """Return the values of the expressions of x and y, computed `lanes` elements at a time: a row for each expression."""
+    """Return the values of the expressions of x and y, computed in vectors of `lanes`: a row for each expression."""
     n, name = str(lanes) if lanes > 1 else "", f"builtins_{kind}{lanes}"
     load, store = (
         ("vload{0}(i, {1})", "vstore{0}({1}, i, {2})") if n else ("{1}[i]", "({2})[i] = {1}")

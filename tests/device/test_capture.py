@@ -293,7 +293,7 @@ def test_numbers_that_are_equal_are_told_apart() -> None:
 
 
 def test_what_waits_for_the_old_value_of_a_state_has_it() -> None:
-    """A result that is pending outside of the recording keeps the value of before the play that writes what it reads."""
+    """A result that is pending outside of a recording reads a state's value from before the play that writes it."""
     w = torch.ones(40)
 
     @torch.capture

@@ -1,4 +1,6 @@
-"""State that recorded functions share with code outside: gradients, versions, step counts of optimisers, replaced memory, threads."""
+"""State that recorded functions share with code outside: gradients, versions, step counts of optimisers, replaced
+memory, threads.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Random training programs give the same numbers whether or not parts of them are captured.
 
-Parts are the whole step, the computation of gradients, the update, or both of these. Between calls a program changes parameters, options,
-gradients and random numbers, keeps results and gradients, and calls with other shapes and layouts. Sizes are those of one
-small network, so few kernels are built.
+Parts are the whole step, the computation of gradients, the update, or both of these. Between calls a program changes
+parameters, options, gradients and random numbers, keeps results and gradients, and calls with other shapes and layouts.
+Sizes are those of one small network, so few kernels are built.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def test_slopes_of_filters_in_pieces_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -
 
 
 def cut_channels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Make plans assume a small cache; return a list to which each plan appends how many channels it takes at a time."""
+    """Make plans assume a small cache; return a list to which each appends how many channels it takes at a time."""
     plan, parts = cpu._correlate_plan.__wrapped__, []
 
     def small(*args: Any) -> Any:
@@ -279,8 +279,8 @@ def test_taps_added_up_are_what_phases_give(monkeypatch: pytest.MonkeyPatch) -> 
 def test_remainders_of_a_stride_in_one_launch_are_what_each_gives(
     outputs: int, parts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One launch for all phases of a stride gives what one launch for each gives: with rows that cross tiles, sizes that
-    the stride does not divide, phases that lack some taps, and channels that are summed in parts.
+    """One launch for all phases of a stride gives what one launch for each gives: with rows that cross tiles, sizes
+    that the stride does not divide, phases that lack some taps, and channels that are summed in parts.
     """
     cases: list[Any] = [
         ((2, 21, 5, 11), (3, 3), {"stride": 2, "padding": 1, "output_padding": (1, 0)}),

@@ -1,4 +1,6 @@
-"""Processes that compute together. This module starts them; what the three ranks do and assert is in tests/three_ranks.py."""
+"""Processes that compute together. This module starts them; what the three ranks do and assert is in
+tests/three_ranks.py.
+"""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_gradient_of_gamma_numbers() -> None:
     ("a", "b"), [(0.1, 0.2), (1.0, 30.0), (40.0, 0.5), (300.0, 500.0), (2e3, 3e3)]
 )
 def test_gradient_of_beta_numbers(a: float, b: float) -> None:
-    """As a parameter a changes, a sample x stays at its quantile: dx/da = -(dF/da) / p, with distribution F, density p."""
+    """As a parameter a changes, a sample x stays at its quantile: dx/da = -(dF/da) / p (F: distribution, p: density)."""
     torch.manual_seed(0)
     shapes = torch.tensor([[a, b]] * 40, requires_grad=True)
     x = D.Beta(*shapes.unbind(1)).rsample()
@@ -130,8 +130,8 @@ def test_register_kl_of_bases_that_are_no_distributions() -> None:
 
 
 def test_points_of_small_concentrations_are_inside() -> None:
-    """Samples are ratios of gamma numbers, most of which are too small here for float32. Yet the ratios must differ from
-    0, 1/2 and 1.
+    """Samples are ratios of gamma numbers, most of which are too small here for float32. Yet the ratios must differ
+    from 0, 1/2 and 1.
     """
     torch.manual_seed(0)
     x = torch.distributions.Beta(torch.full((500,), 0.01), torch.full((500,), 0.01)).sample()

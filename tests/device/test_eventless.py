@@ -15,7 +15,9 @@ TEXT = "__kernel void add_up(__global int *x, int n) { x[get_global_id(0)] += n 
 
 @pytest.fixture
 def launch(backend: Any) -> Any:
-    """Return a function that launches a kernel without an event, waits, and returns the numbers the kernel has added to."""
+    """Return a function that launches a kernel without an event, waits, and returns the numbers the kernel has added
+    to.
+    """
     cl = backend.module
     enqueue = eventless.enqueue(cl)
     assert enqueue is not cl.enqueue_nd_range_kernel, "the loader's own function was not found"

@@ -109,7 +109,7 @@ def test_storages_lie_in_files(tmp_path: Path) -> None:
 
 
 def test_the_safetensors_package_opens_files_for_torch(tmp_path: Path) -> None:
-    """safetensors saves and loads tensors where cltensor stands in for torch in sys.modules, as programs put it there."""
+    """safetensors saves and loads tensors where programs have put cltensor into sys.modules in the place of torch."""
     pytest.importorskip("safetensors")
     program = (
         "import sys, cltensor; sys.modules['torch'] = cltensor\n"

@@ -473,8 +473,8 @@ def test_complex_products_have_the_bits_of_a_product() -> None:
 
 @pytest.mark.parametrize("shape", [(300, 3), (3000, 1)], ids=str)
 def test_complex_numbers_of_16_bit_parts_are_summed(shape: tuple[int, int]) -> None:
-    """Sums of complex32 numbers are right. On a GPU, the partial sums of long runs of equal indices are complex64, twice
-    as wide as the numbers.
+    """Sums of complex32 numbers are right. On a GPU, the partial sums of long runs of equal indices are complex64,
+    twice as wide as the numbers.
     """
     rng = np.random.default_rng(0)
     parts = rng.integers(-3, 4, (*shape, 2)).astype(np.float32)

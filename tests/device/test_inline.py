@@ -1,4 +1,6 @@
-"""Single work-groups run in the launching thread, where the driver has a queue for that; elsewhere a second queue stands in for it."""
+"""Single work-groups run in the launching thread, where the driver has a queue for that; elsewhere a second queue
+stands in for it.
+"""
 
 from __future__ import annotations
 

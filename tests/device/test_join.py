@@ -366,8 +366,8 @@ def test_rows_side_by_side_are_one_launch_on_a_gpu(
 
 
 def test_lists_of_many_are_told_apart() -> None:
-    """Long lists are examined attribute by attribute in later calls. Lists are told apart by shapes, dtypes, offsets, and
-    by which of their entries are the same tensor.
+    """Long lists are examined attribute by attribute in later calls. Lists are told apart by shapes, dtypes, offsets,
+    and by which of their entries are the same tensor.
     """
     base = data(40, 3)
     table, whole = ct.tensor(base), [ct.tensor(base[i]) for i in range(12)]

@@ -262,7 +262,7 @@ def test_a_tensor_copied_onto_itself_is_left(fresh: None) -> None:
 
 
 def test_what_is_done_with_makes_room_for_what_follows() -> None:
-    """A replay takes as many buffers as are needed at the same time: for a 32nd power, the result and two for squares."""
+    """A replay takes as many buffers as are needed at once: for a 32nd power, the result and two for the squares."""
     pool = torch.zeros(1)._storage.backend.pool
     for n in (5, 5, 5):
         a = torch.tensor(np.eye(n) * 2)

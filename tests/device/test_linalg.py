@@ -34,7 +34,9 @@ def dagger(x: Any) -> Any:
 
 
 def n(x: Any) -> Any:
-    """Return a result as an array, so that numpy multiplies it: cltensor would build kernels of four dtypes just for that."""
+    """Return a result as an array, so that numpy multiplies it: cltensor would build kernels of four dtypes just for
+    that.
+    """
     return x.numpy(force=True)
 
 

@@ -198,7 +198,7 @@ def test_few_columns_across_memory_times_a_vector(dtype: str) -> None:
         assert np.array_equal(several.double().cpu().numpy(), [exact, -exact])
 
 
-# Vectors contiguous and strided, fewer than the kernel takes at a time; matrices that fit a cache and that do not; a batch.
+# Vectors contiguous and strided, fewer than the kernel takes at a time; matrices that fit a cache or do not; a batch.
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
 def test_many_rows_times_a_few_vectors(dtype: str) -> None:
     dt = getattr(torch, dtype)
@@ -217,8 +217,8 @@ def test_many_rows_times_a_few_vectors(dtype: str) -> None:
 @pytest.mark.usefixtures("divided", "poisoned")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_long_rows_times_some_vectors(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small integers, so that sums are exact. Tries blocks of K and their remainders, addends that are broadcast or not,
-    and rows that are divided among threads anywhere.
+    """Small integers, so that sums are exact. Tries blocks of K and their remainders, addends that are broadcast or
+    not, and rows that are divided among threads anywhere.
     """
     monkeypatch.setattr(gemm_few, "TASK_BYTES", 64)
     rng = np.random.default_rng(0)
@@ -295,8 +295,8 @@ def test_dot_products_of_what_is_not_adjacent(dtype: str) -> None:
 def test_many_small_matrices(
     batch: int, m: int, k: int, n: int, turn_a: bool, turn_b: bool, cut: bool, dtype: str
 ) -> None:
-    """Small integers, so that sums are exact in any order. The NaNs behind each row and each matrix must not enter sums,
-    and elements before and after `out` must stay.
+    """Small integers, so that sums are exact in any order. The NaNs behind each row and each matrix must not enter
+    sums, and elements before and after `out` must stay.
     """
     rng = np.random.default_rng(0)
     wide = rng.integers(-3, 4, (batch, m, k)), rng.integers(-3, 4, (batch, k, n))

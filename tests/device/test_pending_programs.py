@@ -1,8 +1,9 @@
 """Random programs of pending chains, views and writes in place give what running every op at once gives.
 
-Here numpy computes chains instead of kernels: nothing is built, so a hundred programs take a second. Under test are which
-results a launch stores, which stay pending, and whose memory is overwritten. A launch that writes to memory of which it also
-reads other elements is a fault, even though numpy, which reads all operands first, gives the right values.
+Here numpy computes chains instead of kernels: nothing is built, so a hundred programs take a second. Under test are
+which results a launch stores, which stay pending, and whose memory is overwritten. A launch that writes to memory of
+which it also reads other elements is a fault, even though numpy, which reads all operands first, gives the right
+values.
 """
 
 from __future__ import annotations

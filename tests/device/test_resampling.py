@@ -119,8 +119,8 @@ def test_bytes_stay_bytes_within_rounding(kind: str) -> None:
 @pytest.mark.elsewhere
 @pytest.mark.parametrize("kind", ["linear", "antialias_cubic"])
 def test_byte_schedules_agree(kind: str) -> None:
-    """The CPU schedule, which sums the bytes of four planes or of one pixel at once, agrees with the GPU schedule, whose
-    lanes sum single bytes, whichever axes have weights.
+    """The CPU schedule, which sums the bytes of four planes or of one pixel at once, agrees with the GPU schedule,
+    whose lanes sum single bytes, whichever axes have weights.
     """
     from kernel_tools import get, put, torch
 

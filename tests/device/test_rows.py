@@ -53,8 +53,8 @@ def same(found: Any, wanted: np.ndarray, kind: str) -> None:
     np.testing.assert_allclose(result, wanted.astype(result.dtype), tolerance, tolerance)
 
 
-# Rows that are tried with more layouts. How elements are read does not depend on the formula, so a few suffice: of one and
-# of two operands, with numbers and bools as results.
+# Rows that are tried with more layouts. How elements are read does not depend on the formula, so a few suffice: of one
+# and of two operands, with numbers and bools as results.
 LAID = ["neg", "sqrt", "sin", "isnan", "signbit", "sub", "pow", "atan2", "lt", "logical_or"]
 
 

@@ -1,4 +1,6 @@
-"""Running products, and sums of complex numbers: long rows keep their digits, and products overflow and underflow where numpy's do."""
+"""Running products, and sums of complex numbers: long rows keep their digits, and products overflow and underflow where
+numpy's do.
+"""
 
 import numpy as np
 import pytest

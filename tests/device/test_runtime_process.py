@@ -45,8 +45,8 @@ def report(**more):
 
 
 def environment(cache: Path, **environ: str) -> dict[str, str]:
-    """Return the environment of a process: no variables of cltensor and PoCL but the cache's folder, and those given, so
-    that all processes use the same driver.
+    """Return the environment of a process: no variables of cltensor and PoCL but the cache's folder, and those given,
+    so that all processes use the same driver.
     """
     env = {k: v for k, v in os.environ.items() if not k.startswith(("CLTENSOR_", "POCL_"))}
     return {**env, "CLTENSOR_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT), **environ}

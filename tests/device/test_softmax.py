@@ -44,8 +44,8 @@ def test_values_match_numpy(shape: tuple[int, ...]) -> None:
 def test_long_rows_that_memory_interleaves(
     shape: tuple[int, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows interleaved in memory are reduced with a running state for each row, elements in the order of memory. What is
-    not finite affects its own row only.
+    """Rows interleaved in memory are reduced with a running state for each row, elements in the order of memory. What
+    is not finite affects its own row only.
     """
     a, g = data(*shape) * 5, data(*shape, seed=1)
     a[..., 0, 3], a[..., 9, 4], a[..., 5], a[..., 7, 6] = np.inf, np.nan, -np.inf, -np.inf

@@ -259,7 +259,9 @@ def test_modes_are_asked_by_functions_of_programs() -> None:
 
 
 def test_functions_that_autocast_are_answered_for_too() -> None:
-    """A class with `__torch_function__`, the first in its process, is asked although autocast has wrapped the functions."""
+    """A class with `__torch_function__`, the first in its process, is asked although autocast has wrapped the
+    functions.
+    """
     text = """
 class Plain:
     @classmethod
@@ -380,8 +382,8 @@ _ANSWERS = {
 
 
 def test_a_class_that_is_no_tensor_is_asked_before_any_other_was() -> None:
-    """A call that fails because of such an argument is made again, and then asks the argument's class. Each call is made
-    in a process of its own.
+    """A call that fails because of such an argument is made again, and then asks the argument's class. Each call is
+    made in a process of its own.
     """
     said = outputs_of_forks([_DUCK.format(call=call) for call in _ANSWERS])
     assert dict(zip(_ANSWERS, said, strict=True)) == {k: repr(v) for k, v in _ANSWERS.items()}

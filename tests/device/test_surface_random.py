@@ -36,7 +36,9 @@ def array(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
 
 
 def wide(a: np.ndarray) -> np.ndarray:
-    """Return integers and bools as float32, to which torch promotes them in floating-point functions, floats as they are."""
+    """Return integers and bools as float32, to which torch promotes them in floating-point functions, floats as they
+    are.
+    """
     return a if a.dtype.kind == "f" else a.astype(np.float32)
 
 

@@ -1,4 +1,6 @@
-"""Kernels run by a team (Note [Team] in runtime/team.py): each group runs once before a launch returns, whichever helpers sleep."""
+"""Kernels run by a team (Note [Team] in runtime/team.py): each group runs once before a launch returns, whichever
+helpers sleep.
+"""
 
 from __future__ import annotations
 

@@ -154,7 +154,9 @@ def test_large_broadcast_trees_need_no_collecting_and_what_is_turned_first_does(
 
 
 def test_trees_that_differ_in_one_thing_are_told_apart(monkeypatch):
-    """Trees are told apart by the places of numbers, operands that occur twice, strides, and sizes that no stride shows."""
+    """Trees are told apart by the places of numbers, operands that occur twice, strides, and sizes that no stride
+    shows.
+    """
     x, y, z = (on_device(data(4, 4)) + k for k in (1, 2, 3))
     ct.opencl.synchronize()
     # Copies, because expressions over memory that numpy sees do not stay pending.

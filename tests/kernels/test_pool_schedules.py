@@ -115,8 +115,8 @@ def _triples(shape: Any, k: Any, s: Any, p: Any, d: Any) -> Window:
 def test_averages_side_by_side(
     k: int, dtype: str, streamed: bool, poisoned: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Averages of adjoining windows are right where narrow windows are computed by vectors and the rest of a row is not.
-    Elements that no window covers get a gradient of 0.
+    """Averages of adjoining windows are right where narrow windows are computed by vectors and the rest of a row is
+    not. Elements that no window covers get a gradient of 0.
     """
     if streamed:
         store_past_cache(monkeypatch)
@@ -147,8 +147,8 @@ def test_averages_side_by_side(
 def test_windows_side_by_side_send_back_what_positions_say(
     size: tuple[int, ...], dtype: str, window: tuple[int, int]
 ) -> None:
-    """Gradients with int32 positions, used where the caller does not ask for positions, equal those with int64 positions,
-    also for equal elements, NaN, and elements that no window covers.
+    """Gradients with int32 positions, used where the caller does not ask for positions, equal those with int64
+    positions, also for equal elements, NaN, and elements that no window covers.
     """
     a = np.round(data(*size) * 4).astype(dtype)
     a[0, 1, 1, 3] = np.nan

@@ -64,7 +64,8 @@ def test_scatter_along_whole_rows(
 def test_rows_are_added_to_those_of_a_copy(
     shape: tuple[int, ...], dtype: str, poisoned: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each row of the copy is written once, with the bits that adding the source's rows in place, one after another, gives.
+    """Each row of the copy is written once, with the bits that adding the source's rows in place, one after another,
+    gives.
 
     Only float32 is also tried with int32 and strided indices.
     """
