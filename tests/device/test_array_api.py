@@ -1,4 +1,4 @@
-"""The array API's namespace where it asks for more, or for something else, than torch has under the name."""
+"""The array API's namespace, where the standard asks for more, or for something else, than torch's function does."""
 
 from __future__ import annotations
 

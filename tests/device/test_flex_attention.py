@@ -1,4 +1,4 @@
-"""Attention with scores and masks that functions of indices state: values, gradients, block masks, refusals."""
+"""Attention whose scores and masks are given by functions of indices: values, gradients, block masks, refusals."""
 
 from __future__ import annotations
 

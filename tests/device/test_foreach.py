@@ -1,4 +1,4 @@
-"""`_foreach_*` of tensors that lie alike: few launches, with the values, versions and order of one call each."""
+"""`_foreach_*` on tensors laid out alike: few launches, with the values, versions and order of a call for each."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_recording_plays_lists() -> None:
         found = captured()
         copies = [x * v for x, v in zip(copies, NUMBERS, strict=True)]
         same(found, [x.add(y, alpha=0.5) for x, y in zip(copies, b, strict=True)])
-        torch._foreach_add([x[:1] for x in b if x.ndim], 1.0)  # uses another table
+        torch._foreach_add([x[:1] for x in b if x.ndim], 1.0)  # has a table of its own
 
 
 @pytest.mark.parametrize("power", [*POWERS, 0, 1.5])

@@ -1,4 +1,4 @@
-"""Python functions over elements, subclasses, memory laid out by the caller, numbered reductions and switches."""
+"""Python functions applied to elements, `as_subclass`, chosen strides, files, reductions given as numbers, settings."""
 
 from __future__ import annotations
 

@@ -344,7 +344,7 @@ def test_rows_side_by_side_are_one_launch(
 def test_rows_side_by_side_are_one_launch_on_a_gpu(
     dtype: str, units: int, each: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows are copied in units of at most 16 bytes, one or several for each lane."""
+    """Rows are copied in units of at most 16 bytes; a lane copies its unit of one row, or of several."""
     monkeypatch.setattr(kernels, "is_gpu", lambda _: True)
     monkeypatch.setattr(kernels, "_GROUPS", 1)
     monkeypatch.setattr(kernels, "_EACH", each)

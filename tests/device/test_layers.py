@@ -1,4 +1,4 @@
-"""Layers: how their parameters start, what they keep between calls, and their values against numpy or their functions."""
+"""Layers: initial parameters, state kept between calls, and values against numpy or functions of nn.functional."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that a program adds: found under `torch.ops`, a node of their own, gradients that the program states."""
+"""Operators that a program adds: they are found under `torch.ops` and have an autograd node and the gradients given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules against their closed forms; what they write, save and refuse. Equality with torch is in the parity tests."""
+"""Learning-rate schedulers against closed forms; what they save and refuse. tests/parity compares them with torch."""
 
 from __future__ import annotations
 

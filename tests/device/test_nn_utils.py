@@ -1,4 +1,4 @@
-"""nn.utils and func: gradients in bounds, vectors of parameters, parametrisations, fused layers, calls with other parameters."""
+"""nn.utils and func: gradient clipping, parameters as a vector, parametrisations, fused layers, functional_call."""
 
 from __future__ import annotations
 

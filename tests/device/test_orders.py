@@ -182,7 +182,7 @@ def test_what_is_forgotten_meanwhile_is_done_all_the_same(later: None) -> None:
         for _ in range(3):  # a call is played from the third time on
             made = slow(x)
         replay.forget()
-        kept = [np.full(1000, 7, np.uint64) for _ in range(50)]  # reuse freed replays' memory
+        kept = [np.full(1000, 7, np.uint64) for _ in range(50)]  # take the memory of what played it
         np.testing.assert_array_equal(made.numpy(), wanted)
         assert all((array == 7).all() for array in kept)
 

@@ -145,7 +145,7 @@ def test_autocast_reaches_the_steps_of_a_function() -> None:
     with torch.autocast(kind, torch.bfloat16):
         cast = F.normalize(x)
     assert {t.dtype for t in plain} == {torch.bfloat16}
-    assert cast.dtype is (torch.bfloat16 if kind == "cpu" else torch.float32)  # as norm gives
+    assert cast.dtype is (torch.bfloat16 if kind == "cpu" else torch.float32)  # norm's dtype
 
 
 def test_steps_of_a_cell_are_followed_by_a_counter_of_operations() -> None:
@@ -384,8 +384,8 @@ def test_any_layouts(shape: list[int], order: Any, names: list[str]) -> None:
 
 
 def test_writing_calls() -> None:
-    """Calls that write in place accumulate once a call, from the first call on, and after all that is pending and reads
-    the old content has run.
+    """In-place calls accumulate exactly once a call, the first call included, and pending results that read the old
+    content are computed before.
     """
     for _ in range(2):
         t, index, source = torch.zeros(5, 3), torch.tensor([0, 4, 0]), whole(3, 3)

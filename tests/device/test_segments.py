@@ -1,4 +1,4 @@
-"""Segments, sampled derivatives, boxes and positions: functions composed of others."""
+"""Functions composed of others: segment_reduce, gradient (by differences), histogramdd, indices of positions."""
 
 from __future__ import annotations
 

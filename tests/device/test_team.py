@@ -268,7 +268,7 @@ def test_other_contexts_are_refused(backend: Backend, monkeypatch: pytest.Monkey
 def test_a_kernel_that_only_the_driver_runs(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such a kernel is queued, in order between launches of the team. A recording of one is queued as a whole."""
+    """Such a kernel is queued, in order between launches of the team. A recording that has one is queued as a whole."""
     assert backend.team is not None
     monkeypatch.setattr(team, "_MOST_ARGS", 4)
     source = PLACES.replace("places", "queued")
