@@ -221,8 +221,8 @@ def test_results_have_plain_sizes(fresh: None) -> None:
 
 
 def test_parts_are_written_with_a_launch_each(fresh: None) -> None:
-    """A write to a part of a tensor is one launch, whatever the part's sizes, strides and offset; two if the value that
-    is written reads the same tensor.
+    """A write to a part of a tensor is one launch, whatever the part's sizes, strides and offset, and whichever operands
+    of the value are held; two if the value reads the tensor that is written.
     """
     rng = np.random.default_rng(0)
     expected = rng.integers(-4, 5, (9, 11)).astype(np.float32)
