@@ -470,13 +470,12 @@ for _name in (
     *("pixel_shuffle", "pixel_unshuffle"),
 ):  # fmt: skip
     globals()[_name] = FUNCTIONS.get(_name) or _answered(globals()[_name], _name)
-for _name, _called in {
-    **{n: n for n in ("batch_norm", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "group_norm", "hinge_embedding_loss", "instance_norm")},
-    **{n: n for n in ("kl_div", "layer_norm", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "pad", "poisson_nll_loss")},
-    **{n: n for n in ("rms_norm", "soft_margin_loss", "triplet_margin_loss")},
-    "cross_entropy": "cross_entropy_loss",
-    "nll_loss": "nll_loss_nd",
-}.items():  # fmt: skip
+for _name in (
+    *("batch_norm", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy", "group_norm", "hinge_embedding_loss"),
+    *("instance_norm", "kl_div", "layer_norm", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "nll_loss", "pad"),
+    *("poisson_nll_loss", "rms_norm", "soft_margin_loss", "triplet_margin_loss"),
+):  # fmt: skip
+    _called = {"cross_entropy": "cross_entropy_loss", "nll_loss": "nll_loss_nd"}.get(_name, _name)
     globals()[_name] = _answered(globals()[_name], _called, passed=True)
 
 # torch's private names, which programs with a multi-head attention of their own import.

@@ -187,11 +187,10 @@ def in_one(fn: Callable[..., Sequence[Tensor]]) -> Callable[..., list[Tensor]]:
     def computed(given: Sequence[Tensor], *settings: Any) -> list[Tensor]:
         # While an outer call is being traced for replay, `fn` becomes part of that trace: its results may stay pending
         # and fuse with what follows.
-        if WORKING or not plain(given) or graph.needs_grad(*given):
-            return list(fn(given, *settings))
-        if not all(map(_is_setting, settings)):
-            return list(fn(given, *settings))
-        return run(given, *settings)
+        alone = not WORKING and plain(given) and not graph.needs_grad(*given)
+        return (
+            run(given, *settings) if alone and _is_setting(settings) else list(fn(given, *settings))
+        )
 
     return computed
 

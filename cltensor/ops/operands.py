@@ -21,9 +21,7 @@ from .core import NUMBERS, Tensor
 def check_tensor(function: str, name: str, position: int, x: Any) -> None:
     """Raise torch's TypeError for an operand that is not a tensor."""
     if not isinstance(x, core.Registry.tensor):
-        raise TypeError(
-            f"{function}(): argument '{name}' (position {position}) must be Tensor, not {class_name(x)}"
-        )
+        raise _no_tensor(function, name, position, x)
 
 
 def check_tensors(function: str, names: Sequence[str], *operands: Any) -> None:
@@ -73,14 +71,17 @@ def refuse_numbers(
         if not number and not core.is_tensor(value):
             if any(allowed):
                 raise arguments.invalid_combination(function, values)
-            raise _no_tensor(function, name, position, value)
+            raise _no_tensor(function, name, _counted(function, position), value)
+
+
+def _counted(function: str, index: int) -> int:
+    """Return the position that torch names. It does not count `self` of in-place forms, which are methods."""
+    return index if function.endswith("_") else index + 1
 
 
 def _no_tensor(function: str, name: str, position: int, value: Any) -> TypeError:
-    # In-place forms are methods, and torch does not count `self` among the positions.
-    counted = position if function.endswith("_") else position + 1
     return TypeError(
-        f"{function}(): argument '{name}' (position {counted}) must be Tensor, not {class_name(value)}"
+        f"{function}(): argument '{name}' (position {position}) must be Tensor, not {class_name(value)}"
     )
 
 
@@ -115,7 +116,7 @@ def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
         elif isinstance(v, NUMBERS):
             out.append(_plain_number(v))
         else:
-            raise _no_tensor(function, arg, position, v)
+            raise _no_tensor(function, arg, _counted(function, position), v)
     if not some:
         if function not in _OF_NUMBERS:
             raise arguments.invalid_combination(function, values)
