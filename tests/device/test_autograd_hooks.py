@@ -309,7 +309,7 @@ def test_hooks_survive_in_a_deep_copy_only_as_a_value() -> None:
     x.register_hook(lambda g: g * 10)
     y = copy.deepcopy(x)
     (y * 1).sum().backward()
-    assert y.grad.tolist() in ([1], [10])
+    assert y.grad.tolist() == [1]
 
 
 def test_saved_tensors_may_be_written_where_that_is_allowed() -> None:
