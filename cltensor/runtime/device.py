@@ -5,6 +5,7 @@ Owns the names of devices and the OpenCL devices they stand for. Must not know q
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 from dataclasses import dataclass
@@ -67,19 +68,20 @@ class device:
                 )
             return type
         if isinstance(type, str):
+            if index is None:
+                return _named(type)
             name, found = _parse(type)
-            if index is not None:
-                if isinstance(index, bool) or not hasattr(index, "__index__"):
-                    raise TypeError(
-                        "device(): argument 'index' (position 2) must be int, not "
-                        f"{index.__class__.__name__}"
-                    )
-                if found is not None:
-                    raise RuntimeError(
-                        "type (string) must not include an index because index was passed "
-                        f"explicitly: {type}"
-                    )
-                found = index.__index__()
+            if isinstance(index, bool) or not hasattr(index, "__index__"):
+                raise TypeError(
+                    "device(): argument 'index' (position 2) must be int, not "
+                    f"{index.__class__.__name__}"
+                )
+            if found is not None:
+                raise RuntimeError(
+                    "type (string) must not include an index because index was passed "
+                    f"explicitly: {type}"
+                )
+            found = index.__index__()
         elif hasattr(type, "__index__") and not isinstance(type, bool) and index is None:
             name, found = "opencl", type.__index__()
         elif type is None and index is None:
@@ -88,11 +90,7 @@ class device:
             raise _bad_arguments(*((type,) if index is None else (type, index)))
         if found is not None and found < 0:
             raise RuntimeError("Device index must not be negative")
-        self = object.__new__(cls)
-        object.__setattr__(self, "type", name)
-        object.__setattr__(self, "index", found)
-        object.__setattr__(self, "_hash", hash((name, found)))
-        return self
+        return _make(name, found)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
@@ -130,6 +128,19 @@ class device:
         _stack().pop()
         with _scope_lock:
             _scopes -= 1
+
+
+def _make(name: str, index: int | None) -> device:
+    made = object.__new__(device)
+    object.__setattr__(made, "type", name)
+    object.__setattr__(made, "index", index)
+    object.__setattr__(made, "_hash", hash((name, index)))
+    return made
+
+
+@functools.lru_cache(maxsize=64)
+def _named(text: str) -> device:
+    return _make(*_parse(text))
 
 
 # --- the default device -------------------------------------------------------------------------
