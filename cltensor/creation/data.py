@@ -92,8 +92,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, Tensor):
         return data.to(device=data.device if device is None else device, dtype=dtype)
     if isinstance(data, np.ndarray) and data.flags.writeable and data.dtype.isnative:
-        t = from_numpy(data)
-        return t.to(device=place(device), dtype=dtype)
+        t, dev = from_numpy(data), place(device)
+        return t if dtype is None and dev == t.device else t.to(device=dev, dtype=dtype)
     if isinstance(data, UntypedStorage):
         t = _read_as(data, dtypes.asked(dtype, "as_tensor"))
         return t.to(device=t.device if device is None else device)

@@ -5,7 +5,6 @@ encoding.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,25 +16,28 @@ from ..ops import core
 from ..ops.values import check_value
 from ..tensor import Tensor
 
-_PLAIN = (float, int, bool)
+_PLAIN = {float, int, bool}
 
 
 def encode(array: np.ndarray, dt: DType) -> np.ndarray:
     """Return an array's values in a dtype as contiguous memory; bfloat16 and complex32, which numpy lacks, as their
-    bits.
+    bits. Numbers out of range become infinite, or wrap, without numpy's warnings.
     """
+    if dt.np is not None and array.dtype == dt.np:
+        return np.ascontiguousarray(array)
+    with np.errstate(all="ignore"):
+        return _converted(array, dt)
+
+
+def _converted(array: np.ndarray, dt: DType) -> np.ndarray:
     if dt.np is not None:
-        if array.dtype == dt.np:
-            return np.ascontiguousarray(array)
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if array.dtype.kind in "fc" and dt.category == 1:
-                array = array.real.astype(np.int64)
-            elif array.dtype.kind == "c" and dt.category == 2:
-                array = array.real
-            elif dt.category == 0:
-                return np.ascontiguousarray(array != 0)
-            return np.ascontiguousarray(array, dt.np)
+        if array.dtype.kind in "fc" and dt.category == 1:
+            array = array.real.astype(np.int64)
+        elif array.dtype.kind == "c" and dt.category == 2:
+            array = array.real
+        elif dt.category == 0:
+            return np.ascontiguousarray(array != 0)
+        return np.ascontiguousarray(array, dt.np)
     if dt is dtypes.bfloat16:
         value = np.ascontiguousarray(array.real if array.dtype.kind == "c" else array, np.float32)
         bits = value.view(np.uint32)
@@ -175,7 +177,7 @@ def _plain(data: Any, dt: DType | None, kinds: list[DType]) -> Any:
     if not isinstance(data, list | tuple | Tensor | np.ndarray) and _is_sequence(data):
         data = _items(data)
     if isinstance(data, list | tuple):
-        if all(x.__class__ in _PLAIN for x in data):
+        if {*map(type, data)} <= _PLAIN:
             return data
         if any(x is data for x in data):
             raise TypeError("new(): self-referential lists are incompatible")

@@ -49,7 +49,8 @@ class Block:
         self.size = size
         self.cl = cl
         self.host = host  # the memory itself, host-shared devices only
-        self.address: int = host.ctypes.data if host is not None else cl.int_ptr
+        # `host.ctypes.data` is the same, but makes an object of a Python class.
+        self.address: int = cl.int_ptr if host is None else host.__array_interface__["data"][0]
         self.seq = 0  # the last launch that used it
         self.arena: Arena | None = None  # of the recording that reserves the block, if any
 
