@@ -20,7 +20,6 @@ from ..autograd import views
 from ..autograd.hooks import type_string
 from ..codegen.index import lookup as kernels
 from ..codegen.operand import Operand
-from ..codegen.order import mask as masks
 from ..codegen.pointwise import IDENTITY
 from ..errors import caller_level
 from ..lazy import Expr, Scalar
@@ -30,7 +29,7 @@ from .changes import backend_of, both, change, like, reading, target, zeros
 from .collect import collected
 from .core import NUMBERS, Tensor, is_tensor
 from .kinds import Sizes
-from .mask import masked_scatter, nonzero
+from .mask import kept, masked_scatter, nonzero
 from .operands import check_tensor
 from .replay import Replayed
 from .selection import masked_fill_, masked_fill_row, warn_expanded, where
@@ -232,10 +231,7 @@ def _take(x: Tensor, found: Indices) -> Tensor:
     found = _checked(x, found)
     mask = _whole_mask(x, found)
     if mask is not None:
-        out = core.result(
-            masks.masked_select(backend_of(x), core.kernel_operand(x), core.kernel_operand(mask)),
-            x.device,
-        )
+        out = kept(x, mask)
         if graph.needs_grad(x):
             graph.record("IndexBackward0", (x,), out, _take_mask_back, {"indices": (mask,)})
         return out

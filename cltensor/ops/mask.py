@@ -14,13 +14,45 @@ from ..autograd.mode import unrecorded
 from ..codegen.order import mask as masks
 from ..codegen.order import sort as sort_kernels
 from ..size import Size
+from ..storage import Storage
 from . import core, parts, shape, writes
 from .changes import backend_of, both, change, like, need_tensor, target, zeros
 from .composite import SMALL, at_once
 from .core import Tensor, is_tensor
+from .replay import Replayed
 from .row import FUNCTIONS, METHODS, public
 
 # ------------------------------------------------------------------------------------------- masks
+
+
+@Replayed.of_memory
+def _coordinates(operands: Sequence[Tensor]) -> list[Tensor | None]:
+    (x,) = operands
+    found = masks.nonzero(backend_of(x), core.kernel_operand(x))
+    return [None if op is None else core.result(op, x.device) for op in found]
+
+
+@Replayed.of_memory
+def _kept(operands: Sequence[Tensor]) -> list[Tensor | None]:
+    x, mask = operands
+    found = masks.masked_select(backend_of(x), core.kernel_operand(x), core.kernel_operand(mask))
+    return [None if op is None else core.result(op, x.device) for op in found]
+
+
+def _counted(found: Sequence[Tensor | None]) -> Tensor:
+    """Return the first of two tensors, or as many elements of its last dimension as the second one, if any, says."""
+    room, count = found
+    if count is None:
+        return room
+    size = (*room.shape[:-1], count.item())
+    storage = room._storage
+    kept = Storage(storage.backend, storage.value, layouts.numel(size) * room.dtype.itemsize)
+    return core.make(kept, Size(size), room.dtype, room.device)
+
+
+def kept(x: Tensor, mask: Tensor) -> Tensor:
+    """Return the elements of `x` where `mask`, bool or uint8 and of the same shape, is not zero; records no gradient."""
+    return _counted(_kept((x, mask)))
 
 
 @public()
@@ -38,10 +70,10 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     x, backend = input.detach(), backend_of(input)
     if x.dtype.category > 1 and not masks.is_small(backend, x.numel()):
         x = x != 0
-    found = masks.nonzero(backend, core.kernel_operand(x))
-    dense = core.result(found._replace(shape=found.shape[::-1]), input.device)
+    dense = _counted(_coordinates((x,)))
+    ndim, count = dense.shape
     value = core.make(
-        dense._storage, Size(found.shape), dtypes.int64, input.device, found.strides, 0
+        dense._storage, Size((count, ndim)), dtypes.int64, input.device, (1, count), 0
     )
     return value if out is None else writes.deliver(value, out, "nonzero", ())
 
@@ -64,10 +96,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
     mask = like(mask, input)
     joint = layouts.broadcast_shapes(mask.shape, input.shape)
     wide, at = shape.expand(input.detach(), joint), shape.expand(mask, joint)
-    value = core.result(
-        masks.masked_select(backend_of(input), core.kernel_operand(wide), core.kernel_operand(at)),
-        input.device,
-    )
+    value = kept(wide, at)
     if graph.needs_grad(input):
         graph.record(
             "MaskedSelectBackward0",

@@ -177,6 +177,20 @@ def test_questions_about_values_are_replayed_and_answered_anew(name: str) -> Non
     assert STATS.replays >= before + 4
 
 
+def test_elements_that_a_mask_keeps_are_counted_by_each_replay() -> None:
+    """A GPU reads the count before it moves the elements, so that only the cpu device replays."""
+    x = torch.arange(6.0, device="cpu").reshape(2, 3)
+    for n, numbers in enumerate(([0, 4, 5], [], [2], [0, 1, 2, 3, 4, 5], [1, 3])):
+        m = torch.tensor([i in numbers for i in range(6)], device="cpu").reshape(2, 3)
+        before = STATS.replays
+        kept, found = x[m], m.nonzero()
+        assert STATS.replays - before >= (2 if n > 1 else 0)
+        assert kept.tolist() == x.masked_select(m).tolist() == numbers
+        assert kept.untyped_storage().nbytes() == 4 * len(numbers)
+        assert found.tolist() == [[*divmod(i, 3)] for i in numbers]
+        assert found.stride() == (1, len(numbers)), "each coordinate's numbers are side by side"
+
+
 def test_checks_of_what_is_drawn_by_are_replayed() -> None:
     """Checks of the probabilities of a draw are replayed and find bad values. Only the cpu device makes such checks."""
     good = [torch.tensor([0.5, 1.0, 0.0], device="cpu") for _ in range(4)]

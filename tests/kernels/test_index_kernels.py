@@ -16,6 +16,7 @@ from cltensor.codegen.checks import flush_checks
 from cltensor.codegen.index import lookup as ix
 from cltensor.codegen.index import moves, scatter
 from cltensor.codegen.move import copies, join, pad
+from cltensor.codegen.operand import Operand
 from cltensor.codegen.order import mask
 from cltensor.codegen.region import is_gpu
 
@@ -398,19 +399,38 @@ def test_reads_anywhere(be: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> 
         kt.same(kt.get(be, ix.gather(be, o, dim, kt.put(be, index))), x.gather(dim, index))
 
 
+def counted(be: Any, found: mask.Counted) -> Operand:
+    """Return the elements of which a small mask's kernel leaves the number on the device."""
+    elements, count = found
+    if count is None:
+        return elements
+    n = int(kt.get(be, count))
+    return elements._replace(
+        shape=(*elements.shape[:-1], n), strides=(n, 1)[-len(elements.shape) :]
+    )
+
+
+def selected(be: Any, x: Any, m: Operand) -> Any:
+    return kt.get(be, counted(be, mask.masked_select(be, kt.put(be, x), m)))
+
+
+def coordinates(be: Any, m: Operand) -> Any:
+    return kt.get(be, counted(be, mask.nonzero(be, m))).T
+
+
 @pytest.mark.parametrize("n", [1, 33, 70_000])
 def test_masks(be: Any, n: int) -> None:
     x = kt.sample((2, n), torch.float32).T
     m = kt.sample((n, 2), torch.float32, 3) > 1
-    kt.same(kt.get(be, mask.masked_select(be, kt.put(be, x), kt.put(be, m))), x.masked_select(m))
-    kt.same(kt.get(be, mask.nonzero(be, kt.put(be, m))), m.nonzero())
+    kt.same(selected(be, x, kt.put(be, m)), x.masked_select(m))
+    kt.same(coordinates(be, kt.put(be, m)), m.nonzero())
     z = kt.sample((n, 2), torch.int64, 1, 0.7)
-    kt.same(kt.get(be, mask.nonzero(be, kt.put(be, z))), z.nonzero())
+    kt.same(coordinates(be, kt.put(be, z)), z.nonzero())
     s = kt.sample(int(m.sum()) + 1, torch.float32, 4)[1:]
     o = kt.put(be, x)
     mask.masked_scatter(be, o, kt.put(be, m), kt.put(be, s))
     kt.same(kt.get(be, o), x.clone().masked_scatter_(m, s))
-    assert kt.get(be, mask.nonzero(be, kt.put(be, torch.tensor(3.0)))).shape == (1, 0)
+    assert coordinates(be, kt.put(be, torch.tensor(3.0))).shape == (1, 0)
     with pytest.raises(RuntimeError, match="Number of elements of source < number of ones in mask"):
         mask.masked_scatter(
             be, o, kt.put(be, torch.ones(n, 2, dtype=torch.bool)), kt.put(be, torch.ones(1))
@@ -462,11 +482,11 @@ def test_nonzero_of_every_width(be: Any, dtype: str) -> None:
     """Vectors count in integers of their elements' width, which would overflow in long rows; GPU lanes do not."""
     x = torch.ones(2, 70_000 if be.info.kind == "cpu" else 7_000).to(getattr(torch, dtype))
     x[0, ::7] = 0
-    kt.same(kt.get(be, mask.nonzero(be, kt.put(be, x))), x.nonzero())
+    kt.same(coordinates(be, kt.put(be, x)), x.nonzero())
     if dtype == "int8":  # any nonzero byte counts; eight bytes become bits of one number
         x = torch.as_tensor(np.random.default_rng(0).integers(-128, 128, x.shape)).to(torch.int8)
         x *= kt.sample(x.shape, torch.float32) > 0
-        kt.same(kt.get(be, mask.nonzero(be, kt.put(be, x))), x.nonzero())
+        kt.same(coordinates(be, kt.put(be, x)), x.nonzero())
 
 
 def test_nonzero_of_a_number(dev: Any) -> None:
@@ -494,10 +514,9 @@ def test_masks_of_every_density(
             x = kt.sample((*shape, 2), torch.float32)[..., 1]
             s = kt.sample(m.numel(), torch.float32, 2)
             operand = kt.put(be, m)
-            kt.same(kt.get(be, mask.nonzero(be, operand)), m.nonzero())
+            kt.same(coordinates(be, operand), m.nonzero())
             for y in (x, x.contiguous(), x.double(), x.half(), x.to(torch.int8)):
-                found = mask.masked_select(be, kt.put(be, y), operand)
-                kt.same(kt.get(be, found), y.masked_select(m))
+                kt.same(selected(be, y, operand), y.masked_select(m))
             o, s = kt.put(be, x), s[: int(m.sum())]
             mask.masked_scatter(be, o, operand, kt.put(be, s))
             flush_checks(be)

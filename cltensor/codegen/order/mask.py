@@ -1,8 +1,9 @@
 """Selection by mask: masked_select, nonzero, masked_scatter, and the runs of equal neighbours that
 `unique` needs.
 
-Results whose length the device counts read one small array back: the number of elements kept. Knows
-operands and backends, nothing of tensors.
+Results whose length the device counts read one small array back: the number of elements kept. Of a small mask
+(`is_small`) the caller reads that number, so that the launch can be replayed. Knows operands and backends, nothing of
+tensors.
 """
 
 from __future__ import annotations
@@ -83,6 +84,10 @@ class _Places:
             return int(last.view(np.int32 if size == 4 else np.int64)[0])
         return int(self.backend.read(self.buffer, 0, 8 * self.work).view(np.int64).sum())
 
+    def count(self) -> Operand | None:
+        """Return the number of kept elements as an operand if `alone`, valid once they are moved; else None."""
+        return Operand(self.buffer, self.counted, (1,), (1,), 0) if self.alone else None
+
     def launch(
         self,
         action: str,
@@ -114,14 +119,21 @@ class _Places:
         )
 
 
-def masked_select(backend: Backend, src: Operand, mask: Operand) -> Operand:
-    """Return the elements of `src` where `mask` (same shape, already expanded) holds, as a 1-D
-    operand.
+Counted = tuple[
+    Operand, Operand | None
+]  # elements, and of how many of them count (int64); None: of all
+
+
+def masked_select(backend: Backend, src: Operand, mask: Operand) -> Counted:
+    """Return the elements of `src` where `mask` (same shape, already expanded) holds, as a 1-D operand, and None.
+
+    If the mask `is_small`: an operand of as many elements as the mask has, and how many of them are valid, not read
+    back yet.
     """
     if not numel(src.shape):
-        return empty(backend, src.dtype, (0,))
+        return empty(backend, src.dtype, (0,)), None
     places = _Places(backend, mask)
-    return _selected(places, places.room(), src)
+    return _selected(places, places.room(), src), places.count()
 
 
 def _selected(places: _Places, many: int, src: Operand) -> Operand:
@@ -130,21 +142,24 @@ def _selected(places: _Places, many: int, src: Operand) -> Operand:
         dims = Dims(mask.shape, [mask.strides, src.strides])
         scalars = [places.n, mask.offset, src.offset, *dims.args()]
         places.launch("select", dims, [src, result], scalars, src.dtype)
-    return result._replace(shape=(places.total(),)) if places.alone else result
+    return result
 
 
-def nonzero(backend: Backend, src: Operand) -> Operand:
-    """Return the coordinates of the elements that are not zero: int64 of shape (count, ndim), in
-    row-major order, those along a dimension side by side in memory.
+def nonzero(backend: Backend, src: Operand) -> Counted:
+    """Return the coordinates of the elements that are not zero: int64 of shape (ndim, count), in row-major order, and
+    None.
+
+    If `src` as a mask `is_small`: memory for the coordinates of all elements, and how many elements are not zero, not
+    read back yet; the coordinates fill the front of the memory as an operand of shape (ndim, count).
     """
     ndim = len(src.shape)
     if not numel(src.shape):
-        return empty(backend, dtypes.int64, (0, ndim))._replace(strides=(1, 0))
+        return empty(backend, dtypes.int64, (ndim, 0)), None
     if not ndim:  # a single element has no coordinates
-        found = nonzero(backend, src._replace(shape=(1,), strides=(1,)))
-        return found._replace(shape=(found.shape[0], 0))
+        found, count = nonzero(backend, src._replace(shape=(1,), strides=(1,)))
+        return found._replace(shape=(0, found.shape[1])), count
     places = _Places(backend, src)
-    return _coordinates(places, places.room())
+    return _coordinates(places, places.room()), places.count()
 
 
 def _coordinates(places: _Places, many: int) -> Operand:
@@ -156,15 +171,14 @@ def _coordinates(places: _Places, many: int) -> Operand:
         dims = Dims.apart(src.shape, [src.strides])
         scalars = [many, places.n, src.offset, *dims.args()]
         places.launch("nonzero", dims, [result], scalars, dtypes.int64)
-        if places.alone:
-            many = places.total()
-    return result._replace(shape=(many, ndim), strides=(1, many))
+    return result
 
 
 def compact(backend: Backend, flags: Operand) -> Operand:
     """Return the positions at which a 1-D operand is not zero."""
-    found = nonzero(backend, flags)
-    return found._replace(shape=(found.shape[0],), strides=(1,))
+    places = _Places(backend, flags)
+    found = _coordinates(places, places.room())
+    return found._replace(shape=(places.total(),), strides=(1,))
 
 
 def run_values(backend: Backend, src: Operand, starts: bool) -> tuple[Operand, Operand | None]:
@@ -172,9 +186,9 @@ def run_values(backend: Backend, src: Operand, starts: bool) -> tuple[Operand, O
     places = _Places(backend, first_of_runs(backend, src))
     many = places.room()
     values = _selected(places, many, src)
-    if not starts:
-        return values, None
-    return values, _coordinates(places, many)._replace(shape=values.shape, strides=(1,))
+    found = _coordinates(places, many) if starts else None
+    total = (places.total(),)
+    return values._replace(shape=total), found and found._replace(shape=total, strides=(1,))
 
 
 def masked_scatter(backend: Backend, dst: Operand, mask: Operand, src: Operand) -> None:
