@@ -16,7 +16,7 @@ from ..ops import core
 from ..ops.values import check_value
 from ..tensor import Tensor
 
-_PLAIN = {float, int, bool}
+_PLAIN, _FLOAT, _INT = {float, int, bool}, {float}, {int}
 
 
 def encode(array: np.ndarray, dt: DType) -> np.ndarray:
@@ -66,6 +66,12 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
         check_order(array)
         return array, dt or dtypes.from_numpy(array.dtype)
     kind = data.__class__
+    if kind is list and (dt is None or dt.category == 2):  # most often a flat list
+        leaves = {*map(type, data)}
+        if leaves == _FLOAT:
+            return np.array(data), dt or dtypes.get_default_dtype()
+        if leaves == _INT and (array := np.array(data)).dtype == np.int64:
+            return array, dt or dtypes.int64
     if kind is float or kind is int or kind is bool or kind is complex:
         found = dt or dtypes.scalar_dtype(data)
         array = _numbers(np.array(data), found)
