@@ -107,6 +107,14 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
     ),
     "cosine_similarity": (F.cosine_similarity, lambda: (whole(5, 7), whole(5, 7))),
     "pairwise_distance": (F.pairwise_distance, lambda: (whole(5, 7), whole(7))),
+    "binary_cross_entropy": (
+        lambda x, y: F.binary_cross_entropy(x.sigmoid(), y.sigmoid()),
+        lambda: (whole(3, 5), whole(3, 5)),
+    ),
+    "binary_cross_entropy_with_logits": (
+        lambda x, y, w: F.binary_cross_entropy_with_logits(x, y, w.detach()),
+        lambda: (whole(3, 5), whole(3, 5), whole(5)),
+    ),
     "normalize": (lambda x: F.normalize(x, 2.0, (0, 2)), lambda: (whole(3, 5, 7),)),
     "local_response_norm": (lambda x: F.local_response_norm(x, 3), lambda: (whole(2, 4, 5),)),
     "multi-head attention": (

@@ -65,6 +65,7 @@ def test_what_is_remembered_holds_no_memory(name: str) -> None:
 
 CELLS = ("lstm_cell", "gru_cell", "rnn_tanh_cell", "lstm")
 OTHERS = (
+    "binary_cross_entropy",
     "cosine_similarity",
     "normalize",
     "local_response_norm",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
-from ... import dtypes
+from ... import dtypes, layouts
 from ...autograd import record as graph
 from ...errors import caller_level
 from ..arithmetic import div_number
+from ..composite import in_one, placed, present
 from ..core import Tensor, result_type
 from ..operands import check_tensors
 from ..reduce import mean, sum
@@ -244,6 +246,31 @@ def kl_divergence(input: Tensor, target: Tensor, reduction: str, log_target: boo
 # ------------------------------------------------------------------------------------------- binary
 
 
+@in_one
+def _is_between_0_and_1(given: Sequence[Tensor]) -> list[Tensor]:
+    (x,) = given
+    return [((x >= 0) & (x <= 1)).all()]
+
+
+@in_one
+def _binary(given: Sequence[Tensor], reduction: str) -> list[Tensor]:
+    x, y, *weight = given
+    value = -(y * x.log().clamp_min(-100.0) + (1 - y) * (-x).log1p().clamp_min(-100.0))
+    return [reduced(value * weight[0] if weight else value, reduction)]
+
+
+@in_one
+def _binary_back(given: Sequence[Tensor], reduction: str, needs: tuple[bool, bool]) -> list[Tensor]:
+    """Return the gradients with respect to those of input and target that need one."""
+    g, x, y, *weight = given
+    g = _scaled(g, x.numel(), reduction)
+    if weight:
+        g = g * weight[0]
+    by_x = [g * (x - y) / ((1 - x) * x).clamp_min(1e-12)] if needs[0] else []
+    by_y = [g * ((-x).log1p() - x.log())] if needs[1] else []
+    return by_x + by_y
+
+
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -263,20 +290,16 @@ def binary_cross_entropy(
             f"Found dtype {target.dtype.scalar_name} but expected {input.dtype.scalar_name}"
         )
     _computed("binary_cross_entropy", input, target)
-    x, y = input.detach(), target.detach()
-    if not (((x >= 0) & (x <= 1)).all()).item():
+    x, y, weighting = input.detach(), target.detach(), () if weight is None else (weight,)
+    if not _is_between_0_and_1((x,))[0].item():
         raise RuntimeError("all elements of input should be between 0 and 1")
-    value = -(y * x.log().clamp_min(-100.0) + (1 - y) * (-x).log1p().clamp_min(-100.0))
-    out = reduced(value if weight is None else value * weight, reduction)
+    (out,) = _binary((x, y, *weighting), reduction)
 
     def backward(ctx: Any, g: Tensor) -> tuple:
-        x, y = ctx.self, ctx.target
-        g = _scaled(g, x.numel(), reduction)
-        if ctx.weight is not None:
-            g = g * ctx.weight
-        by_x = g * (x - y) / ((1 - x) * x).clamp_min(1e-12) if ctx.needs[0] else None
-        by_y = g * ((-x).log1p() - x.log()) if ctx.needs[1] else None
-        return by_x, by_y
+        weighting = () if ctx.weight is None else (ctx.weight,)
+        needs = tuple(ctx.needs)
+        found = _binary_back((g, ctx.self, ctx.target, *weighting), reduction, needs)
+        return tuple(placed(found, needs))
 
     if graph.needs_grad(input, target):
         graph.record(
@@ -287,6 +310,38 @@ def binary_cross_entropy(
             {"self": input, "target": target, "weight": weight},
         )
     return out
+
+
+@in_one
+def _binary_of_logits(
+    given: Sequence[Tensor], there: tuple[bool, ...], reduction: str
+) -> list[Tensor]:
+    x, y, weight, pos_weight = placed(given, there)
+    factor = None if pos_weight is None else (pos_weight.detach() - 1) * y + 1
+    value = (1 - y) * x - (log_sigmoid(x) if factor is None else log_sigmoid(x) * factor)
+    value = value if weight is None else value * weight
+    if value.dtype is not y.dtype and y.dtype.category == 2:
+        # torch computes the value in place, in the tensor 1 - target, and so in the target's dtype.
+        value = value.to(y.dtype)
+    return [reduced(value, reduction)]
+
+
+@in_one
+def _binary_of_logits_back(
+    given: Sequence[Tensor], there: tuple[bool, ...], divisor: int, needs: tuple[bool, bool]
+) -> list[Tensor]:
+    """Return the gradients with respect to those of input and target that need one."""
+    g, x, y, weight, p = placed(given, there)
+    g = g / divisor if divisor != 1 else g
+    g = g if weight is None else g * weight
+    found = []
+    if needs[0]:
+        found.append(
+            (x.sigmoid() - y) * g if p is None else ((p * y + 1 - y) * x.sigmoid() - p * y) * g
+        )
+    if needs[1]:
+        found.append(-x * g if p is None else (log_sigmoid(-x) - p * log_sigmoid(x)) * g)
+    return found
 
 
 def binary_cross_entropy_with_logits(
@@ -307,31 +362,18 @@ def binary_cross_entropy_with_logits(
     if target.dtype.category == 1 and input.dtype.category > 1:
         _computed("log_sigmoid_cpu", input, target, into=target)
     graph.refuse_gradient("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
-    x, y = input.detach(), target.detach()
-    factor = None if pos_weight is None else (pos_weight.detach() - 1) * y + 1
-    value = (1 - y) * x - (log_sigmoid(x) if factor is None else log_sigmoid(x) * factor)
-    value = value if weight is None else value * weight
-    if value.dtype is not target.dtype and target.dtype.category == 2:
-        # torch computes the value in place, in the tensor 1 - target, and so in the target's dtype.
-        value = value.to(target.dtype)
-    out = reduced(value, reduction)
+    operands, there = present((input.detach(), target.detach(), weight, pos_weight))
+    (out,) = _binary_of_logits(operands, there, reduction)
 
     def backward(ctx: Any, g: Tensor) -> tuple:
-        x, y = ctx.self, ctx.target
-        g = _scaled(g, out_elements, reduction)
-        if ctx.weight is not None:
-            g = g * ctx.weight
-        p = ctx.pos_weight
-        by_x = by_y = None
-        if ctx.needs[0]:
-            by_x = (
-                (x.sigmoid() - y) * g if p is None else ((p * y + 1 - y) * x.sigmoid() - p * y) * g
-            )
-        if ctx.needs[1]:
-            by_y = -x * g if p is None else (log_sigmoid(-x) - p * log_sigmoid(x)) * g
-        return by_x, by_y
+        operands, there = present((g, ctx.self, ctx.target, ctx.weight, ctx.pos_weight))
+        needs = tuple(ctx.needs)
+        found = _binary_of_logits_back(
+            operands, there, elements if reduction == "mean" else 1, needs
+        )
+        return tuple(placed(found, needs))
 
-    out_elements = value.numel()
+    elements = layouts.numel(layouts.broadcast_shapes(*[t.shape for t in operands]))
     if graph.needs_grad(input, target):
         saved = {"self": input, "target": target, "weight": weight, "pos_weight": pos_weight}
         graph.record("BinaryCrossEntropyWithLogitsBackward0", (input, target), out, backward, saved)
