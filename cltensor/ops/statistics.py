@@ -150,12 +150,28 @@ def _interpolated(ordered: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
         ranks = ranks.ceil()
     elif interpolation == "nearest":
         ranks = ranks.round()
-    below = ranks.floor().long()
-    low = ordered.gather(-1, below)
+    below = ranks.floor()
     if interpolation not in ("linear", "midpoint"):
-        return low
+        return ordered.gather(-1, below.long())
     weight = ranks - below if interpolation == "linear" else FUNCTIONS["full_like"](ranks, 0.5)
-    return low.lerp(ordered.gather(-1, ranks.ceil().long()), weight.to(low.dtype))
+    # One gather, because a replay checks indices once.
+    places = FUNCTIONS["stack"]([below, ranks.ceil()]).long()
+    low, high = ordered.expand(2, *ordered.shape).gather(-1, places).unbind()
+    return low.lerp(high, weight.to(low.dtype))
+
+
+@in_one
+def _of_rows(given: Sequence[Tensor], interpolation: str, skip_nan: bool) -> list[Tensor]:
+    """Return the quantiles `q` (k) of rows (..., n) as (..., k)."""
+    rows, q = given
+    ordered = rows.sort(-1).values
+    last = ordered.shape[-1] - 1
+    nans = ordered.isnan()
+    if skip_nan:
+        ranks = (q * ((~nans).sum(-1, keepdim=True) - 1)).clamp(min=0)
+    else:  # a row with a NaN, which is sorted last, gives that
+        ranks = where(nans.any(-1, keepdim=True), float(last), q * last)
+    return [_interpolated(ordered, ranks, interpolation)]
 
 
 def _quantile(
@@ -173,14 +189,7 @@ def _quantile(
         raise RuntimeError(f"{name}() out tensor must be same dtype as the input tensor")
     at = 0 if dim is None else layouts.wrap_dim(dim, input.ndim)
     rows = input.reshape(-1) if dim is None or not input.ndim else input.movedim(at, -1)
-    ordered = rows.sort(-1).values
-    last = ordered.shape[-1] - 1
-    nans = ordered.isnan()
-    if skip_nan:
-        ranks = (q.reshape(-1) * ((~nans).sum(-1, keepdim=True) - 1)).clamp(min=0)
-    else:  # a row with a NaN, which is sorted last, gives that
-        ranks = where(nans.any(-1, keepdim=True), float(last), q.reshape(-1) * last)
-    found = _interpolated(ordered, ranks, interpolation)
+    (found,) = _of_rows((rows, q.reshape(-1)), interpolation, skip_nan)
     if keepdim and input.ndim:
         found = found.reshape(*[1] * input.ndim, -1) if dim is None else found.unsqueeze(at)
     value = found.movedim(-1, 0) if q.ndim else found.squeeze(-1)
