@@ -47,6 +47,14 @@ def get(backend: Backend, x: Operand) -> Any:
     return torch.as_strided(flat, x.shape, x.strides, x.offset).clone()
 
 
+def valid(backend: Backend, x: Operand, count: Operand | None) -> Operand:
+    """Return as many elements of x, or of its rows, as `count`, which a kernel left on the device, says; None: all."""
+    if count is None:
+        return x
+    n = int(get(backend, count))
+    return x._replace(shape=(*x.shape[:-1], n), strides=(n, 1)[-len(x.shape) :])
+
+
 def same(found: Any, expected: Any, tol: float = 0.0) -> None:
     """Assert equal dtype, shape and values (NaN equals NaN)."""
     assert found.dtype == expected.dtype, (found.dtype, expected.dtype)

@@ -39,15 +39,23 @@ def _kept(operands: Sequence[Tensor]) -> list[Tensor | None]:
     return [None if op is None else core.result(op, x.device) for op in found]
 
 
-def _counted(found: Sequence[Tensor | None]) -> Tensor:
-    """Return the first of two tensors, or as many elements of its last dimension as the second one, if any, says."""
-    room, count = found
-    if count is None:
+def first_of(room: Tensor, n: int | None) -> Tensor:
+    """Return the first n elements of a fresh contiguous tensor, as rows of n if it has two dims; all if n is None.
+
+    The result's storage ends with them.
+    """
+    if n is None:
         return room
-    size = (*room.shape[:-1], count.item())
+    size = (*room.shape[:-1], n)
     storage = room._storage
     kept = Storage(storage.backend, storage.value, layouts.numel(size) * room.dtype.itemsize)
     return core.make(kept, Size(size), room.dtype, room.device)
+
+
+def _counted(found: Sequence[Tensor | None]) -> Tensor:
+    """Return as many elements of the first tensor as the second one says."""
+    room, count = found
+    return first_of(room, None if count is None else count.item())
 
 
 def kept(x: Tensor, mask: Tensor) -> Tensor:

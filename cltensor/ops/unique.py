@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..codegen.order import sort as family
-from ..runtime import get_backend
+from ..codegen.order.mask import run_lengths
 from . import core, writes
 from .arguments import invalid_combination
+from .changes import backend_of
 from .core import NUMBERS, Tensor, is_tensor
 from .dims import check_flag
+from .mask import first_of
 from .operands import check_tensor
+from .replay import Replayed
 from .row import FUNCTIONS, public
 
-_FEW = 4  # columns compared first: often enough to tell all rows of a matrix apart
+_COLUMNS = 4  # columns compared first: often enough to tell all rows of a matrix apart
+
+
+@Replayed.of_memory
+def _distinct(
+    given: Sequence[Tensor], fn: Callable, inverse: bool, starts: bool
+) -> list[Tensor | None]:
+    (x,) = given
+    found = fn(backend_of(x), core.kernel_operand(x), inverse, starts)
+    return [None if op is None else core.result(op, x.device) for op in found]
+
+
+@Replayed.of_memory
+def _lengths(given: Sequence[Tensor], total: int) -> list[Tensor]:
+    (starts,) = given
+    lengths = run_lengths(backend_of(starts), core.kernel_operand(starts), total)
+    return [core.result(lengths, starts.device)]
 
 
 def _run(
     fn: Callable, x: Tensor, want_inverse: bool = True, want_counts: bool = True
 ) -> tuple[Tensor, Any, Any]:
     """Return the kernel's values, inverse and counts as tensors; None for inverse or counts that are not wanted."""
-    backend = get_backend(x.device)
-    with backend.lock:
-        results = fn(backend, core.kernel_operand(x), want_inverse, want_counts)
-    values, inverse, counts = (None if r is None else core.result(r, x.device) for r in results)
-    return values, inverse, counts
+    values, inverse, starts, count = _distinct((x,), fn, want_inverse, want_counts)
+    n = None if count is None else count.item()
+    counts = first_of(starts, n) if want_counts else None
+    if want_counts and x.numel():
+        (counts,) = _lengths((counts,), x.numel())
+    return first_of(values, n), inverse, counts
 
 
 def _sortable(x: Tensor) -> Tensor:
@@ -145,7 +165,7 @@ def _slice_ranks(rows: Tensor) -> Tensor:
     n, m = rows.shape
     if n == 0 or m == 0:
         return rows.new_zeros(n, dtype=dtypes.int64)
-    start, width = 0, _FEW
+    start, width = 0, _COLUMNS
     ranks, distinct = _column_ranks(rows[:, :width])
     while distinct < n and start + width < m:
         start, width = start + width, 2 * width

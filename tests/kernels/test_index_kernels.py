@@ -399,23 +399,12 @@ def test_reads_anywhere(be: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> 
         kt.same(kt.get(be, ix.gather(be, o, dim, kt.put(be, index))), x.gather(dim, index))
 
 
-def counted(be: Any, found: mask.Counted) -> Operand:
-    """Return the elements of which a small mask's kernel leaves the number on the device."""
-    elements, count = found
-    if count is None:
-        return elements
-    n = int(kt.get(be, count))
-    return elements._replace(
-        shape=(*elements.shape[:-1], n), strides=(n, 1)[-len(elements.shape) :]
-    )
-
-
 def selected(be: Any, x: Any, m: Operand) -> Any:
-    return kt.get(be, counted(be, mask.masked_select(be, kt.put(be, x), m)))
+    return kt.get(be, kt.valid(be, *mask.masked_select(be, kt.put(be, x), m)))
 
 
 def coordinates(be: Any, m: Operand) -> Any:
-    return kt.get(be, counted(be, mask.nonzero(be, m))).T
+    return kt.get(be, kt.valid(be, *mask.nonzero(be, m))).T
 
 
 @pytest.mark.parametrize("n", [1, 33, 70_000])

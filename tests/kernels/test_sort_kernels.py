@@ -11,6 +11,7 @@ from support import poison
 from cltensor import dtypes
 from cltensor.codegen.order import sort as so
 from cltensor.codegen.order.count import count
+from cltensor.codegen.order.mask import run_lengths
 
 pytestmark = pytest.mark.usefixtures("divided")
 
@@ -251,6 +252,17 @@ def test_searches_side_by_side(be: Any, length: int, monkeypatch: pytest.MonkeyP
             )
 
 
+def as_torch_has_it(be: Any, found: so.Unique, total: int) -> list[Any]:
+    """Return values, inverse and counts."""
+    values, inverse, starts, valid = found
+    counts = None
+    if starts is not None:
+        starts = kt.valid(be, starts, valid)
+        counts = run_lengths(be, starts, total) if total else starts
+    results = (kt.valid(be, values, valid), inverse, counts)
+    return [None if x is None else kt.get(be, x) for x in results]
+
+
 def test_unique(be: Any) -> None:
     for x in (
         kt.integers(0, 30, (50, 40)).T,
@@ -258,13 +270,14 @@ def test_unique(be: Any) -> None:
         torch.tensor([2.0]),
         torch.zeros(0),
     ):
-        found = so.unique(be, kt.put(be, x))
+        found = as_torch_has_it(be, so.unique(be, kt.put(be, x)), x.numel())
         expected = torch.unique(x, return_inverse=True, return_counts=True)
         for f, e in zip(found, expected, strict=True):
-            kt.same(kt.get(be, f), e)
-        values, none, counts = so.unique(be, kt.put(be, x), inverse=False)
-        kt.same(kt.get(be, values), expected[0])
-        kt.same(kt.get(be, counts), expected[2])
+            kt.same(f, e)
+        found = so.unique(be, kt.put(be, x), inverse=False)
+        values, none, counts = as_torch_has_it(be, found, x.numel())
+        kt.same(values, expected[0])
+        kt.same(counts, expected[2])
         assert none is None
 
 
@@ -283,11 +296,12 @@ def test_runs(be: Any, dtype: Any) -> None:
         else torch.zeros(1).to(dtype),
     ):
         expected = torch.unique_consecutive(x, return_inverse=True, return_counts=True)
-        found = so.unique_consecutive(be, kt.put(be, x))
+        found = as_torch_has_it(be, so.unique_consecutive(be, kt.put(be, x)), x.numel())
         for f, e in zip(found, expected, strict=True):
-            kt.same(kt.get(be, f), e)
-        values, *none = so.unique_consecutive(be, kt.put(be, x), False, False)
-        kt.same(kt.get(be, values), expected[0])
+            kt.same(f, e)
+        found = so.unique_consecutive(be, kt.put(be, x), False, False)
+        values, *none = as_torch_has_it(be, found, x.numel())
+        kt.same(values, expected[0])
         assert none == [None, None]
 
 
@@ -295,8 +309,8 @@ def test_unique_without_positions_sorts_what_has_no_order(be: Any) -> None:
     nan, inf = float("nan"), float("inf")
     x = torch.tensor([nan, -0.0, 3, -inf, inf, 0.0, -2, -nan, 3])
     for some in (x, torch.cat([x, torch.arange(70_000.0) % 300 + 5])):  # one piece; merged pieces
-        found = so.unique(be, kt.put(be, some), inverse=False, counts=False)
-        kt.same(kt.get(be, found.values), torch.unique(some))
+        found = so.unique(be, kt.put(be, some), inverse=False, starts=False)
+        kt.same(kt.get(be, kt.valid(be, found.values, found.valid)), torch.unique(some))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])

@@ -181,14 +181,19 @@ def compact(backend: Backend, flags: Operand) -> Operand:
     return found._replace(shape=(places.total(),), strides=(1,))
 
 
-def run_values(backend: Backend, src: Operand, starts: bool) -> tuple[Operand, Operand | None]:
-    """Return the first of each run of equal values of a nonempty 1-D operand, and with `starts` their positions."""
+def run_values(
+    backend: Backend, src: Operand, starts: bool
+) -> tuple[Operand, Operand | None, Operand | None]:
+    """Return the first of each run of equal values of a nonempty 1-D operand, with `starts` their positions, and None.
+
+    If `src` as a mask `is_small`: operands of as many elements as `src` has, and how many of them are valid, not read
+    back yet.
+    """
     places = _Places(backend, first_of_runs(backend, src))
     many = places.room()
     values = _selected(places, many, src)
-    found = _coordinates(places, many) if starts else None
-    total = (places.total(),)
-    return values._replace(shape=total), found and found._replace(shape=total, strides=(1,))
+    found = _coordinates(places, many)._replace(shape=(many,), strides=(1,)) if starts else None
+    return values, found, places.count()
 
 
 def masked_scatter(backend: Backend, dst: Operand, mask: Operand, src: Operand) -> None:

@@ -18,7 +18,7 @@ from ..move.copies import copy_strided, dense
 from ..operand import Operand
 from ..region import GRAIN, Dims, empty, index_type, is_gpu, moved_last, narrow, run, workers
 from ..source import include
-from .mask import run_lengths, run_numbers, run_values
+from .mask import run_numbers, run_values
 
 if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
@@ -530,41 +530,40 @@ class Unique(NamedTuple):
     values: Operand
     # int64: the index among `values` of each element; None if not asked for.
     inverse: Operand | None
-    counts: Operand | None  # int64: how often each value occurs; None if not asked for
+    # int64: where the run of each value begins, from which `run_lengths` tells how often it occurs; None if not asked
+    # for.
+    starts: Operand | None
+    valid: Operand | None  # int64: how many of values and starts are valid; None: all
 
 
 def unique_consecutive(
-    backend: Backend, src: Operand, inverse: bool = True, counts: bool = True
+    backend: Backend, src: Operand, inverse: bool = True, starts: bool = True
 ) -> Unique:
-    """Return, for a 1-D operand, the first of each run of equal values, the run of each position,
-    and the run lengths.
+    """Return, for a 1-D operand, the first of each run of equal values, the run of each position, and where each run
+    begins.
 
-    NaNs differ from each other. On sorted values this is `unique`. Reads one number back.
+    NaNs differ from each other. On sorted values this is `unique`. The number of runs is read back, unless `src` is
+    small.
     """
-    n = src.shape[0]
-    if not n:
+    if not src.shape[0]:
         none = empty(backend, dtypes.int64, (0,))
         values = empty(backend, src.dtype, (0,))
-        return Unique(values, none if inverse else None, none if counts else None)
-    values, starts = run_values(backend, src, counts)
-    return Unique(
-        values,
-        run_numbers(backend, src) if inverse else None,
-        None if starts is None else run_lengths(backend, starts, n),
-    )
+        return Unique(values, none if inverse else None, none if starts else None, None)
+    values, begun, count = run_values(backend, src, starts)
+    return Unique(values, run_numbers(backend, src) if inverse else None, begun, count)
 
 
-def unique(backend: Backend, src: Operand, inverse: bool = True, counts: bool = True) -> Unique:
+def unique(backend: Backend, src: Operand, inverse: bool = True, starts: bool = True) -> Unique:
     """Return the sorted unique values of `src`, where each element is among them (shape of
-    `src`), and the counts.
+    `src`), and where each value's run begins among the sorted elements.
     """
     flat = dense(backend, src)
     flat = flat._replace(shape=(math.prod(src.shape),), strides=(1,))
     if not inverse or not flat.shape[0]:
-        found = unique_consecutive(backend, _sorted_values(backend, flat), False, counts)
+        found = unique_consecutive(backend, _sorted_values(backend, flat), False, starts)
         return found._replace(inverse=empty(backend, dtypes.int64, src.shape)) if inverse else found
     ordered, order = sort_flat(backend, flat)
-    found = unique_consecutive(backend, ordered, True, counts)
+    found = unique_consecutive(backend, ordered, True, starts)
     assert found.inverse is not None
     places = empty(backend, dtypes.int64, src.shape)
     # A permutation has no duplicates, so the order of writes does not matter.
