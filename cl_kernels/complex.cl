@@ -1,14 +1,10 @@
-/* Complex arithmetic, polar coordinates and exponentials, of one number (float2, double2: x real, y imaginary) or of a
-   vector's lanes: a vector has the real parts first, then the imaginary parts (clt_float2_16, of 32 floats), so that
-   for single numbers, too, the parts are .lo and .hi. One macro text defines both, which give the same bits; it selects
-   instead of branching. A function whose result is real returns it with a zero imaginary part. Division is Smith's
-   (1962). CLT_COMPLEX(T, F, I, R, K) has T, the complex type; F, the type of its parts; I, the integer type of F's bits
-   and masks; R, the scalar type; K(c), which writes a literal of R. The types are not structs, because Oclgrind cannot
-   interpret what inlining leaves of structs. Further functions are in complex_functions.cl. */
-#include "elementary/exp.cl"
-#include "elementary/hypot.cl"
-#include "elementary/atan.cl"
-#include "elementary/sine.cl"
+/* Arithmetic of complex numbers: of one (float2, double2: x real, y imaginary) or of a vector's lanes, a vector having
+   the real parts first, then the imaginary parts (clt_float2_16, of 32 floats), so that for single numbers, too, the
+   parts are .lo and .hi. One macro text defines both, which give the same bits; it selects instead of branching.
+   Division is Smith's (1962). CLT_COMPLEX(T, F, I, R, K) has T, the complex type; F, the type of its parts; I, the
+   integer type of F's bits and masks; R, the scalar type; K(c), which writes a literal of R. The types are not structs,
+   because Oclgrind cannot interpret what inlining leaves of structs. Further functions are in complex_polar.cl and
+   complex_functions.cl, which kernels that call none of them need not read. */
 #define CLT_LIT_F(c) c##f
 #define CLT_LIT_D(c) c
 #define CLT_BITS_float 0x7fffffff
@@ -17,23 +13,6 @@
 #define CLT_MINUS_double 0x8000000000000000L
 #define CLT_LIFT_float 18014398509481984.0f
 #define CLT_LIFT_double 1.6225927682921336e+32
-/* Arguments above this are near exp's overflow. */
-#define CLT_BIG_float 88.0f
-#define CLT_BIG_double 709.0
-/* Builtins for doubles. PoCL's builtin for vectors may round differently from that for scalars, so there scalars use
-   the vector one, too. */
-#define CLT_DOUBLE_BUILTINS(F, W, PART)                                     \
-  static inline F hypot_##F(F x, F y) { return hypot((W)(x), (W)(y))PART; } \
-  static inline F atan2_##F(F y, F x) { return atan2((W)(y), (W)(x))PART; } \
-  static inline F clt_sincos_##F(F x, F *c) {                               \
-    *c = cos((W)(x))PART;                                                   \
-    return sin((W)(x))PART;                                                 \
-  }
-#ifdef POCL_DEVICE_ADDRESS_BITS
-#define CLT_DOUBLE_BUILTIN(M) M(double, double4, .s0)
-#else
-#define CLT_DOUBLE_BUILTIN(M) M(double, double, )
-#endif
 #define CLT_COMPLEX(T, F, I, R, K)                                                                                            \
   static inline F clt_size_##T(F x) { return as_##F(as_##I(x) & (I)(CLT_BITS_##R)); }                                         \
   static inline F clt_signed_##T(F x, F sign) {                                                                               \
@@ -53,35 +32,11 @@
     const F x = (s + t * r) / d, y = (wide ? t - part : part - t) / d, none = u + v;                                          \
     return make_##T(m == (F)(K(0.0)) ? a.lo / none : x, m == (F)(K(0.0)) ? a.hi / none : y);                                  \
   }                                                                                                                           \
-  static inline T crecip_##T(T z) { return cdiv_##T(make_##T((F)(K(1.0)), (F)(K(0.0))), z); }                                 \
-  static inline T cabs_##T(T z) { return make_##T(hypot_##F(z.lo, z.hi), (F)(K(0.0))); }                                      \
-  static inline T carg_##T(T z) { return make_##T(atan2_##F(z.hi, z.lo), (F)(K(0.0))); }                                      \
-  /* e^x (cos y, sin y). Near exp's overflow e^x is two factors e^(x/2), so that only a final product overflows. */           \
-  static inline T cexp_##T(T z) {                                                                                             \
-    const F x = z.lo, y = z.hi, one = (F)(K(1.0));                                                                            \
-    const I big = x > (F)(CLT_BIG_##R) && x < (F)(4 * CLT_BIG_##R), whole = (y - y) == (F)(K(0.0)), real = y == (F)(K(0.0));  \
-    const F e = exp_##F(big ? x * K(0.5) : x), more = big ? e : one;                                                          \
-    F c;                                                                                                                      \
-    const F s = clt_sincos_##F(y, &c);                                                                                        \
-    const I none = e == (F)(K(0.0)) && (whole || x == (F)(-INFINITY));                                                        \
-    const F re = none ? clt_signed_##T((F)(K(0.0)), whole ? c : one) : e * c * more;                                          \
-    const F im = none ? clt_signed_##T((F)(K(0.0)), whole ? s : one) : e * s * more;                                          \
-    return make_##T(real ? e * more : x == (F)(INFINITY) && !whole ? x : re, real ? y : im);                                  \
-  }                                                                                                                           \
-  static inline T cpolar_##T(T r, T a) {                                                                                      \
-    F c;                                                                                                                      \
-    const F s = clt_sincos_##F(a.lo, &c);                                                                                     \
-    return make_##T(r.lo * c, r.lo * s);                                                                                      \
-  }                                                                                                                           \
-  static inline T csgn_##T(T z) {                                                                                             \
-    const F h = hypot_##F(z.lo, z.hi), zero = (F)(K(0.0));                                                                    \
-    return make_##T(h == zero ? zero : z.lo / h, h == zero ? zero : z.hi / h);                                                \
-  }
+  static inline T crecip_##T(T z) { return cdiv_##T(make_##T((F)(K(1.0)), (F)(K(0.0))), z); }
 static inline float2 make_float2(float x, float y) { return (float2)(x, y); }
 CLT_COMPLEX(float2, float, int, float, CLT_LIT_F)
 #ifdef CLT_DOUBLE
 static inline double2 make_double2(double x, double y) { return (double2)(x, y); }
-CLT_DOUBLE_BUILTIN(CLT_DOUBLE_BUILTINS)
 CLT_COMPLEX(double2, double, long, double, CLT_LIT_D)
 #endif
 /* CLT_COMPLEX_VECTORS(M) and CLT_COMPLEX_DOUBLES(M) define functions for the kernel's vectors of complex numbers. */
@@ -109,10 +64,5 @@ CLT_COMPLEX(double2, double, long, double, CLT_LIT_D)
   CLT_COMPLEX(T, F, I, R, K)
 CLT_COMPLEX_VECTORS(CLT_COMPLEX_MADE)
 #ifdef CLT_DOUBLE
-#if CLT_LANES == 8
-CLT_DOUBLE_BUILTINS(double8, double8, )
-#elif CLT_LANES == 4
-CLT_DOUBLE_BUILTINS(double4, double4, )
-#endif
 CLT_COMPLEX_DOUBLES(CLT_COMPLEX_MADE)
 #endif

@@ -2,7 +2,7 @@
    inverses, of one number or of a vector's lanes. Branch cuts are C99's; inverse functions follow Kahan, "Branch cuts
    for complex elementary functions" (1987). Code for rare arguments is skipped where no lane has one. The macros'
    parameters are those of CLT_COMPLEX. */
-#include "complex.cl"
+#include "complex_polar.cl"
 #include "elementary/log1p.cl"
 #include "elementary/asinh.cl"
 #include "elementary/expm1.cl"

@@ -72,7 +72,8 @@ def library(
         LIBRARY[name] = Library(header, vector or single, double or (name if single else ""), cost)
 
 
-library("complex", "cmul cdiv crecip cabs carg cexp cpolar csgn", vector=True, cost=30)
+library("complex", "cmul cdiv crecip", vector=True, cost=30)
+library("complex_polar", "cabs carg cexp cpolar csgn", vector=True, cost=30)
 library(
     "complex_functions",
     "clog csqrt cpow csin ccos ctan csinh ccosh ctanh clog10 clog2 clog1p cexpm1 casin cacos catan casinh cacosh catanh crsqrt",

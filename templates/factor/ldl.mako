@@ -15,7 +15,6 @@ ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'))}\
 #define TIMES(a, b) (-clt_less_one((T)(0), a, b))
 #define OWN(z) ${'fabs(REAL(z))' if conjugated else 'SIZE(z)'}
 #define ALPHA ${alpha}
-#define CLT_WHOLE
 ## Subtract from the trailing matrix the product of L's `size` columns from k on and the numbers to their right in rows
 ## k and on.
 <%def name="update(size)">\
