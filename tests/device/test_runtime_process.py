@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cltensor.runtime import program
 from cltensor.runtime.folders import cache_dir
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,14 +78,17 @@ def entries(cache: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    """Return a cache that one process has filled, and what that process said. It is for reading; see `filled`."""
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, str]:
+    """Return a cache that one process has filled, what that process reported, and its debug lines. The cache is for
+    reading; see `filled`.
+    """
     cache = tmp_path_factory.mktemp("first")
-    return cache, answer("report(result=result())", cache)
+    done = run(PROGRAM + "report(result=result())", cache, CLTENSOR_DEBUG="2")
+    return cache, json.loads(done.stdout.splitlines()[-1]), done.stderr
 
 
 @pytest.fixture
-def filled(first: tuple[Path, Any], tmp_path: Path) -> Path:
+def filled(first: tuple[Path, Any, str], tmp_path: Path) -> Path:
     """Return a copy of the cache that `first` filled, which the test may change."""
     return Path(shutil.copytree(first[0], tmp_path / "filled"))
 
@@ -93,7 +97,7 @@ def test_import_touches_no_opencl(tmp_path: Path) -> None:
     run("import cltensor.runtime, sys; assert 'pyopencl' not in sys.modules", tmp_path)
 
 
-def test_second_process_builds_nothing(first: tuple[Path, Any], filled: Path) -> None:
+def test_second_process_builds_nothing(first: tuple[Path, Any, str], filled: Path) -> None:
     cold = first[1]
     assert cold["result"] == [6.0] * 10
     assert cold["builds"] == 2  # the probe and one program of two kernels
@@ -128,20 +132,19 @@ report(result=result())
     assert answer("result()\nreport()", filled)["builds"] == 0
 
 
-def test_cache_off_and_size_cap(tmp_path: Path) -> None:
+def test_cache_off(tmp_path: Path) -> None:
     answer("result()\nreport()", tmp_path, CLTENSOR_CACHE_SIZE="0")
     assert not entries(tmp_path)
-    code = """
-import os
-from cltensor.runtime.program import disk_folder, disk_prune, disk_read, disk_write
-for i in range(10):
-    disk_write(f"{i:064d}", bytes(1000))
-    os.utime(disk_folder() / f"{i:064d}.bin", (i, i))
-disk_read(f"{0:064d}")  # now the most recently used
-disk_prune(5000)
-print(json.dumps(sorted(int(p.stem) for p in disk_folder().glob("*.bin"))))
-"""
-    assert answer(code, tmp_path) == [0, 8, 9]
+
+
+def test_size_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "disk_folder", lambda: tmp_path / "kernels")
+    for i in range(10):
+        program.disk_write(f"{i:064d}", bytes(1000))
+        os.utime(tmp_path / "kernels" / f"{i:064d}.bin", (i, i))
+    program.disk_read(f"{0:064d}")  # now the most recently used
+    program.disk_prune(5000)
+    assert [int(path.stem) for path in entries(tmp_path)] == [0, 8, 9]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a folder in the way")
@@ -186,7 +189,7 @@ def in_child(f):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_fork(first: tuple[Path, Any]) -> None:
+def test_fork(first: tuple[Path, Any, str]) -> None:
     cache = first[0]
     code = FORK + "text, status = in_child(result)\nreport(text=text, status=status)"
     found = answer(code, cache)
@@ -246,7 +249,7 @@ def test_a_forked_child_has_the_cpu_device_where_a_team_runs_its_kernels() -> No
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_has_the_cpu_device_where_its_parent_only_asked_what_there_is(
-    first: tuple[Path, Any],
+    first: tuple[Path, Any, str],
 ) -> None:
     code = FORK + (
         "from cltensor.runtime import device_list, survives_fork\n"
@@ -306,21 +309,17 @@ report(wanted=pocl.BUILTINS in get_backend(device("cpu")).info.build_options, ap
     assert {name.split("_")[0] for name in found["whole"]} == {"team", "mask"}
 
 
-def test_what_other_code_put_into_programs_is_not_loaded(tmp_path: Path) -> None:
+def test_what_other_code_put_into_programs_is_not_loaded(filled: Path) -> None:
     code = """
-import cltensor as torch
 from cltensor.runtime import pocl
-torch.arange(48.0).exp().tolist()
-report(wanted=pocl.BUILTINS in get_backend(device("cpu")).info.build_options)
+pocl.revision = lambda: "another"
+report(result=result(), wanted=pocl.BUILTINS in get_backend(device("cpu")).info.build_options)
 """
-    found = answer(code, tmp_path)
+    found = answer(code, filled)
     if not found["wanted"]:
         pytest.skip("the driver is not pip's PoCL")
-    assert found["builds"]
-    assert not answer(code, tmp_path)["builds"]
-    later = code.replace("torch.arange", 'pocl.revision = lambda: "another"\ntorch.arange')
-    assert answer(later, tmp_path)["builds"]
-    assert not answer(later, tmp_path)["builds"]
+    assert found == {"result": [6.0] * 10, "builds": 2, "disk_hits": 0, "wanted": True}
+    assert answer(code, filled)["disk_hits"] == 2
 
 
 def test_exit_with_work_queued_and_an_exception(tmp_path: Path) -> None:
@@ -337,14 +336,14 @@ raise ValueError("as a user's program would")
     assert len(entries(tmp_path)) == 2  # saved when the process exits
 
 
-def test_debug_lines(tmp_path: Path) -> None:
-    done = run(PROGRAM + "result()", tmp_path, CLTENSOR_DEBUG="2")
-    assert "cltensor: cpu is " in done.stderr
-    assert "cltensor: built twice in " in done.stderr
-    lines = [line for line in done.stderr.splitlines() if line.startswith("cltensor: thrice 8 4 ")]
+def test_debug_lines(first: tuple[Path, Any, str], filled: Path) -> None:
+    said = first[2]
+    assert "cltensor: cpu is " in said
+    assert "cltensor: built twice in " in said
+    lines = [line for line in said.splitlines() if line.startswith("cltensor: thrice 8 4 ")]
     assert len(lines) == 1
-    assert "source of" not in done.stderr
-    done = run(PROGRAM + "result()", tmp_path / "other", CLTENSOR_DEBUG="4")
+    assert "source of" not in said
+    done = run(PROGRAM + "result()", filled, CLTENSOR_DEBUG="4")  # builds with other options
     assert "source of twice" in done.stderr
 
 
