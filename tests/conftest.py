@@ -1,4 +1,4 @@
-"""The `--device`, `--units`, `--as-gpu`, `--later` and `--schedules` options, the `dev` fixture, and checks that several folders make of each test.
+"""The `--device`, `--units`, `--as-gpu`, `--later`, `--whole` and `--schedules` options, the `dev` fixture, and checks that several folders make of each test.
 
 What must happen before cltensor is imported is in the root conftest.
 """
@@ -36,6 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--later",
         action="store_true",
         help="leave every launch to the team that may be left to it, however short",
+    )
+    parser.addoption(
+        "--whole",
+        action="store_true",
+        help="let PoCL compile kernels that need every register as it does for users, in three times the time",
     )
     parser.addoption(
         "--schedules",

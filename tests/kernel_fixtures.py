@@ -11,7 +11,7 @@ from support import choose_anew, poison
 
 __all__ = [
     "_as_kernels_are_tested",
-    "_barriers_build_quickly",
+    "_kernels_build_quickly",
     "_no_schedule_of_a_cpu_on_others",
     "backend",
     "be",
@@ -26,19 +26,27 @@ def _as_kernels_are_tested(of_kernels: None) -> None:
     pass
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _barriers_build_quickly() -> Iterator[None]:
-    """Build kernels with barriers, which only GPU schedules have, without optimisation on PoCL.
+@pytest.fixture(autouse=True, scope="module")
+def _kernels_build_quickly(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have PoCL build large kernels in less time than those that users get; their text is the same.
 
-    PoCL makes loops over work-items between two barriers, and optimising those takes seconds instead of 0.1 s.
+    Kernels with barriers, which only GPU schedules have, are built without optimisation: PoCL makes loops over
+    work-items between two barriers, and optimising those takes seconds instead of 0.1 s. Bodies that need every
+    register are functions like those of other kernels, which are compiled once instead of three times; `--whole`
+    leaves them as they are.
     """
+    from cltensor.runtime.pocl import BUILTINS
     from cltensor.runtime.program import ProgramCache
 
     load = ProgramCache._load_or_build
+    apart = not request.config.getoption("--whole")
 
     def quickly(self: Any, name: str, source: str, options: tuple[str, ...]) -> Any:
-        slow = self._pocl and "barrier(" in source
-        return load(self, name, source, (*options, "-cl-opt-disable") if slow else options)
+        if self._pocl and "barrier(" in source:
+            options = (*options, "-cl-opt-disable")
+        if apart and BUILTINS in options:
+            source = source.replace("#define CLT_WHOLE\n", "\n")
+        return load(self, name, source, options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ProgramCache, "_load_or_build", quickly)

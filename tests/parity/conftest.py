@@ -6,6 +6,7 @@ tests/device/test_fusion.py shows that fusion changes no bit.
 from __future__ import annotations
 
 import pytest
+from kernel_fixtures import _kernels_build_quickly  # noqa: F401 - a fixture of every test here
 
 
 @pytest.fixture(autouse=True)
