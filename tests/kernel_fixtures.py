@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from backends import OF_A_CPU, SCHEDULES, backend_for
-from support import choose_anew, poison
+from support import built_quickly, choose_anew, poison
 
 __all__ = [
     "_as_kernels_are_tested",
@@ -28,28 +28,12 @@ def _as_kernels_are_tested(of_kernels: None) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _kernels_build_quickly(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Have PoCL build large kernels in less time than those that users get; their text is the same.
-
-    Kernels with barriers, which only GPU schedules have, are built without optimisation: PoCL makes loops over
-    work-items between two barriers, and optimising those takes seconds instead of 0.1 s. Bodies that need every
-    register are functions like those of other kernels, which are compiled once instead of three times; `--whole`
-    leaves them as they are.
-    """
-    from cltensor.runtime.pocl import BUILTINS
+    """Have PoCL build large kernels in less time than those that users get; `--whole` leaves bodies as they are."""
     from cltensor.runtime.program import ProgramCache
 
-    load = ProgramCache._load_or_build
-    apart = not request.config.getoption("--whole")
-
-    def quickly(self: Any, name: str, source: str, options: tuple[str, ...]) -> Any:
-        if self._pocl and "barrier(" in source:
-            options = (*options, "-cl-opt-disable")
-        if apart and BUILTINS in options:
-            source = source.replace("#define CLT_WHOLE\n", "\n")
-        return load(self, name, source, options)
-
+    built = built_quickly(ProgramCache._load_or_build, whole=request.config.getoption("--whole"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ProgramCache, "_load_or_build", quickly)
+        patch.setattr(ProgramCache, "_load_or_build", built)
         yield
 
 

@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from support import built_quickly
 
 import cltensor as torch
 import cltensor.distributed as dist
@@ -41,7 +42,7 @@ def build_in_turns() -> None:
         return
     import fcntl
 
-    load, inside = ProgramCache._load_or_build, threading.local()
+    load, inside = built_quickly(ProgramCache._load_or_build), threading.local()
 
     def in_turns(self: Any, *args: Any) -> Any:
         # A nested call: the build is retried without hints that the driver refuses.

@@ -291,7 +291,7 @@ def test_in_a_process_that_has_not_used_the_namespaces() -> None:
     text = (
         "import cltensor as torch\n"
         "with torch.autocast('cpu', dtype=torch.bfloat16):\n"
-        "    print(torch.fft.fft(torch.ones(4).bfloat16()).dtype)"
+        "    print(torch.fft.fft(torch.ones(0, 4).bfloat16()).dtype)"
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "torch.complex64"
