@@ -185,6 +185,7 @@ _KINDS = {
     "Sequence[int]": _Kind("tuple of ints", lambda v: _sequence(v) or _whole(v), _whole),
     "Sequence[Tensor]": _Kind("tuple of Tensors", _sequence),
 }
+_KINDS["int | Sequence[int]"] = _KINDS["Dims"]
 _KINDS["pybool"] = _KINDS["bool"]
 _KINDS["DType"] = _KINDS["dtypes.dtype"] = _KINDS["dtype"]
 

@@ -63,6 +63,15 @@ def conj(input: Tensor) -> Tensor:
 
 
 @public()
+def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Conjugate, in memory of its own; real tensors are returned as they are."""
+    if out is None and not input.dtype.is_complex:
+        return input
+    value = conj_row(input)
+    return value if out is None else writes.deliver(value, out, "conj_physical", (input,))
+
+
+@public()
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of complex numbers in radians; 0 or pi for real ones."""
     value = angle_row(

@@ -1,6 +1,7 @@
-"""`view_copy` and similar: each view function with its result copied into memory of its own.
+"""`view_copy` and similar: each view function with its result copied into memory of its own; and the unsafe splits.
 
-One table of view functions; a copy takes over the view's grad node, renamed.
+One table of view functions; a copy takes over the view's grad node, renamed. The parts of an unsafe split are in the
+input's memory, but are no views of it for autograd.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ def _clone(value: Tensor) -> Tensor:
         return convert.clone(value.detach(), memory_format=contiguous_format)
 
 
-def _copying(name: str, view: Callable, node_name: str = "") -> Callable:
+def _same_memory(value: Tensor) -> Tensor:
+    return value.data  # with a version of its own
+
+
+def _copying(
+    name: str, view: Callable, node_name: str = "", copy: Callable[[Tensor], Tensor] = _clone
+) -> Callable:
     """Export `name`, which copies what `view` returns; its grad node is named as the view's, with `_copy`."""
 
     def function(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -33,12 +40,12 @@ def _copying(name: str, view: Callable, node_name: str = "") -> Callable:
             raise TypeError(f"{name}() got an unexpected keyword argument 'out'")
         seen = view(input, *args, **kwargs)
         if not isinstance(seen, tuple | list):
-            value = _clone(seen)
+            value = copy(seen)
             if out is not None:
                 return into(value, out, name, (input,))
             _take_over(seen, value)
             return value
-        values = tuple([_clone(v) for v in seen])
+        values = tuple([copy(v) for v in seen])
         if out is None:
             for one, value in zip(seen, values, strict=True):
                 _take_over(one, value)
@@ -75,6 +82,10 @@ def _narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         raise RuntimeError(
             "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false."
         )
+    if length < 0:
+        raise RuntimeError(
+            f"start ({start}) + length ({length}) exceeds dimension size ({input.shape[dim]})."
+        )
     return parts.narrow(input, dim, start, length)
 
 
@@ -102,4 +113,7 @@ for _name, _view in (
     ("unsafe_split", parts.split),
     ("unsafe_split_with_sizes", parts.split_with_sizes),
 ):
-    METHODS[_name] = _copying(_name, _view, "UnsafeSplitBackward0")
+    METHODS[_name] = _copying(_name, _view, "UnsafeSplitBackward0", _same_memory)
+    FUNCTIONS[
+        _name
+    ].__doc__ = f"`{_name.removeprefix('unsafe_')}`, whose parts autograd does not know to share the input's memory: they may be written to."

@@ -154,10 +154,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -
         _check_sizes(shapes, first.shape, dim)
         dims[dim] = sum([x.shape[dim] for x in real])
     dev, dt = _common_device(xs), _common_dtype(xs)
-    if out is not None and not dtypes.can_cast(dt, out.dtype):
-        raise TypeError(
-            f"torch.cat(): input types can't be cast to the desired output type {out.dtype.scalar_name}"
-        )
+    if out is not None:
+        _check_cast(dt, out)
     value = _joined(real, dim, dims, dt, dev)
     if graph.needs_grad(*xs):
         lengths = [0 if tuple(x.shape) == (0,) else x.shape[dim] for x in xs]
@@ -226,6 +224,13 @@ def _cat_back(ctx: Any, g: Tensor) -> tuple:
     return tuple(grads)
 
 
+def _check_cast(dt: dtypes.dtype, out: Tensor) -> None:
+    if not dtypes.can_cast(dt, out.dtype):
+        raise TypeError(
+            f"torch.cat(): input types can't be cast to the desired output type {out.dtype.scalar_name}"
+        )
+
+
 @public(method=False)
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Join tensors of one shape along a new dimension."""
@@ -241,6 +246,8 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
             f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and {list(shape)} at entry {place}"
         )
     dev, dt = _common_device(xs), _common_dtype(xs)
+    if out is not None:
+        _check_cast(dt, out)
     value = _stacked(xs, dim, dt, dev)
     if graph.needs_grad(*xs):
         graph.record("StackBackward0", xs, value, _stack_back, {"dim": dim}, _stack_push)

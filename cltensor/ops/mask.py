@@ -297,7 +297,7 @@ def _range(given: Sequence[Tensor]) -> list[Tensor]:
 
 def _vectors(given: Sequence[Tensor], classes: int) -> list[Tensor]:
     places = FUNCTIONS["arange"](classes, device=given[0].device)
-    return [(given[0].unsqueeze(-1) == places).long()]
+    return [(given[0].contiguous().unsqueeze(-1) == places).long()]
 
 
 _small_vectors = at_once(_vectors)

@@ -337,7 +337,7 @@ inplace_view("as_strided_", as_strided)
 def _splitter(name: str, rank: int, dim: int) -> None:
     """Export NumPy's split along `dim`, for tensors of at least `rank` dims (hsplit: along dim 0 of a 1-dim tensor)."""
 
-    def function(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    def function(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
         if input.ndim < rank:
             raise RuntimeError(
                 f"torch.{name} requires a tensor with at least {rank} dimension, but got a tensor with {input.ndim} dimensions!"

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..autograd import dual
 from ..autograd import record as graph
+from ..autograd.mode import FORWARD, unrecorded
 from . import core, writes
 from .arguments import invalid_combination
 from .core import NUMBERS, Tensor, is_tensor
@@ -110,7 +112,9 @@ def _pow(x: Any, y: Any) -> Tensor:
             if y.__class__ in NUMBERS:
                 return x | (not y)
             raise refusal("pow", dt)
-        return _int_power(x, int(y), dt) if y.__class__ in NUMBERS else pow_row(x, y)  # type: ignore[arg-type]
+        if y.__class__ in NUMBERS:
+            return _int_power(x, int(y), dt)  # type: ignore[arg-type]
+        return _row_major(pow_row(x, y)) if x.__class__ in NUMBERS else pow_row(x, y)
     if y.__class__ in NUMBERS and y.__class__ is not complex:
         if y == 0:
             ones = FUNCTIONS["ones_like"](x, dtype=dt, requires_grad=False)
@@ -122,8 +126,22 @@ def _pow(x: Any, y: Any) -> Tensor:
             return row(x if x.dtype is dt else x.to(dt))
         return scalar_exponent_row(x, y)
     if x.__class__ in NUMBERS:
-        return scalar_base_row(x, y)
+        return _row_major(scalar_base_row(x, y))
     return pow_row(x, y)
+
+
+def _row_major(value: Tensor) -> Tensor:
+    """Return a fresh result, with its history, in the order of its dims: powers of numbers do not take over the exponent's
+    layout.
+    """
+    if value._contig:
+        return value
+    with unrecorded():
+        dense = value.contiguous()
+    dense._node, dense._nr = value._node, value._nr
+    if FORWARD.open:
+        dual.keep(dense, value)
+    return dense
 
 
 scalar_exponent_row = Row(

@@ -454,7 +454,7 @@ def renorm(
     dims = tuple([d for d in range(input.ndim) if d != at])
     with unrecorded():
         size = norms.vector_norm(input, p, dims, True)
-        value = input * where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
+        value = (input * where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)).contiguous()
     if graph.needs_grad(input):
         saved = {"self": input, "p": float(p), "dim": dims, "maxnorm": maxnorm}
         graph.record("RenormBackward0", (input,), value, _renorm_back, saved)

@@ -187,6 +187,10 @@ torch.cat(())                                   ## expected a non-empty list of 
 torch.cat((a, v))                               ## Tensors must have same number of dimensions: got 2 and 1
 torch.cat((a, torch.ones(3, 5)))                ## Sizes of tensors must match except in dimension 0. Expected size 4 but got size 5 for tensor number 1 in the list.
 torch.stack((a, v))                             ## stack expects each tensor to be equal size, but got [3, 4] at entry 0 and [4] at entry 1
+torch.stack((a, a), out=k)                      ## torch.cat(): input types can't be cast to the desired output type Long
+torch.hsplit(a, 'two')                          ## hsplit() received an invalid combination of arguments - got (Tensor, str)
+a.vsplit('two')                                 ## vsplit() received an invalid combination of arguments - got (str)
+torch.narrow_copy(a, 0, 0, -1)                  ## start (0) + length (-1) exceeds dimension size (3).
 torch.stack(())                                 ## stack expects a non-empty TensorList
 a[3]                                            ## index 3 is out of bounds for dimension 0 with size 3
 a[0, -5]                                        ## index -5 is out of bounds for dimension 1 with size 4

@@ -39,6 +39,11 @@ F.conv_transpose2d(x, torch.ones(4, 3, 2, 2))
 F.glu(x, 1)
 x.pow(0.0)
 x.float_power(0)
+2**x
+2 ** x.int()
+2.5 ** z
+x.renorm(2, 1, 0.5)
+F.one_hot(x.int().long() + 4)
 F.softmax(x, 1)
 F.logsigmoid(x)
 F.dropout(x, 0.5) * 0
