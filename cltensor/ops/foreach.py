@@ -7,6 +7,7 @@ the same layout share launches (multi.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -247,6 +248,10 @@ def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor, .
     """The norm of each tensor's elements."""
     xs = _list("_foreach_norm", self)
     _some(xs)
+    if ord == math.inf and not all(x.numel() for x in xs):
+        raise RuntimeError(
+            "_foreach_norm cannot compute the infinity norm on an empty tensor because the operation does not have an identity"
+        )
     return tuple([vector_norm(x, ord, dtype=dtype) for x in xs])
 
 

@@ -56,6 +56,13 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
 def _sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **_: Any) -> Any:
     if dim is None and not keepdim:
         return _whole(input, dtype)
+    if input.layout is sparse_csr and dim is not None:
+        if not keepdim:
+            raise RuntimeError(
+                "reduction operations on CSR tensors with keepdim=False is unsupported"
+            )
+        to = dtype or (dtypes.int64 if input.dtype.category < 2 else input.dtype)
+        return reduced(input, "sum", tuple(check_dims(input, dim)), True, to, None, 0)
     found = sum(input, dim, dtype)
     if keepdim:
         for d in sorted(check_dims(input, range(input.ndim) if dim is None else dim)):

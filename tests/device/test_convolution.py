@@ -498,6 +498,7 @@ ERRORS = [
     ("conv2d(x[0, 0], w)", "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [8, 8]"),
     ("conv2d(x, w, padding=(1, 2, 3))", "expected padding to be a single integer value or a list of 2 values to match the convolution dimensions, but got padding=[1, 2, 3]"),
     ("conv2d(x, w, stride=0)", "non-positive stride is not supported"),
+    ("conv2d(x, w, dilation=(1, 0))", "dilation should be greater than zero, but got [1, 0]"),
     ("conv2d(x, w, padding='same', stride=2)", "padding='same' is not supported for strided convolutions"),
     ("conv2d(x, w, padding='foo')", "Invalid padding string: 'foo'"),
     ("conv2d(x, w, stride='a')", "conv2d() received an invalid combination of arguments"),

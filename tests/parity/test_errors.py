@@ -187,6 +187,9 @@ torch.cat(())                                   ## expected a non-empty list of 
 torch.cat((a, v))                               ## Tensors must have same number of dimensions: got 2 and 1
 torch.cat((a, torch.ones(3, 5)))                ## Sizes of tensors must match except in dimension 0. Expected size 4 but got size 5 for tensor number 1 in the list.
 torch.stack((a, v))                             ## stack expects each tensor to be equal size, but got [3, 4] at entry 0 and [4] at entry 1
+torch._foreach_norm([a, a[:0]], inf)            ## _foreach_norm cannot compute the infinity norm on an empty tensor because
+torch.nn.functional.conv2d(torch.ones(1, 2, 5, 5), torch.ones(2, 2, 3, 3), dilation=0)  ## dilation should be greater than zero, but got [0, 0]
+torch.ones(2, 3).to_sparse_csr().sum(0)         ## reduction operations on CSR tensors with keepdim=False is unsupported
 torch.stack((a, a), out=k)                      ## torch.cat(): input types can't be cast to the desired output type Long
 torch.hsplit(a, 'two')                          ## hsplit() received an invalid combination of arguments - got (Tensor, str)
 a.vsplit('two')                                 ## vsplit() received an invalid combination of arguments - got (str)

@@ -93,11 +93,13 @@ def _check_moves(spec: Spec, output_padding: tuple[int, ...]) -> None:
         (spec.padding, 0, "negative padding"),
         (output_padding, 0, "negative output_padding"),
         (spec.stride, 1, "non-positive stride"),
-        (spec.dilation, 1, "non-positive dilation"),
     ):
         if any(v < least for v in values):
-            below = values is spec.dilation and min(values) < 0
-            raise RuntimeError(_DILATION if below else f"{text} is not supported")
+            raise RuntimeError(f"{text} is not supported")
+    if min(spec.dilation) < 0:
+        raise RuntimeError(_DILATION)
+    if not all(spec.dilation):
+        raise RuntimeError(f"{_DILATION}, but got {list(spec.dilation)}")
 
 
 @remembered(1024)
