@@ -79,10 +79,12 @@ def asking(function: FunctionType, ask: Ask) -> CodeType:
 def ask_first(function: FunctionType, make: Callable[[FunctionType], Ask]) -> None:
     """Intercept a function permanently. make: returns the ask, given a twin of the original function.
 
-    `inspect` finds the original signature by way of the twin (`__wrapped__`). To be called within `for_good()`.
+    `inspect` finds the original signature by way of the twin (`__wrapped__`). `__plain__` is the first such twin. To be
+    called within `for_good()`.
     """
     plain = twin(function)
     function.__code__ = asking(function, make(plain))
+    function.__dict__.setdefault("__plain__", plain)
     function.__dict__["__wrapped__"] = plain
 
 

@@ -263,7 +263,8 @@ def _signature(fn: Any) -> Signature:
             parameters.append(_Parameter(p.name, kind, none, required, p.kind is p.KEYWORD_ONLY))
     # `inspect` looks through decorators, so ask the outermost function: the decorator of a function that takes sizes as
     # `*size` also accepts them as one tuple, by keyword.
-    is_free = is_free or bool(fn.__code__.co_flags & inspect.CO_VARKEYWORDS)
+    own = vars(fn).get("__plain__", fn)  # an intercepted function's code takes any arguments
+    is_free = is_free or bool(own.__code__.co_flags & inspect.CO_VARKEYWORDS)
     return Signature(tuple(parameters), is_open, is_free)
 
 

@@ -15,6 +15,7 @@ from support import data
 import cltensor as torch
 from cltensor.codegen.order import places as numbering
 from cltensor.codegen.products import sparse as kernels
+from cltensor.ops import arguments
 from cltensor.sparse import dispatch
 from cltensor.sparse.pattern import Pattern
 
@@ -402,3 +403,10 @@ def test_the_class_of_all_tensors_asks_sparse_ones() -> None:
         torch.Tensor.values(x)
     with pytest.raises(RuntimeError, match="crow_indices expected sparse row compressed"):
         torch.Tensor.crow_indices(x.to_sparse())
+
+
+def test_errors_about_arguments_do_not_depend_on_whether_there_are_sparse_tensors() -> None:
+    torch.ones(2).to_sparse()
+    arguments._signature.cache_clear()  # `sum` has been intercepted by now
+    with pytest.raises(TypeError, match=r"sum\(\) received an invalid combination of arguments"):
+        torch.ones(2).sum(bogus=1)
