@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -304,20 +305,39 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 @public()
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(
+    input: Tensor,
+    indices_or_sections: Any = None,
+    dim: int = 0,
+    *,
+    sections: int | None = None,
+    indices: Sequence[int] | None = None,
+    tensor_indices_or_sections: Tensor | None = None,
+) -> tuple[Tensor, ...]:
     """Split a dimension at given indices, or into a number of views, the first of which may be longer by one."""
     if not input.ndim:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
         )
-    if is_tensor(indices_or_sections):
-        indices_or_sections = _whole_indices(indices_or_sections).tolist()
+    cut = indices_or_sections
+    if tensor_indices_or_sections is not None and cut is None:
+        cut = _whole_indices(tensor_indices_or_sections).tolist()
+    elif is_tensor(cut):
+        cut = _whole_indices(cut).tolist()
+    cut = _cut(cut, sections, indices)
     dim = layouts.wrap_dim(dim, input.ndim)
-    how = indices_or_sections
-    cut = how.__index__() if hasattr(how, "__index__") else tuple(how)
     return tuple(
         slice_dim(input, dim, a, b) for a, b in layouts.tensor_split_bounds(input.shape[dim], cut)
     )
+
+
+def _cut(cut: Any, sections: Any, indices: Any) -> int | tuple[int, ...]:
+    """Return the one way to cut a dimension that is not None: a number of sections, or indices; TypeError if two are given."""
+    if (cut is not None) + (sections is not None) + (indices is not None) != 1:
+        raise TypeError("expected one of sections and indices, got both or none")
+    if sections is not None or hasattr(cut, "__index__"):
+        return operator.index(cut if sections is None else sections)
+    return tuple(cut if indices is None else indices)
 
 
 def _whole_indices(t: Tensor) -> Tensor:
@@ -337,13 +357,19 @@ inplace_view("as_strided_", as_strided)
 def _splitter(name: str, rank: int, dim: int) -> None:
     """Export NumPy's split along `dim`, for tensors of at least `rank` dims (hsplit: along dim 0 of a 1-dim tensor)."""
 
-    def function(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    def function(
+        input: Tensor,
+        indices_or_sections: int | Sequence[int] | None = None,
+        *,
+        sections: int | None = None,
+        indices: Sequence[int] | None = None,
+    ) -> tuple[Tensor, ...]:
         if input.ndim < rank:
             raise RuntimeError(
                 f"torch.{name} requires a tensor with at least {rank} dimension, but got a tensor with {input.ndim} dimensions!"
             )
         at = 0 if name == "hsplit" and input.ndim == 1 else dim
-        how = indices_or_sections
+        how = _cut(indices_or_sections, sections, indices)
         if isinstance(how, int) and (how <= 0 or input.shape[at] % how):
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {at}, but the size of the dimension {input.shape[at]} is not divisible by "
