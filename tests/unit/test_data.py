@@ -283,6 +283,22 @@ def test_collating_is_found_where_torch_keeps_it() -> None:
     assert str(found.value) == default_collate_err_msg_format.format(object)
 
 
+def test_pin_memory_reaches_into_containers_and_calls_the_methods_of_batches():
+    from cltensor.utils.data._utils.pin_memory import pin_memory
+
+    class Batch:
+        pinned = False
+
+        def pin_memory(self):
+            self.pinned = True
+            return self
+
+    x, batch = torch.ones(2), Batch()
+    got = pin_memory({"a": (x, "text", 3), "b": [batch]})
+    assert got["a"][0] is x and got["a"][1:] == ["text", 3]
+    assert got["b"] == [batch] and batch.pinned
+
+
 def test_iterators_have_torchs_names() -> None:
     loader = importlib.import_module("cltensor.utils.data.dataloader")
     found = iter(data.DataLoader([1, 2]))

@@ -5,6 +5,7 @@ from types import ModuleType as _ModuleType
 
 from ...reexport import absent as _absent
 from ...reexport import expose as _expose
+from . import pin_memory as _pin_memory  # noqa: F401 -- reached as `_utils.pin_memory`
 from .collate import (
     collate,
     default_collate,
@@ -59,7 +60,10 @@ __all__ = [
 ]
 
 # Programs import `default_collate` and others from the modules in which torch defines them, such as `_utils.collate`.
-_kept = {name: _sys.modules[f"{__name__}.{name}"] for name in ("collate", "fetch", "worker")}
+_kept = {
+    name: _sys.modules[f"{__name__}.{name}"]
+    for name in ("collate", "fetch", "pin_memory", "worker")
+}
 _utils = _ModuleType(f"{__name__}._utils", "Modules of this package under torch's private path.")
 _utils.__dict__.update(_kept)
 _expose(globals(), {"_utils": _utils, **{f"_utils.{name}": m for name, m in _kept.items()}})

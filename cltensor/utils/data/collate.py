@@ -49,18 +49,18 @@ def collate(batch: Any, *, collate_fn_map: FnMap | None = None) -> Any:
         return collate(samples, collate_fn_map=collate_fn_map)
 
     if isinstance(first, Mapping):
-        return _like_mapping(first, {key: down([d[key] for d in batch]) for key in first})
+        return like_mapping(first, {key: down([d[key] for d in batch]) for key in first})
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*(down(samples) for samples in zip(*batch, strict=False)))
     if isinstance(first, Sequence):
         if any(len(sample) != len(first) for sample in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = [down(samples) for samples in zip(*batch, strict=True)]
-        return columns if isinstance(first, tuple) else _like_sequence(first, columns)
+        return columns if isinstance(first, tuple) else like_sequence(first, columns)
     raise TypeError(default_collate_err_msg_format.format(type(first)))
 
 
-def _like_mapping(model: Any, items: dict[Any, Any]) -> Any:
+def like_mapping(model: Any, items: dict[Any, Any]) -> Any:
     """Return the items in a mapping of the model's type; in a copy of the model, with its attributes, if it is mutable.
 
     Return a plain dict if such a mapping cannot be made.
@@ -75,7 +75,8 @@ def _like_mapping(model: Any, items: dict[Any, Any]) -> Any:
         return items
 
 
-def _like_sequence(model: Any, items: list[Any]) -> Any:
+def like_sequence(model: Any, items: list[Any]) -> Any:
+    """Return the items in a sequence of the model's type, or in a list if none can be made."""
     try:
         if isinstance(model, MutableSequence):
             made = copy.copy(model)
@@ -158,13 +159,13 @@ def _convert(data: Any, leaf: Callable[[Any], Any]) -> Any:
             return data
         return leaf(data)
     if isinstance(data, Mapping):
-        return _like_mapping(data, {key: _convert(value, leaf) for key, value in data.items()})
+        return like_mapping(data, {key: _convert(value, leaf) for key, value in data.items()})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
         return type(data)(*(_convert(value, leaf) for value in data))
     if isinstance(data, tuple):
         return [_convert(value, leaf) for value in data]
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
-        return _like_sequence(data, [_convert(value, leaf) for value in data])
+        return like_sequence(data, [_convert(value, leaf) for value in data])
     return data
 
 
