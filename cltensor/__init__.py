@@ -62,7 +62,6 @@ from . import subclasses  # isort: skip
 from . import amp, cuda, legacy, linalg, nn, opencl, random, special, storages  # isort: skip
 from . import sparse  # isort: skip
 from .amp import GradScaler, autocast  # isort: skip
-from .cuda import Event, Stream  # isort: skip
 from .assertions import *
 from .legacy import *
 from .placement import *
@@ -114,6 +113,7 @@ if _typing.TYPE_CHECKING:
         library,
         masked,
         mps,
+        mtia,
         multiprocessing,
         onnx,
         optim,
@@ -409,6 +409,7 @@ _LATE = (
     "library",
     "masked",
     "mps",
+    "mtia",
     "multiprocessing",
     "onnx",
     "optim",
@@ -425,6 +426,8 @@ _LATE = (
 # Names available here that modules loaded late define, with the module.
 _LENT = {
     **dict.fromkeys(_SCRIPT.split(), "_C"),
+    "Event": "cuda.streams",
+    "Stream": "cuda.streams",
     "ScriptFunction": "jit",
     "ScriptModule": "jit",
     "Tag": "library",

@@ -5,24 +5,40 @@ here.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
+from .creation import as_tensor
+from .reexport import expose
 from .switches import compile
+from .tensor import Tensor
+from .utils._pytree import tree_map_only
 
 __all__ = [
     "allow_in_graph",
     "assume_constant_result",
     "compile",
+    "config",
     "cudagraph_mark_step_begin",
     "disable",
+    "get_default_backend",
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",
     "list_backends",
+    "load_cache_artifacts",
+    "load_compiled_function",
+    "nested_compile_region",
     "reset",
+    "save_cache_artifacts",
+    "set_default_backend",
     "set_stance",
+    "substitute_in_graph",
+    "wrap_numpy",
 ]
 
 
@@ -81,3 +97,60 @@ def cudagraph_mark_step_begin() -> None:
 
 def set_stance(stance: str = "default", **options: Any) -> None:
     """Do nothing: the call is accepted."""
+
+
+_default_backend: Any = "inductor"
+
+
+def get_default_backend() -> Any:
+    """Return what `set_default_backend` was told."""
+    return _default_backend
+
+
+def set_default_backend(backend: Any) -> None:
+    """Store the choice, which has no effect: nothing is compiled."""
+    global _default_backend
+    _default_backend = backend
+
+
+def substitute_in_graph(original_fn: Any, **options: Any) -> Callable[[Callable], Callable]:
+    """Return a decorator that returns the function as it is: `original_fn` is never traced."""
+    return lambda f: f
+
+
+def nested_compile_region(fn: Callable | None = None, **options: Any) -> Any:
+    """Return the function as it is; a decorator when called without one."""
+    return (lambda f: f) if fn is None else fn
+
+
+def wrap_numpy(fn: Callable) -> Callable:
+    """Turn a function of numpy arrays into one of tensors, whose results are tensors on the cpu device."""
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = tree_map_only(Tensor, lambda t: t.numpy(), (args, kwargs))
+        return tree_map_only(np.ndarray, as_tensor, fn(*args, **kwargs))
+
+    return call
+
+
+def save_cache_artifacts() -> None:
+    """Return None, as torch does when nothing was compiled."""
+
+
+def load_cache_artifacts(serialized_artifacts: bytes) -> None:
+    """Return None, as torch does of what it cannot use: kernels are kept in the library's own cache."""
+
+
+def load_compiled_function(file: Any, **options: Any) -> Any:
+    """NotImplementedError: functions are not compiled."""
+    raise NotImplementedError("compiler.load_compiled_function: functions are not compiled here")
+
+
+config = Options(f"{__name__}.config", "Options that programs set; nothing reads them.")
+vars(config).update(
+    job_id=None, dynamic_shapes=True, assume_static_by_default=True, automatic_dynamic_shapes=True, recompile_limit=8,
+    accumulated_recompile_limit=256, verbose=False, capture_scalar_outputs=False, capture_dynamic_output_shape_ops=False, log_file_name=None,
+    fail_on_recompile_limit_hit=False, force_disable_caches=False,
+)  # fmt: skip
+expose(globals(), {"config": config})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 from . import lazy
@@ -76,25 +77,51 @@ def memory_reserved(device: Any = None) -> int:
     return _backend(device).pool.held
 
 
-max_memory_reserved = memory_reserved
+def max_memory_reserved(device: Any = None) -> int:
+    """Return the most bytes the pool held since the start or the last reset."""
+    return _backend(device).pool.peak_held
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Set the peak to the bytes that tensors hold now."""
+    """Set the peaks to the bytes that tensors and the pool hold now."""
     _backend(device).pool.reset_peak()
 
 
 reset_max_memory_allocated = reset_peak_memory_stats
 
 
+def reset_accumulated_memory_stats(device: Any = None) -> None:
+    """Count buffers, blocks, retries and refusals from now on; peaks stay."""
+    _backend(device).pool.reset_counts()
+
+
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """Return the bytes that tensors hold, that the pool holds, and the peak of the former, by torch's names."""
+    """Return the pool's figures by torch's names, as far as the pool knows them.
+
+    A tensor's block is in use as a whole: bytes "allocated" and "active" are the same. A segment is a block that the
+    driver allocated.
+    """
     pool = _backend(device).pool
-    return {
-        "active_bytes.current": pool.active,
-        "reserved_bytes.current": pool.held,
-        "active_bytes.peak": pool.peak,
-    }
+    active, held = pool.active, pool.held
+    given, created, released, retries, refused = pool.counts()
+    return OrderedDict(
+        {
+            "active_bytes.all.current": active,
+            "active_bytes.all.peak": pool.peak,
+            "allocated_bytes.all.current": active,
+            "allocated_bytes.all.peak": pool.peak,
+            "allocation.all.allocated": given,
+            "num_alloc_retries": retries,
+            "num_device_alloc": created,
+            "num_device_free": released,
+            "num_ooms": refused,
+            "reserved_bytes.all.current": held,
+            "reserved_bytes.all.peak": pool.peak_held,
+            "segment.all.allocated": created,
+            "segment.all.current": pool.created - pool.released,
+            "segment.all.freed": released,
+        }
+    )
 
 
 def empty_cache(device: Any = None) -> None:

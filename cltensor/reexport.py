@@ -5,6 +5,7 @@ Owns the way in which such paths become importable. Must not know any of them: e
 
 from __future__ import annotations
 
+import importlib
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -13,6 +14,23 @@ from typing import Any, NoReturn
 # TorchScript's types that programs name in annotations.
 SCRIPT = "AnyType BoolType DictType FloatType Graph IntType ListType Node NoneType OptionalType ScriptObject StringType TensorType TupleType Value"
 EXPOSED: list[ModuleType] = []  # when a function is wrapped, the names here must be updated, too
+
+
+class Lent(ModuleType):
+    """A module of names that others define; those are loaded when a name is first asked for."""
+
+    def __init__(self, name: str, home: str, names: str) -> None:
+        super().__init__(name, f"Names of `{home}` under torch's path.")
+        self.__spec__ = ModuleSpec(name, None)  # else importlib.util.find_spec() raises
+        self._home, self.__all__ = home, names.split()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.__all__:
+            return getattr(importlib.import_module(self._home), name)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *self.__all__})
 
 
 class Absent:
@@ -71,4 +89,19 @@ def expose(package: dict[str, Any], paths: dict[str, str | ModuleType]) -> None:
         sys.modules[full] = module
         parent, _, leaf = path.rpartition(".")
         inside = vars(sys.modules[f"{package['__name__']}.{parent}"]) if parent else package
+        inside.setdefault(leaf, module)
+
+
+def lend(package: dict[str, Any], paths: dict[str, tuple[str, str]]) -> None:
+    """Make `package.path` importable for each path: (home, names) are names of a module that need not be loaded yet.
+
+    package: globals of the module under which the paths are; home is given from the root package.
+    """
+    own = package["__name__"]
+    root = own.partition(".")[0]
+    for path, (home, names) in paths.items():
+        full = f"{own}.{path}"
+        module = sys.modules[full] = Lent(full, f"{root}.{home}", names)
+        parent, _, leaf = path.rpartition(".")
+        inside = vars(sys.modules[f"{own}.{parent}"]) if parent else package
         inside.setdefault(leaf, module)

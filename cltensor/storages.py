@@ -7,6 +7,7 @@ that pending work on it runs first, as for any tensor. Nothing here knows where 
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
@@ -416,9 +417,10 @@ class _StorageType(type):
     """The metaclass of FloatStorage and the like: a call makes a TypedStorage, isinstance tests dtype and device."""
 
     dtype: DType
+    kind = "cpu"
 
     def __instancecheck__(cls, other: Any) -> bool:
-        return isinstance(other, TypedStorage) and other.dtype is cls.dtype and other.device.type == "cpu"  # fmt: skip
+        return isinstance(other, TypedStorage) and other.dtype is cls.dtype and other.device.type == cls.kind  # fmt: skip
 
     def __call__(cls, *args: Any, wrap_storage: UntypedStorage | None = None) -> TypedStorage:
         warn_typed()
@@ -428,7 +430,9 @@ class _StorageType(type):
                 f"{cls} received an invalid combination of arguments. Expected one of:\n * no arguments\n * (int size)\n * (Sequence data)\n"
                 f" * (*, UntypedStorage wrap_storage)\n{what}"
             )
-        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype, _internal=True)
+        return TypedStorage(
+            *args, wrap_storage=wrap_storage, dtype=cls.dtype, device=cls.kind, _internal=True
+        )
 
     def from_buffer(cls, buffer: Any, byte_order: str = "native") -> TypedStorage:
         """Return a copy of a buffer's elements, which are stored in the given byte order."""
@@ -441,13 +445,22 @@ class _StorageType(type):
         return TypedStorage._over(raw._storage, raw.device, cls.dtype)
 
     def __repr__(cls) -> str:
-        return f"<class 'torch.{cls.__name__}'>"
+        return f"<class '{cls.__module__}.{cls.__name__}'>"
 
 
 CLASSES: dict[str, _StorageType] = {}
 for _name, _dt in NAMES.items():
     _made = _StorageType(f"{_name}Storage", (), {"dtype": _dt, "__doc__": f"Constructor and type check of storages of {_dt!r}.", "__module__": "torch"})  # fmt: skip
     globals()[_made.__name__] = CLASSES[_made.__name__] = _made
+
+
+@functools.cache
+def on_gpu(name: str) -> type:
+    """Return the type of that name whose storages are on GPUs: `torch.cuda.FloatStorage`."""
+    doc = f"Constructor and type check of storages of {CLASSES[name].dtype!r} on GPUs."
+    own = {"dtype": CLASSES[name].dtype, "kind": "cuda", "__doc__": doc, "__module__": "torch.cuda"}
+    return _StorageType(name, (), own)
+
 
 # Under torch's path, too: `torch.storage.UntypedStorage`.
 cells.TypedStorage, cells.UntypedStorage = TypedStorage, UntypedStorage  # type: ignore[attr-defined]

@@ -1,15 +1,9 @@
 """`cltensor.amp`: automatic mixed precision, by `autocast` and `GradScaler`."""
 
-import sys
-
-from .. import cuda
-from . import cuda_names, grad_scaler
+from . import grad_scaler
 from .autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
 from .grad_scaler import SCALING, GradScaler
 from .state import PUBLIC
-
-# `cltensor.cuda` is a module, not a package: its submodule has to be known by name.
-cuda.amp = sys.modules[f"{cuda.__name__}.amp"] = cuda_names
 
 SWITCHES = {fn.__name__: fn for fn in (*PUBLIC, *SCALING)}  # what torch offers at its top level
 

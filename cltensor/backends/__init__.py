@@ -5,11 +5,14 @@ None of those libraries is used here: queries return False, and settings are sto
 
 from __future__ import annotations
 
-from . import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp, opt_einsum
+from ..reexport import expose
+from . import absent, cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp, opt_einsum
 
 __all__ = [
     "cpu", "cuda", "cudnn", "disable_global_flags", "flags_frozen", "mha", "mkl", "mkldnn", "mps", "openmp", "opt_einsum",
 ]  # fmt: skip
+
+expose(globals(), dict(absent.modules(__name__)))
 
 __allow_nonbracketed_mutation_flag = True  # torch's name, which programs set
 

@@ -9,6 +9,9 @@ import contextlib
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+from ..reexport import absent
 
 
 @dataclass
@@ -84,3 +87,72 @@ def sdp_kernel(
         stacklevel=3,
     )
     yield
+
+
+_reduced = False
+
+
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    """Return what `allow_fp16_bf16_reduction_math_sdp` was told."""
+    return _reduced
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """Store the setting, which has no effect: sums of 16-bit numbers are made in float32."""
+    global _reduced
+    _reduced = enabled
+
+
+(SDPAParams,) = absent(__name__, "SDPAParams", "attention has one implementation for each device")
+
+
+def can_use_flash_attention(params: Any, debug: bool = False) -> bool:
+    """Return False: torch's implementations of attention are not there."""
+    return False
+
+
+can_use_efficient_attention = can_use_cudnn_attention = can_use_flash_attention
+
+
+def is_flash_attention_available() -> bool:
+    """Return False: torch's implementations of attention are not there."""
+    return False
+
+
+is_ck_sdpa_available = is_flash_attention_available
+
+
+def _preferred(what: str, choices: str) -> Any:
+    def call(backend: Any = None) -> str:
+        if backend is not None and backend != "default":
+            if backend in choices.split(", "):
+                raise RuntimeError(
+                    f"backends.cuda.{what}: {backend} is CUDA's, devices are OpenCL's"
+                )
+            raise RuntimeError(f"Unknown input value. Choose from: {choices}.")
+        return "default"
+
+    call.__name__ = call.__qualname__ = what
+    call.__doc__ = 'Return "default"; RuntimeError for the name of a library, as there are none.'
+    return call
+
+
+preferred_linalg_library = _preferred("preferred_linalg_library", "default, cusolver, magma")
+preferred_blas_library = _preferred(
+    "preferred_blas_library", "default, cublas, hipblas, cublaslt, hipblaslt, ck"
+)
+
+
+class _Plans:
+    """cuFFT's cache of plans of a device: always empty, as there is no cuFFT."""
+
+    size = max_size = 0
+
+    def clear(self) -> None:
+        """Do nothing: there are no plans."""
+
+    def __getitem__(self, device: Any) -> _Plans:
+        return self
+
+
+cufft_plan_cache = _Plans()

@@ -7,15 +7,21 @@ from typing import Any
 from .. import opencl
 from . import amp
 from .capabilities import get_capabilities
+from .streams import Event, Stream, StreamContext, current_stream, stream
 
 __all__ = [
+    "Event",
+    "Stream",
+    "StreamContext",
     "amp",
     "current_device",
+    "current_stream",
     "device_count",
     "get_capabilities",
     "is_available",
     "is_initialized",
     "set_device",
+    "stream",
     "synchronize",
 ]
 

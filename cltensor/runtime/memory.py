@@ -154,9 +154,15 @@ class Pool:
         # Of the recording in progress, for which blocks given out are reserved.
         self.arena: Arena | None = None
         self.created = 0  # blocks that were allocated by the driver
+        self.released = 0  # blocks that were given back to it
+        self.retries = 0  # requests that the driver fulfilled, if at all, after free blocks had been given back
+        self.refused = 0  # requests that ended in OutOfMemoryError
+        self.limit: int | None = None  # the most bytes to hold, if the user set any
         info = backend.info
         memory = min(info.global_mem, physical_memory()) if info.host_shared else info.global_mem
-        self.cap = CONFIG.pool_cap if CONFIG.pool_cap is not None else memory // 4
+        self._usual_cap = CONFIG.pool_cap if CONFIG.pool_cap is not None else memory // 4
+        self.cap = self._usual_cap
+        self._since = self._counts()
 
     @property
     def active(self) -> int:
@@ -251,9 +257,26 @@ class Pool:
             blocks = self._free[size]
             while blocks and self._held - self._active > keep:
                 blocks.pop().cl.release()
+                self.released += 1
                 self._held -= size
             if not blocks:
                 del self._free[size]
+
+    def keep_freed(self, keep: bool) -> None:
+        """Keep the blocks of dead Buffers for reuse, up to the usual cap, or release them."""
+        self.cap = self._usual_cap if keep else 0
+        self.drain()
+
+    def _counts(self) -> tuple[int, ...]:
+        return self.allocations, self.created, self.released, self.retries, self.refused
+
+    def counts(self) -> tuple[int, ...]:
+        """Return since the start or the last reset: buffers given out, blocks created, blocks released, retries, refusals."""
+        return tuple(now - then for now, then in zip(self._counts(), self._since))
+
+    def reset_counts(self) -> None:
+        """Start the counts anew."""
+        self._since = self._counts()
 
     def reset_peak(self) -> None:
         """Start the peak counters anew from what is in use now."""
@@ -266,6 +289,8 @@ class Pool:
         assert backend is not None
         for attempt in range(2):
             try:
+                if self.limit is not None and self._held + size > self.limit:
+                    raise MemoryError
                 if backend.info.host_shared:
                     block = self._create_host(backend, size)
                 else:
@@ -277,9 +302,11 @@ class Pool:
                 return block
             except (MemoryError, ValueError, OverflowError, backend.module.Error):
                 if attempt == 0 and self._held > self._active:
+                    self.retries += 1
                     self.release()
                 else:
                     break
+        self.refused += 1
         raise self.out_of_memory(nbytes) from None
 
     def _create_host(self, backend: Backend, size: int) -> Block:
@@ -306,6 +333,8 @@ class Pool:
                 f"{backend.device} out of memory. Tried to allocate {format_bytes(nbytes)}. The "
                 f"device ({info.name}) has a total capacity of {format_bytes(info.global_mem)}"
             )
+        if self.limit is not None:
+            text += f"; this process may hold {format_bytes(self.limit)}"
         if nbytes > info.max_alloc:
             text += f"; one buffer may have at most {format_bytes(info.max_alloc)} on it"
         text += (

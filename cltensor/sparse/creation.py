@@ -476,6 +476,7 @@ class _SparseType(TensorType):
             isinstance(other, SparseTensor)
             and other.layout is sparse_coo
             and other.dtype is cls._dtype
+            and (other.device.type == "cuda") == (cls._device == "cuda")
         )
 
     def __call__(cls, *args: Any, device: Any = None) -> SparseTensor:
@@ -486,16 +487,18 @@ class _SparseType(TensorType):
                 raise TypeError(f"expected torch.{cls._dtype.scalar_name}Tensor values")
             return coo_of(_indices(args[0], values), values, *[Size(s) for s in args[2:3]])
         size = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
-        return empty(size or (0,), cls._dtype, device)
+        return empty(size or (0,), cls._dtype, device or cls._device)
 
 
-def _type(name: str, dt: Any) -> _SparseType:
+def typed(name: str, dt: Any, dev: str | None = None) -> _SparseType:
+    """Return the type of sparse tensors of a dtype, on GPUs if `dev` is "cuda"."""
     made = _SparseType(
         f"{name}Tensor", (), {"__doc__": f"Constructor and type check of sparse {dt!r} tensors."}
     )
-    made._dtype, made._device, made.__module__ = dt, None, "torch.sparse"
+    made._dtype, made._device = dt, dev
+    made.__module__ = "torch.cuda.sparse" if dev else "torch.sparse"
     return made
 
 
-_TYPED = ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long")
-TYPES = {f"{name}Tensor": _type(name, TENSOR_NAMES[name]) for name in _TYPED}
+TYPED = ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long")
+TYPES = {f"{name}Tensor": typed(name, TENSOR_NAMES[name]) for name in TYPED}

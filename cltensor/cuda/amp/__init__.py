@@ -7,9 +7,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .. import cuda, dtypes
-from ..dtypes import dtype
-from . import autocast_mode, grad_scaler
+from ... import cuda, dtypes
+from ...amp import autocast_mode, grad_scaler
+from ...dtypes import dtype
+from ...reexport import expose
 
 __all__ = ["GradScaler", "amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd"]
 
@@ -67,3 +68,13 @@ def custom_bwd(bwd: Callable) -> Callable:
     """`torch.amp.custom_bwd(..., device_type="cuda")`."""
     _deprecated("custom_bwd(args...)", "custom_bwd(args..., device_type='cuda')")
     return functools.partial(autocast_mode.custom_bwd, device_type="cuda")(bwd)
+
+
+expose(
+    globals(),
+    {
+        "autocast_mode": "autocast custom_bwd custom_fwd",
+        "common": "amp_definitely_not_available",
+        "grad_scaler": "GradScaler",
+    },
+)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from .session import record_function
+from ..profiler.session import record_function
 
 _local = threading.local()
 _started: dict[int, record_function] = {}
