@@ -112,6 +112,7 @@ if _typing.TYPE_CHECKING:
         jit,
         library,
         masked,
+        monitor,
         mps,
         mtia,
         multiprocessing,
@@ -408,6 +409,7 @@ _LATE = (
     "jit",
     "library",
     "masked",
+    "monitor",
     "mps",
     "mtia",
     "multiprocessing",
@@ -423,9 +425,19 @@ _LATE = (
     "utils",
     "xpu",
 )
+_SELDOM = (
+    "FatalError batch_norm_update_stats ccol_indices_copy col_indices_copy crow_indices_copy dequantize has_lapack has_mkl has_openmp "
+    "has_spectral indices_copy init_num_threads is_distributed is_vulkan_available qscheme resize_as_sparse_ row_indices_copy "
+    "sym_constrain_range sym_constrain_range_for_size values_copy"
+)
 # Names available here that modules loaded late define, with the module.
 _LENT = {
     **dict.fromkeys(_SCRIPT.split(), "_C"),
+    **dict.fromkeys(_SELDOM.split(), "seldom"),
+    "DisableTorchFunction": "_C",
+    "DisableTorchFunctionSubclass": "_C",
+    "DispatchKey": "_C",
+    "DispatchKeySet": "_C",
     "Event": "cuda.streams",
     "Stream": "cuda.streams",
     "ScriptFunction": "jit",

@@ -119,6 +119,7 @@ def _reciprocal_times(self: Tensor, other: Any) -> Any:
     return inverse * other if isinstance(other, (*_accepts, np.ndarray)) else NotImplemented
 
 
+_reciprocal_times.__name__ = _reciprocal_times.__qualname__ = "__rdiv__"
 for _name in ("__rtruediv__", "__rdiv__"):  # the second is a name of Python 2 that torch kept
     setattr(Tensor, _name, _reciprocal_times)
 for _name in ("__div__", "__idiv__"):  # names of Python 2, too

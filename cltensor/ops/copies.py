@@ -91,6 +91,7 @@ def _narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 
 _copying("alias_copy", _alias)
 _copying("as_strided_copy", parts.as_strided)
+_copying("detach_copy", _alias, "DetachCopyBackward0")
 _copying("diagonal_copy", parts.diagonal)
 _copying("expand_copy", shape.expand)
 METHODS["narrow_copy"] = _copying("narrow_copy", _narrow, "NarrowCopyBackward0")

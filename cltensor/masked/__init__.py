@@ -12,15 +12,15 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import dtypes
-from .dtypes import dtype as DType
-from .memory_format import sparse_coo, sparse_csr
-from .nn import functional
-from .ops.dims import names_none
-from .ops.norms import vector_norm
-from .ops.row import FUNCTIONS
-from .sparse.reduce import reduced
-from .tensor import Tensor
+from .. import dtypes
+from ..dtypes import dtype as DType
+from ..memory_format import sparse_coo, sparse_csr
+from ..nn import functional
+from ..ops.dims import names_none
+from ..ops.norms import vector_norm
+from ..ops.row import FUNCTIONS
+from ..sparse.reduce import reduced
+from ..tensor import Tensor
 
 Dims = int | Sequence[int] | None
 
@@ -343,7 +343,18 @@ def logaddexp(
     return FUNCTIONS["logaddexp"](x, y).to(dtype or input.dtype)
 
 
-__all__ = [*_REDUCTIONS, *_NORMALIZATIONS, "logaddexp"]  # noqa: PLE0604 - the tables hold names
+_LATE = ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:  # see the module why it is not loaded with this one
+        from . import maskedtensor
+
+        return getattr(maskedtensor, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = [*_LATE, *_REDUCTIONS, *_NORMALIZATIONS, "logaddexp"]  # noqa: PLE0604 - the tables hold names
 
 # Programs also import these functions from torch's path `masked._ops`.
 _ops = sys.modules[f"{__name__}._ops"] = sys.modules[__name__]
