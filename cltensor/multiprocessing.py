@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from .nn.parameter import Parameter
+from .reexport import lend
 from .runtime import device, get_backend, start_method
 from .storage import Storage
 from .tensor import Tensor
@@ -218,3 +219,52 @@ def set_sharing_strategy(new_strategy: str) -> None:
 def get_all_sharing_strategies() -> set[str]:
     """Return the only strategy there is."""
     return {"file_system"}
+
+
+# ------------------------------------------------------------------------------------- torch's modules
+
+
+class StorageWeakRef:
+    """A reference to a storage that does not keep it alive; equal to another one of the same memory."""
+
+    def __init__(self, storage: Any) -> None:
+        self._cell = weakref.ref(storage._storage)
+        self._id = id(storage._storage)
+
+    def expired(self) -> bool:
+        """Tell whether the storage is gone."""
+        return self._cell() is None
+
+    def __hash__(self) -> int:
+        return self._id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StorageWeakRef) and other._cell() is self._cell() and other._id == self._id  # fmt: skip
+
+
+def reduce_tensor(tensor: Tensor) -> tuple:
+    """Return the function and the arguments with which another process rebuilds a tensor."""
+    return _send(tensor)
+
+
+def init_reductions() -> None:
+    """Have tensors sent between processes as `reduce_tensor` says, which importing this module has done."""
+    for kind in (Tensor, Parameter):
+        ForkingPickler.register(kind, _send)
+
+
+lend(
+    globals(),
+    {
+        "pool": ("multiprocessing", "Pool"),
+        "queue": ("multiprocessing", "Queue SimpleQueue"),
+        "reductions": (
+            "multiprocessing",
+            "ForkingPickler StorageWeakRef init_reductions reduce_tensor",
+        ),
+        "spawn": (
+            "multiprocessing",
+            "ProcessContext ProcessException ProcessExitedException ProcessRaisedException SpawnContext spawn start_processes",
+        ),
+    },
+)

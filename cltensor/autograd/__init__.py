@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..reexport import expose
+from ..reexport import expose, lend
 from . import anomaly as anomaly_mode
 from . import engine, forward_ad, function, functional, graph
 from . import mode as grad_mode
@@ -73,6 +73,16 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+lend(
+    globals(),
+    {
+        "profiler_legacy": ("autograd.profiler", "profile"),
+        "profiler_util": (
+            "profiler.events",
+            "EventList FunctionEvent FunctionEventAvg Interval Kernel",
+        ),
+    },
+)
 expose(globals(), {"anomaly_mode": anomaly_mode, "grad_mode": grad_mode, "variable": "Variable"})
 
 __all__ = [

@@ -87,6 +87,15 @@ FSDPModule, FullyShardedDataParallel, ShardingStrategy = absent(
 CPUOffloadPolicy, MixedPrecisionPolicy, ModuleWrapPolicy = absent(
     __name__, "CPUOffloadPolicy MixedPrecisionPolicy ModuleWrapPolicy", _WHY
 )
+_FSDP = (
+    "DataParallelMeshDims FullOptimStateDictConfig FullStateDictConfig LocalOptimStateDictConfig LocalStateDictConfig OffloadPolicy "
+    "OptimStateDictConfig ShardedOptimStateDictConfig ShardedStateDictConfig StateDictConfig StateDictSettings UnshardHandle"
+)
+_PARALLEL = "PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput"
+_WRAP = "CustomPolicy always_wrap_policy enable_wrap lambda_auto_wrap_policy wrap"
+_CALLS = "loss_parallel register_fsdp_forward_method share_comm_ctx"
+for _names in (_FSDP, _PARALLEL, _WRAP, _CALLS):
+    globals().update(zip(_names.split(), absent(__name__, _names, _WHY), strict=True))
 CPUOffload, MixedPrecision = absent(__name__, "CPUOffload MixedPrecision", _WHY)
 ProcessGroupGloo = ProcessGroup
 GroupName = str
@@ -111,16 +120,20 @@ expose(
         "checkpoint": "",
         "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
         "device_mesh": "DeviceMesh init_device_mesh",
-        "fsdp": "CPUOffload CPUOffloadPolicy FSDPModule FullyShardedDataParallel MixedPrecision MixedPrecisionPolicy ShardingStrategy fully_shard",
+        "fsdp": f"{_FSDP} register_fsdp_forward_method share_comm_ctx CPUOffload CPUOffloadPolicy FSDPModule FullyShardedDataParallel MixedPrecision MixedPrecisionPolicy ShardingStrategy fully_shard",
         "fsdp.fully_sharded_data_parallel": "FullyShardedDataParallel",
-        "fsdp.wrap": "ModuleWrapPolicy size_based_auto_wrap_policy transformer_auto_wrap_policy",
+        "fsdp.api": f"{_FSDP} CPUOffload MixedPrecision ShardingStrategy",
+        "fsdp.wrap": f"{_WRAP} ModuleWrapPolicy size_based_auto_wrap_policy transformer_auto_wrap_policy",
         "constants": "default_pg_timeout",
         "distributed_c10d": f"{_of_groups} GroupName ProcessGroup ProcessGroupGloo ReduceOp Store PrefixStore Work default_pg_timeout "
         "supports_complex _get_default_group _rank_not_in_group",
         "tensor": "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor",
         "tensor._utils": "compute_local_shape_and_global_offset",
-        "tensor.parallel": "ColwiseParallel ParallelStyle RowwiseParallel SequenceParallel parallelize_module",
-        "tensor.parallel.style": "ParallelStyle",
+        "tensor.device_mesh": "DeviceMesh init_device_mesh",
+        "tensor.parallel": f"{_PARALLEL} loss_parallel ColwiseParallel ParallelStyle RowwiseParallel SequenceParallel parallelize_module",
+        "tensor.parallel.api": "parallelize_module",
+        "tensor.parallel.loss": "loss_parallel",
+        "tensor.parallel.style": f"{_PARALLEL} ColwiseParallel ParallelStyle RowwiseParallel SequenceParallel",
         "tensor.placement_types": "Partial Placement Replicate Shard _StridedShard",
     },
 )

@@ -11,7 +11,7 @@ from .core import Tensor, is_tensor
 from .row import FUNCTIONS, public
 from .statistics import counted, value_range
 
-return_types.histogramdd = return_types._class("histogramdd", ("hist", "bin_edges"))  # type: ignore[attr-defined]
+return_types.histogramdd = return_types._class("histogramdd", ("hist", "bin_edges"))
 
 
 def _edges(x: Tensor, bins: Any, limits: Any) -> list[Tensor]:
@@ -130,7 +130,7 @@ def histogramdd(
         edges = [
             writes.deliver(v, o, "histogramdd", ()) for v, o in zip(edges, out[1], strict=True)
         ]
-    return return_types.histogramdd((hist, tuple(edges)))  # type: ignore[attr-defined]
+    return return_types.histogramdd((hist, tuple(edges)))
 
 
 @public()

@@ -58,3 +58,12 @@ cummin = _class("cummin", _PAIR)
 aminmax = _class("aminmax", ("min", "max"))
 frexp = _class("frexp", ("mantissa", "exponent"))
 histogram = _class("histogram", ("hist", "bin_edges"))
+
+
+def __getattr__(name: str) -> Any:
+    """Return `max_out` for `max`, and so on: what torch returns with `out=` is printed by that name."""
+    plain = globals().get(name.removesuffix("_out"))
+    if not name.endswith("_out") or not (isinstance(plain, type) and hasattr(plain, "n_fields")):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    made = globals()[name] = _class(name, plain.__match_args__)  # type: ignore[attr-defined]
+    return made

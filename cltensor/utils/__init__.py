@@ -15,10 +15,12 @@ _SUBMODULES = (
     "_pytree",
     "benchmark",
     "checkpoint",
+    "collect_env",
     "cpp_extension",
     "data",
     "deterministic",
     "dlpack",
+    "file_baton",
     "flop_counter",
     "hooks",
     "model_zoo",
@@ -51,6 +53,13 @@ def swap_tensors(t1: Any, t2: Any) -> None:
             sink.variable = t
 
 
+def set_module(obj: Any, mod: str) -> None:
+    """Set the module that an object says it is from."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
+
+
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
@@ -62,4 +71,4 @@ def __dir__() -> list[str]:
 
 
 __all__ = [name for name in _SUBMODULES if not name.startswith("_")]
-__all__ += ["swap_tensors"]
+__all__ += ["set_module", "swap_tensors"]

@@ -7,17 +7,32 @@ the statement is materialised within the timed run; dropped unread, it would nev
 from __future__ import annotations
 
 import ast
+import contextlib
+import enum
 import math
 import statistics
 import textwrap
 import timeit as _timeit
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .. import opencl
+from ..ops.replay import forget
+from ..reexport import lend
 from ..tensor import Tensor
 
-__all__ = ["Compare", "Measurement", "Timer", "timer"]
+__all__ = [
+    "Compare",
+    "Language",
+    "Measurement",
+    "Timer",
+    "ordered_unique",
+    "select_unit",
+    "set_torch_threads",
+    "timer",
+    "trim_sigfig",
+    "unit_to_english",
+]
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -59,6 +74,56 @@ def _computing(stmt: str) -> str:
     if tree.body and isinstance(last := tree.body[-1], ast.Expr):
         last.value = ast.Call(ast.Name("__compute", ast.Load()), [last.value], [])
     return ast.unparse(ast.fix_missing_locations(tree)) or "pass"
+
+
+class Language(enum.Enum):
+    """The language of a statement to time, of which C++ is not supported."""
+
+    PYTHON = 0
+    CPP = 1
+
+
+def select_unit(t: float) -> tuple[str, float]:
+    """Return the unit in which a time in seconds is at least 1, and its length in seconds: ("ms", 1e-3)."""
+    scale, unit = _unit(t)
+    return unit, scale
+
+
+def unit_to_english(u: str) -> str:
+    """Return a unit's name: "microsecond" for "us"."""
+    return _WORDS[u].removesuffix("s")
+
+
+def trim_sigfig(x: float, n: int) -> float:
+    """Round a number to `n` significant digits."""
+    if x != x or n != int(n):
+        raise AssertionError("n must be an integer")
+    magnitude = math.ceil(math.log10(abs(x))) if x else 0
+    scale = 10.0 ** (magnitude - n)
+    return round(x / scale) * scale
+
+
+def ordered_unique(elements: Iterable[Any]) -> list[Any]:
+    """Return the elements without repetitions, in the order of their first occurrences."""
+    return list(dict.fromkeys(elements))
+
+
+@contextlib.contextmanager
+def set_torch_threads(n: int) -> Iterator[None]:
+    """Let `n` threads work on the cpu device inside the block."""
+    from ..runtime import device, get_backend
+
+    team = get_backend(device("cpu")).team
+    if team is None:  # the driver owns the threads
+        yield
+        return
+    before, team.threads = team.threads, n
+    forget()  # calls are replayed as they were divided
+    try:
+        yield
+    finally:
+        team.threads = before
+        forget()
 
 
 class Measurement:
@@ -156,7 +221,7 @@ class Timer:
         label: str | None = None, sub_label: str | None = None, description: str | None = None,
         env: str | None = None, num_threads: int = 1, language: Any = "python",
     ) -> None:  # fmt: skip
-        if language not in ("python", "py"):
+        if language not in ("python", "py", Language.PYTHON):
             raise ValueError(
                 f"Timer: only Python statements can be timed, got language {language!r}"
             )
@@ -310,3 +375,15 @@ class Compare:
         ratio = places[place].median / best
         code = next((c for limit, c in _COLOURS if ratio >= limit), "")
         return f"{code}{text}\x1b[0m" if code else text
+
+
+_COMMON = "Measurement ordered_unique select_unit set_torch_threads trim_sigfig unit_to_english"
+lend(
+    globals(),
+    {
+        "utils": ("utils.benchmark", f"Compare Language Timer timer {_COMMON}"),
+        "utils.common": ("utils.benchmark", _COMMON),
+        "utils.compare": ("utils.benchmark", "Compare"),
+        "utils.timer": ("utils.benchmark", "Language Timer timer"),
+    },
+)

@@ -20,7 +20,7 @@ from ..tensor import Tensor
 from ._pytree import tree_map
 from .module_tracker import ModuleTracker
 
-__all__ = ["FlopCounterMode"]
+__all__ = ["FlopCounterMode", "register_flop_formula"]
 
 Count = tuple[str, int]
 
@@ -60,6 +60,32 @@ _WATCHED: tuple[tuple[tuple[Any, ...], str, Callable[..., Count]], ...] = (
 )
 
 
+_registered: dict[Any, Callable[..., int]] = {}
+
+
+def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Callable], Callable]:
+    """Return a decorator: its function counts the operations of a custom operator, or several, in every later counter.
+
+    The function gets shapes in place of tensors, and the result's shape as `out_shape`; with `get_raw` tensors.
+    RuntimeError for an operator that has a formula.
+    """
+    if get_raw:
+        raise NotImplementedError("register_flop_formula: formulas get shapes, not tensors")
+
+    def register(formula: Callable[..., int]) -> Callable[..., int]:
+        for op in targets if isinstance(targets, list | tuple) else (targets,):
+            if not isinstance(op, library.Operator):
+                raise ValueError(
+                    f"register_flop_formula(targets): expected each target to be OpOverloadPacket (i.e. torch.ops.mylib.foo), got {op} which is of type {type(op)}"
+                )
+            if op in _registered:
+                raise RuntimeError(f"duplicate registrations for {op}")
+            _registered[op] = formula
+        return formula
+
+    return register
+
+
 class FlopCounterMode:
     """Within the block, count floating-point operations by module and op; print a table of them after it.
 
@@ -91,7 +117,7 @@ class FlopCounterMode:
         self._found: list[tuple[Any, str, Any]] = []
         self._formulas: dict[library.Operator, Callable[..., int]] = {}
         self._within = False  # whether an operator from `custom_mapping` is running
-        for op, formula in (custom_mapping or {}).items():
+        for op, formula in {**_registered, **(custom_mapping or {})}.items():
             if not isinstance(op, library.Operator):
                 raise NotImplementedError(
                     f"custom_mapping: {op} is no operator that a program made"

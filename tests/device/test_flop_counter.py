@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import cltensor as torch
 from cltensor import library, nn
-from cltensor.utils.flop_counter import FlopCounterMode
+from cltensor.utils.flop_counter import FlopCounterMode, register_flop_formula
 
 
 class Net(nn.Module):
@@ -64,3 +66,21 @@ def test_operators_with_formulas_of_their_own() -> None:
     assert counter.get_flop_counts()["Global"] == {"counted.twice": 18, "aten.mm": 48}
     twice(torch.ones(3, 2), 5)
     assert counter.get_total_flops() == 66
+
+
+def test_a_formula_may_be_registered_for_all_counters(dev: Any) -> None:
+    @torch.library.custom_op("counted::thrice", mutates_args=())
+    def thrice(x: torch.Tensor) -> torch.Tensor:
+        return x * 3
+
+    @register_flop_formula(torch.ops.counted.thrice)
+    def formula(x: Any, out_shape: Any = None, **kwargs: Any) -> int:
+        return int(7 * x[0])
+
+    with FlopCounterMode(display=False) as counter:
+        thrice(torch.ones(5, device=dev))
+    assert counter.get_total_flops() == 35
+    with pytest.raises(RuntimeError, match="duplicate registrations"):
+        register_flop_formula(torch.ops.counted.thrice)(formula)
+    with pytest.raises(ValueError, match="expected each target"):
+        register_flop_formula("counted::thrice")(formula)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import time
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -53,7 +55,27 @@ DEVICES: dict[str, str] = {
     "xpu.random": "",
     "xpu.streams": "",
 }
-MODULES = DEVICES
+OTHERS: dict[str, str] = {
+    "autograd.profiler_legacy": "",
+    "autograd.profiler_util": "EventMetadata FormattedTimesMixin MemRecordsAcc StringTable",
+    "distributed.algorithms.ddp_comm_hooks.debugging_hooks": "",
+    "masked": "",
+    "masked.maskedtensor.core": "",
+    "masked.maskedtensor.creation": "",
+    "monitor": "",
+    "multiprocessing.pool": "clean_worker",
+    "multiprocessing.queue": "ConnectionWrapper",
+    "multiprocessing.spawn": "",
+    "nn.modules.linear_cross_entropy": "",
+    "signal.windows.windows": "",
+    "utils": "",
+    "utils.benchmark.utils.common": "TaskSpec",
+    "utils.benchmark.utils.compare": "Colorize",
+    "utils.benchmark.utils.timer": "",
+    "utils.file_baton": "",
+    "utils.flop_counter": "",
+}
+MODULES = DEVICES | OTHERS
 
 
 def public(module: Any) -> set[str]:
@@ -113,3 +135,141 @@ def test_numpy_functions_take_tensors() -> None:
         assert isinstance(value, torch.Tensor)
         made.append((value.tolist(), number))
     assert made[0] == made[1] == ([2.0, 5.0], 3)
+
+
+TOP = [
+    "has_mkl", "has_lapack", "has_openmp", "has_spectral", "is_distributed", "is_vulkan_available", "dequantize", "detach_copy",
+    "values_copy", "indices_copy", "crow_indices_copy", "col_indices_copy", "ccol_indices_copy", "row_indices_copy", "init_num_threads",
+    "batch_norm_update_stats", "resize_as_sparse_", "sym_constrain_range", "sym_constrain_range_for_size", "qscheme", "FatalError",
+    "DispatchKey", "DispatchKeySet", "DisableTorchFunction", "DisableTorchFunctionSubclass", "Event", "Stream", "monitor", "mtia",
+]  # fmt: skip
+
+
+@pytest.mark.ours
+def test_names_of_the_top_level_are_there() -> None:
+    assert not [n for n in TOP if not (hasattr(ct, n))]
+    outs = [n for n in dir(th.return_types) if n.endswith("_out")]
+    present = [n for n in outs if hasattr(ct.return_types, n.removesuffix("_out"))]
+    assert len(present) > 15
+    for name in present:
+        fields = getattr(th.return_types, name).__match_args__
+        ours = getattr(ct.return_types, name)
+        assert ours.__match_args__ == fields
+        values = tuple(range(len(fields)))
+        assert repr(ours(values)) == repr(getattr(th.return_types, name)(values))
+    assert not hasattr(ct.return_types, "nothing_out")
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.is_distributed(x)", "torch.is_vulkan_available()", "torch.dequantize(x.long())", "torch.detach_copy(x)", "torch.values_copy(c)",
+        "torch.crow_indices_copy(c)", "torch.col_indices_copy(c)", "torch.ccol_indices_copy(r)", "torch.row_indices_copy(r)",
+        "torch.indices_copy(x)", "torch.sym_constrain_range(3, min=1, max=4)", "torch.sym_constrain_range(7, min=1, max=4)",
+        "torch.sym_constrain_range_for_size(3)", "torch.batch_norm_update_stats(x, None, None, 0.1)",
+        "torch.batch_norm_update_stats(x, m, v, 0.1), m, v", "torch.resize_as_sparse_(x.to_sparse(), torch.zeros(4, 4).to_sparse()).to_dense()",
+        "torch.init_num_threads()",
+    ],
+)  # fmt: skip
+def test_seldom_functions_do_what_torchs_do(call: str) -> None:
+    def outcome(torch: Any) -> Any:
+        x = torch.arange(6.0).reshape(2, 3)
+        names = {"torch": torch, "x": x, "c": x.to_sparse_csr(), "r": x.to_sparse_csc()}
+        names |= {"m": torch.zeros(3), "v": torch.ones(3)}
+        try:
+            return repr(eval(call, names))
+        except Exception as error:
+            return type(error), str(error)
+
+    assert outcome(ct) == outcome(th)
+
+
+@pytest.mark.ours
+def test_statistics_of_a_window_are_logged() -> None:
+    logged = []
+    for torch in (ct, th):
+        monitor = importlib.import_module(f"{torch.__name__}.monitor")
+        seen: list[Any] = []
+        handle = monitor.register_event_handler(seen.append)
+        names = ("MEAN", "COUNT", "SUM", "MAX", "MIN")
+        kinds = [monitor.Aggregation.__members__[name] for name in names]
+        stat = monitor.Stat("loss", kinds, timedelta(milliseconds=50), 3)
+        found: list[Any] = [{k.name: v for k, v in stat.get().items()}]
+        for value in (1.0, 4.0, 2.5, 9.0):
+            stat.add(value)
+            found.append((stat.count, {k.name: v for k, v in stat.get().items()}))
+        time.sleep(0.06)
+        found.append(stat.count)
+        stat.add(2.0)
+        found.append((stat.count, {k.name: v for k, v in stat.get().items()}))
+        last = monitor.Stat("last", kinds[:1], timedelta(days=1))
+        last.add(3.0)
+        del stat, last
+        monitor.unregister_event_handler(handle)
+        monitor.log_event(monitor.Event("after", datetime.now(), {}))
+        logged.append((found, [(e.name, e.data) for e in seen]))
+    assert logged[0] == logged[1]
+
+
+@pytest.mark.ours
+def test_units_of_times() -> None:
+    ours, theirs = (
+        importlib.import_module(f"{m.__name__}.utils.benchmark.utils.common") for m in (ct, th)
+    )
+    for seconds in (3.0, 0.0012, 4e-5, 7e-8):
+        (a, x), (b, y) = ours.select_unit(seconds), theirs.select_unit(seconds)
+        assert a == b
+        assert x == pytest.approx(y)
+        assert ours.unit_to_english(a) == theirs.unit_to_english(b)
+    for x, n in ((1234.567, 3), (0.012345, 2), (9.99, 1)):
+        assert ours.trim_sigfig(x, n) == pytest.approx(theirs.trim_sigfig(x, n))
+    assert ours.ordered_unique([3, 1, 3]) == theirs.ordered_unique([3, 1, 3])
+
+
+@pytest.mark.ours
+def test_the_report_of_versions_has_torchs_fields() -> None:
+    ours, theirs = (importlib.import_module(f"{m.__name__}.utils.collect_env") for m in (ct, th))
+    made = ours.get_env_info()
+    assert made._fields == theirs.SystemEnv._fields
+    assert made.os == theirs.get_os(theirs.run)
+    assert made.libc_version == theirs.get_libc_version()
+    assert made.python_platform == theirs.get_python_platform()
+    assert made.gcc_version == theirs.get_gcc_version(theirs.run)
+    assert made.torch_version == ct.__version__
+    text = ours.pretty_str(made)
+    assert "OpenCL devices:" in text
+    assert "numpy==" in text
+
+
+@pytest.mark.ours
+def test_a_baton_is_held_by_one() -> None:
+    import tempfile
+
+    for torch in (ct, th):
+        baton = importlib.import_module(f"{torch.__name__}.utils.file_baton").FileBaton
+        with tempfile.TemporaryDirectory() as folder:
+            first, second = (baton(f"{folder}/lock", 0.01) for _ in range(2))
+            assert first.try_acquire()
+            assert not second.try_acquire()
+            first.release()
+            second.wait()
+            assert second.try_acquire()
+            second.release()
+
+
+@pytest.mark.ours
+def test_references_to_storages() -> None:
+    for torch in (ct, th):
+        module = importlib.import_module(f"{torch.__name__}.multiprocessing.reductions")
+        x = torch.ones(3)
+        first, second = (module.StorageWeakRef(t.untyped_storage()) for t in (x, x.view(3, 1)))
+        other = module.StorageWeakRef(torch.ones(3).untyped_storage())
+        assert first == second
+        assert len({first, second}) == 1
+        assert not first.expired()
+        assert other.expired()
+        assert first != other
+    assert callable(ct.multiprocessing.spawn)
+    spawn = importlib.import_module(f"{ct.__name__}.multiprocessing.spawn")
+    assert spawn.spawn is ct.multiprocessing.spawn

@@ -1,5 +1,6 @@
 """`cltensor.nn.modules`: `Module` and the layers, gathered from one file per family."""
 
+from ...reexport import lend
 from . import (
     activation,
     adaptive,
@@ -72,3 +73,5 @@ __all__ += rnn.__all__
 __all__ += sparse.__all__
 __all__ += transformer.__all__
 __all__ += upsampling.__all__
+
+lend(globals(), {"linear_cross_entropy": ("nn.modules.loss", "LinearCrossEntropyLoss")})

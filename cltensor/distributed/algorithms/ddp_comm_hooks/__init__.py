@@ -7,10 +7,16 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from . import default_hooks
+from . import debugging_hooks, default_hooks
 from . import default_hooks as default
 
-__all__ = ["DDPCommHookType", "default", "default_hooks", "register_ddp_comm_hook"]
+__all__ = [
+    "DDPCommHookType",
+    "default",
+    "debugging_hooks",
+    "default_hooks",
+    "register_ddp_comm_hook",
+]
 
 
 def _register(hook: Any, model: Any, state: Any) -> None:
