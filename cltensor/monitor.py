@@ -77,7 +77,7 @@ VALUE, MEAN, COUNT, SUM, MAX, MIN = Aggregation
 class Stat:
     """Values collected over windows of time, of at most `max_samples` each; an event tells of each window that is over.
 
-    A window ends with the value that fills it, or before the first one that comes too late for it, or with the object.
+    An event tells of a window when it is full, or when the first value comes too late for it, or when the object dies.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Stat:
         self.name, self._aggregations = name, tuple(aggregations)
         self._window, self._most = window_size.total_seconds(), max_samples
         self._values: list[float] = []
-        self._began = time.monotonic()
+        self._began, self._full = time.monotonic(), False
         self._last = dict.fromkeys(self._aggregations, 0.0)
 
     @property
@@ -99,19 +99,23 @@ class Stat:
         return len(self._values)
 
     def add(self, v: float) -> None:
-        """Add a value."""
+        """Add a value; without effect while a full window is not over."""
         if time.monotonic() - self._began >= self._window:
             self._end()
+            self._began, self._full = time.monotonic(), False
+        if self._full:
+            return
         self._values.append(float(v))
         if len(self._values) >= self._most:
             self._end()
+            self._full = True
 
     def get(self) -> dict[Aggregation, float]:
         """Return what the values of the last window that is over amount to."""
         return dict(self._last)
 
     def _end(self) -> None:
-        values, self._values, self._began = self._values, [], time.monotonic()
+        values, self._values = self._values, []
         self._last = {kind: float(_OF[kind](values)) for kind in self._aggregations}
         if values:
             data = {f"{self.name}.{kind.key}": value for kind, value in self._last.items()}

@@ -194,18 +194,19 @@ def test_statistics_of_a_window_are_logged() -> None:
         handle = monitor.register_event_handler(seen.append)
         names = ("MEAN", "COUNT", "SUM", "MAX", "MIN")
         kinds = [monitor.Aggregation.__members__[name] for name in names]
-        stat = monitor.Stat("loss", kinds, timedelta(milliseconds=50), 3)
+        stat = monitor.Stat("loss", kinds, timedelta(days=1), 3)
         found: list[Any] = [{k.name: v for k, v in stat.get().items()}]
         for value in (1.0, 4.0, 2.5, 9.0):
             stat.add(value)
             found.append((stat.count, {k.name: v for k, v in stat.get().items()}))
-        time.sleep(0.06)
-        found.append(stat.count)
-        stat.add(2.0)
-        found.append((stat.count, {k.name: v for k, v in stat.get().items()}))
+        short = monitor.Stat("short", kinds, timedelta(milliseconds=1), 9)
+        short.add(2.0)
+        time.sleep(0.01)
+        short.add(6.0)  # too late for the window
+        found.append({k.name: v for k, v in short.get().items()})
         last = monitor.Stat("last", kinds[:1], timedelta(days=1))
         last.add(3.0)
-        del stat, last
+        del stat, short, last
         monitor.unregister_event_handler(handle)
         monitor.log_event(monitor.Event("after", datetime.now(), {}))
         logged.append((found, [(e.name, e.data) for e in seen]))
