@@ -22,6 +22,7 @@ _HERE = [
     "UninitializedBuffer",
     "UninitializedParameter",
     "attention",
+    "factory_kwargs",
     "functional",
     "grad",
     "init",
@@ -30,6 +31,24 @@ _HERE = [
     "parameter",
     "utils",
 ]
+
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the keywords `device`, `dtype` and `memory_format` of a layer's, also those given as `factory_kwargs`.
+
+    TypeError for other keywords, and for one that is given twice.
+    """
+    if kwargs is None:
+        return {}
+    simple = {"device", "dtype", "memory_format"}
+    if unexpected := set(kwargs) - simple - {"factory_kwargs"}:
+        raise TypeError(f"unexpected kwargs {unexpected}")
+    found = dict(kwargs.get("factory_kwargs", {}))
+    for name in sorted(simple & set(kwargs)):
+        if name in found:
+            raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+        found[name] = kwargs[name]
+    return found
 
 
 def __getattr__(name: str) -> Any:

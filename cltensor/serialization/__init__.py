@@ -29,6 +29,13 @@ from .inspection import (
     get_unsafe_globals_in_checkpoint,
     set_default_load_endianness,
 )
+from .options import (
+    check_module_version_greater_or_equal,
+    get_crc32_options,
+    get_default_mmap_options,
+    set_crc32_options,
+    set_default_mmap_options,
+)
 from .packages import _package_registry as _package_registry
 from .packages import (
     default_restore_location,
@@ -52,9 +59,12 @@ __all__ = [
     "LoadEndianness",
     "SourceChangeWarning",
     "add_safe_globals",
+    "check_module_version_greater_or_equal",
     "clear_safe_globals",
     "default_restore_location",
+    "get_crc32_options",
     "get_default_load_endianness",
+    "get_default_mmap_options",
     "get_safe_globals",
     "get_unsafe_globals_in_checkpoint",
     "load",
@@ -63,7 +73,9 @@ __all__ = [
     "register_package",
     "safe_globals",
     "save",
+    "set_crc32_options",
     "set_default_load_endianness",
+    "set_default_mmap_options",
     "skip_data",
 ]
 

@@ -32,6 +32,7 @@ from .selective_checkpoint import (
 __all__ = [
     "CheckpointError",
     "CheckpointPolicy",
+    "DefaultDeviceType",
     "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
@@ -45,6 +46,22 @@ __all__ = [
 ]
 
 _EARLY_STOP = True
+
+
+class DefaultDeviceType:
+    """The type of device whose random state `checkpoint` keeps if no argument says it: stored, as states of all are kept."""
+
+    _type = "cuda"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Store a type."""
+        DefaultDeviceType._type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """Return the type."""
+        return DefaultDeviceType._type
 
 
 class CheckpointError(RuntimeError):

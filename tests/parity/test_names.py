@@ -67,11 +67,13 @@ OTHERS: dict[str, str] = {
     "multiprocessing.queue": "ConnectionWrapper",
     "multiprocessing.spawn": "",
     "nn.modules.linear_cross_entropy": "",
+    "serialization": "mkdtemp storage_to_tensor_type validate_cuda_device validate_hpu_device",
     "signal.windows.windows": "",
     "utils": "",
     "utils.benchmark.utils.common": "TaskSpec",
     "utils.benchmark.utils.compare": "Colorize",
     "utils.benchmark.utils.timer": "",
+    "utils.dlpack": "",
     "utils.file_baton": "",
     "utils.flop_counter": "",
 }
@@ -274,3 +276,66 @@ def test_references_to_storages() -> None:
     assert callable(ct.multiprocessing.spawn)
     spawn = importlib.import_module(f"{ct.__name__}.multiprocessing.spawn")
     assert spawn.spawn is ct.multiprocessing.spawn
+
+
+@pytest.mark.ours
+def test_settings_and_checks_of_files() -> None:
+    import mmap
+    from types import SimpleNamespace
+
+    def outcomes(torch: Any) -> list[Any]:
+        files, found = torch.serialization, []
+        module = SimpleNamespace(__name__="m", __version__="1.2.3")
+        for version in ((1, 2, 3), (1, 2, 4), (0, 9), (1, 2)):
+            found.append(files.check_module_version_greater_or_equal(module, version))
+        module.__version__ = "new"
+        found.append(files.check_module_version_greater_or_equal(module, (1,), False))
+        with pytest.raises(RuntimeError) as raised:
+            files.check_module_version_greater_or_equal(module, (1,))
+        found += [str(raised.value), files.get_crc32_options(), files.get_default_mmap_options()]
+        files.set_crc32_options(False)
+        found.append(files.get_crc32_options())
+        files.set_crc32_options(True)
+        with files.set_default_mmap_options(mmap.MAP_SHARED):
+            found.append(files.get_default_mmap_options())
+        found.append(files.get_default_mmap_options())
+        with pytest.raises(ValueError, match="expected mmap") as invalid:
+            files.set_default_mmap_options(3)
+        return [*found, str(invalid.value)]
+
+    assert outcomes(ct) == outcomes(th)
+
+
+@pytest.mark.ours
+def test_small_helpers() -> None:
+    import warnings
+
+    for given in (None, {"device": 1}, {"dtype": 2, "factory_kwargs": {"device": 3}}):
+        assert ct.nn.factory_kwargs(given) == th.nn.factory_kwargs(given)
+    for given in ({"x": 1}, {"device": 1, "factory_kwargs": {"device": 2}}):
+        words = []
+        for torch in (ct, th):
+            with pytest.raises(TypeError) as raised:
+                torch.nn.factory_kwargs(given)
+            words.append(str(raised.value))
+        assert words[0] == words[1]
+    kinds = [importlib.import_module(f"{m.__name__}.utils.dlpack").DLDeviceType for m in (ct, th)]
+    numbers = [{n: int(v) for n, v in kind.__members__.items()} for kind in kinds]
+    assert numbers[0] == numbers[1]
+
+    def hook(g: Any) -> Any:
+        return g
+
+    told = []
+    for torch in (ct, th):
+        hooks = importlib.import_module(f"{torch.__name__}.utils.hooks")
+        x, y = (torch.ones(2, requires_grad=True) for _ in range(2))
+        x.register_hook(hook)
+        y.register_hook(hooks.unserializable_hook(lambda g: g))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for t in (x, y, torch.ones(1)):
+                hooks.warn_if_has_hooks(t)
+        told.append([str(w.message) for w in caught])
+    assert told[0] == told[1]
+    assert len(told[0]) == 1
