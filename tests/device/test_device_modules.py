@@ -146,17 +146,19 @@ def test_replicas_send_gradients_to_the_module(dev: Any) -> None:
     x = torch.randn(4, 3, device=dev)
     whole = net(x)
     whole.sum().backward()
-    expected = [p.grad.numpy().copy() for p in net.parameters()]
+    expected = [p.grad.cpu().numpy().copy() for p in net.parameters()]
     net.zero_grad()
     replicas = replicate(net, [dev, "cpu"])
     assert not list(replicas[1].parameters())
     results = parallel_apply(replicas, comm.scatter(x, [dev, "cpu"]), devices=[dev, "cpu"])
     assert [str(r.device) for r in results] == [str(x.device), "cpu"]
     joined = comm.gather(results, 0, dev)
-    np.testing.assert_allclose(joined.detach().numpy(), whole.detach().numpy(), rtol=1e-5)
+    np.testing.assert_allclose(
+        joined.detach().cpu().numpy(), whole.detach().cpu().numpy(), rtol=1e-5
+    )
     joined.sum().backward()
     for p, grad in zip(net.parameters(), expected):
-        np.testing.assert_allclose(p.grad.numpy(), grad, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(p.grad.cpu().numpy(), grad, rtol=1e-4, atol=1e-6)
     assert replicate(net, [dev], detach=True)[0][0].weight.grad_fn is None
     with pytest.raises(AssertionError, match="number of modules 2"):
         parallel_apply(replicas, [x])
