@@ -377,11 +377,20 @@ class Compare:
         return f"{code}{text}\x1b[0m" if code else text
 
 
+def __getattr__(name: str) -> Any:
+    if name in ("FuzzedParameter", "FuzzedTensor", "Fuzzer", "ParameterAlias"):
+        from . import fuzzer
+
+        return getattr(fuzzer, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 _COMMON = "Measurement ordered_unique select_unit set_torch_threads trim_sigfig unit_to_english"
 lend(
     globals(),
     {
         "utils": ("utils.benchmark", f"Compare Language Timer timer {_COMMON}"),
+        "utils.fuzzer": ("utils.fuzzer", "FuzzedParameter FuzzedTensor Fuzzer ParameterAlias"),
         "utils.common": ("utils.benchmark", _COMMON),
         "utils.compare": ("utils.benchmark", "Compare"),
         "utils.timer": ("utils.benchmark", "Language Timer timer"),

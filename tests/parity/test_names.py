@@ -72,6 +72,7 @@ OTHERS: dict[str, str] = {
     "utils": "",
     "utils.benchmark.utils.common": "TaskSpec",
     "utils.benchmark.utils.compare": "Colorize",
+    "utils.benchmark.utils.fuzzer": "",
     "utils.benchmark.utils.timer": "",
     "utils.dlpack": "",
     "utils.file_baton": "",
