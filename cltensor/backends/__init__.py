@@ -5,14 +5,24 @@ None of those libraries is used here: queries return False, and settings are sto
 
 from __future__ import annotations
 
-from ..reexport import expose
-from . import absent, cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp, opt_einsum
+from ..reexport import lend
+from . import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp, opt_einsum
 
 __all__ = [
     "cpu", "cuda", "cudnn", "disable_global_flags", "flags_frozen", "mha", "mkl", "mkldnn", "mps", "openmp", "opt_einsum",
 ]  # fmt: skip
 
-expose(globals(), dict(absent.modules(__name__)))
+lend(
+    globals(),
+    {
+        "cusparselt": ("backends.absent", "get_max_alg_id is_available version"),
+        "kleidiai": ("backends.absent", "is_available"),
+        "miopen": ("backends.absent", "immediate"),
+        "nnpack": ("backends.absent", "flags is_available set_flags"),
+        "quantized": ("backends.absent", "engine supported_engines"),
+        "xnnpack": ("backends.absent", "enabled"),
+    },
+)
 
 __allow_nonbracketed_mutation_flag = True  # torch's name, which programs set
 

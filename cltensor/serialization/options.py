@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import mmap
 import sys
 from types import TracebackType
 from typing import Any
 
 _crc32 = True
-_mmap_flags = getattr(mmap, "MAP_PRIVATE", 2)
+_mmap_flags: int | None = None  # MAP_PRIVATE
 
 
 def get_crc32_options() -> bool:
@@ -24,7 +23,9 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 def get_default_mmap_options() -> int:
     """Return what `set_default_mmap_options` was told."""
-    return _mmap_flags
+    import mmap
+
+    return mmap.MAP_PRIVATE if _mmap_flags is None else _mmap_flags
 
 
 class set_default_mmap_options:
@@ -36,6 +37,8 @@ class set_default_mmap_options:
             raise RuntimeError(
                 "Changing the default mmap options is currently not supported for Windows"
             )
+        import mmap
+
         if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
             raise ValueError(
                 f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}"
