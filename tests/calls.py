@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import cltensor as torch
+from cltensor.nn.attention.varlen import varlen_attn
 
 F = torch.nn.functional
 
@@ -57,6 +58,15 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
     "attention": (
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
         lambda: (whole(2, 5, 4), whole(2, 5, 4), whole(2, 5, 3)),
+    ),
+    "attention in sequences": (
+        lambda q, k, v, at: varlen_attn(q, k, v, at, at, 4, 4),
+        lambda: (
+            whole(6, 2, 4),
+            whole(6, 2, 4),
+            whole(6, 2, 3),
+            torch.tensor([0, 2, 6], dtype=torch.int32),
+        ),
     ),
     "index": (lambda x, i: x[i], lambda: (whole(5, 7), places(4, below=5))),
     "embedding": (lambda i, w: F.embedding(i, w), lambda: (places(2, 3, below=5), whole(5, 7))),

@@ -181,6 +181,19 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         heads = (r(1, 2, queries, 8), r(1, 2, keys, 8), r(1, 2, keys, 8))
         return grads(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **options), *heads)
 
+    def ragged_attention() -> Any:
+        from cltensor.nn.attention.varlen import varlen_attn
+
+        q, k = r(25, 2, 8), r(24, 2, 8)
+        at, beside = (
+            torch.tensor(x, dtype=torch.int32) for x in ([0, 19, 19, 25], [0, 21, 23, 24])
+        )
+        few = torch.tensor([0, 1, 2, 3], dtype=torch.int32)
+        made = grads(
+            lambda q, k, v: varlen_attn(q, k, v, at, beside, 19, 21, window_size=(5, 0)), q, k, k
+        )
+        return [*made, varlen_attn(q[:3], k, k, few, beside, 1, 21)]
+
     def recurrent(mode: str, gates: int, sizes: Any = None) -> Any:
         x = r(3, 3, 2) if sizes is None else r(8, 2)
         h, where = r(2, 3, 9), (x,) if sizes is None else (x, sizes)
@@ -536,6 +549,7 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
         "attention half by matrix units": attention_by_units,
         "attention half by tiles": attention_by_tiles,
         "attention of a few": lambda: (*attention(1), *attention(2, is_causal=True), *attention(3, attn_mask=r(3, 21)), *attention(2, 131)),
+        "attention ragged": ragged_attention,
         "attention causal": lambda: attention(is_causal=True),
         "attention masked": lambda: attention(attn_mask=r(19, 21)),
         "attention dropout": lambda: attention(dropout_p=0.3),

@@ -44,17 +44,18 @@ void ${fn}(${', '.join(parameters)}, __global T *dq, __global T *dk, __global T 
     __global T *by_keys = along + bq * ls, *by_values = by_keys + bk * le;
     for (int task = get_global_id(0); task < tasks; task += get_global_size(0)) {
         const long z = task / (q_parts * k_parts), z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
+${tiles.sequence()}\
         const int qs = task % q_parts * q_rows, qe = min(qs + q_rows, L);
         const int ks = task / q_parts % k_parts * k_rows, ke = min(ks + k_rows, S);
         __global const ${ta} *qz = ${tiles.batch('q')}, *kz = ${tiles.batch('k')}, *vz = ${tiles.batch('v')};
         __global const ${ta} *gz = ${tiles.batch('g')};
         __global const T *lse_z = ${tiles.batch('lse')}, *delta_z = ${tiles.batch('delta')};
-        __global T *dqz = dq + z0 * dq_0 + z1 * dq_1 + z2 * dq_2, *dkz = dk + z0 * dk_0 + z1 * dk_1 + z2 * dk_2;
-        __global T *dvz = dv + z0 * dv_0 + z1 * dv_1 + z2 * dv_2;
+        __global T *dqz = dq + ${tiles.element('dq')}, *dkz = dk + ${tiles.element('dk')};
+        __global T *dvz = dv + ${tiles.element('dv')};
 % if mask:
         __global const ${mask_type} *mask_z = ${tiles.batch('mask')};
 % endif
-        for (int k0 = ks; k0 < ke && !(causal && !want_k && k0 >= qe); k0 += bk) {
+        for (int k0 = ks; k0 < ke && !(!want_k && ${tiles.beyond('k0', 'qe')}); k0 += bk) {
             const int n = min(S - k0, bk);
             pack(kz + k0 * k_r, k_r, k_c, n, E, 1, keys, le, bk, e);
             turn(keys, le, keys_turned, ls, bk, e);
@@ -65,16 +66,16 @@ void ${fn}(${', '.join(parameters)}, __global T *dq, __global T *dk, __global T 
                 for (int c = 0; c < ev; c += ${V}) AT(by_values + r * lv + c) = (F)(0);
             }
             for (int r0 = qs; r0 < qe; r0 += bq) {
-                const int diag = causal ? r0 - k0 : FREE, rows = min(qe - r0, bq), high = UP(rows, ${MR});
-                if (diag + bq <= 0) continue;
+                const int exact = ${'r0 - k0 + after' if ragged else 'causal ? r0 - k0 : FREE'}, diag = ${f'UP(exact, {MR})' if ragged else 'exact'}, rows = min(qe - r0, bq), high = UP(rows, ${MR});
+                if (diag + bq <= 0${' || r0 - before >= k0 + n' if ragged else ''}) continue;
                 pack(qz + r0 * q_r, q_r, q_c, rows, E, scale, queries, le, high, e);
                 pack(gz + r0 * g_r, g_r, g_c, rows, EV, 1, slopes, lv, high, ev);
                 product_set(queries, le, 1, keys_turned, ls, high, UP(n, ${NR}), E, scores, ls, diag, FREE, FREE);
                 product_set(slopes, lv, 1, values_turned, ls, high, UP(n, ${NR}), EV, along, ls, diag, FREE, FREE);
                 for (int r = 0; r < high; r++) {
                     __global T *s = scores + r * ls, *d = along + r * ls;
-                    const int seen = r < rows ? min(n, diag + r + 1) : 0, edge = UP(max(min(n, diag + r / ${MR} * ${MR} + ${MR}), 0), ${V});
-${tiles.masked('r0 + r')}\
+                    const int seen = r < rows ? min(n, exact + r + 1) : 0, edge = UP(max(min(n, diag + r / ${MR} * ${MR} + ${MR}), 0), ${V});
+${tiles.masked('r0 + r')}${tiles.below('r0 + r')}\
                     const T sum = r < rows ? lse_z[(r0 + r) * lse_r] : (T)INFINITY, mean = r < rows ? delta_z[(r0 + r) * delta_r] : 0;
                     for (int j = 0; j < edge; j += ${V}) {
                         const F p = ${exp}(AT(s + j) - sum);
@@ -88,7 +89,7 @@ ${tiles.masked('r0 + r')}\
                 }
                 if (want_q) {
                     product_set(along, ls, 1, keys, le, high, e, n, moved, le, FREE, diag, FREE);
-                    unpack(moved, le, rows, E, scale, k0 == 0, dqz + r0 * dq_r, dq_r);
+                    unpack(moved, le, rows, E, scale, ${'0' if ragged else 'k0 == 0'}, dqz + r0 * dq_r, dq_r);
                 }
             }
             if (want_k) {

@@ -11,6 +11,7 @@ exp = f"clt_exp_neg_{acc}{V}" if acc == "float" else "exp"
 exp1 = "clt_exp_neg_float" if acc == "float" else "exp"
 log1 = "log_float" if acc == "float" else "log"
 stages = V.bit_length() - 1
+rows = "most_queries" if ragged else "L"
 %>\
 ${tiles.helpers()}
 #define CLT_WHOLE
@@ -24,8 +25,12 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
     __global T *query = scratch + get_global_id(0) * slot, *found = query + e, *s = found + ev;
     const int first = (long)tasks * get_global_id(0) / get_global_size(0), last = (long)tasks * (get_global_id(0) + 1) / get_global_size(0);
     for (int task = first; task < last; task++) {
-        const long z = task / L, z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
-        const int q0 = task % L;
+        const long z = task / ${rows}, z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
+        const int q0 = task % ${rows};
+${tiles.sequence()}\
+% if ragged:
+        if (q0 >= L) continue;
+% endif
         __global const ${ta} *qz = ${tiles.batch('q')}, *kz = ${tiles.batch('k')}, *vz = ${tiles.batch('v')};
 % if mask:
         __global const ${mask_type} *mask_z = ${tiles.batch('mask')};
@@ -34,8 +39,8 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
         for (int c = 0; c < ev; c += ${V}) AT(found + c) = (F)(0);
         T top = -INFINITY;
         F sum = 0;
-        for (int k0 = 0; k0 < S && !(causal && k0 > q0); k0 += ${BK}) {
-            const int n = min(S - k0, ${BK}), seen = causal ? min(n, q0 - k0 + 1) : n, edge = UP(seen, ${V});
+        for (int k0 = ${tiles.first_key('q0', BK)}; k0 < S && !(${tiles.beyond('k0', 'q0 + 1')}); k0 += ${BK}) {
+            const int n = min(S - k0, ${BK}), seen = ${'min(n, q0 + after - k0 + 1)' if ragged else 'causal ? min(n, q0 - k0 + 1) : n'}, edge = UP(seen, ${V});
             for (int j = 0; j < seen; j += ${V}) {
 % for i in range(V):
                 __global const ${ta} *near${i} = kz + (k0 + min(j + ${i}, seen - 1)) * k_r;
@@ -51,7 +56,7 @@ ${lane_memory.joined('F', V, 16)}\
                 for (; c < E; c++) all += query[c] * (F)(${', '.join(load(f"near{i}[c]") for i in range(V))});
                 AT(s + j) = all;
             }
-${tiles.masked('q0')}\
+${tiles.masked('q0')}${tiles.below('q0')}\
             F most = (F)(-INFINITY);
             for (int j = 0; j < edge; j += ${V}) { const F x = AT(s + j); most = x > most ? x : most; }
             ${tiles.folded('most', lambda a, b: f"{a} > {b} ? {a} : {b}")}\
@@ -90,8 +95,8 @@ ${tiles.masked('q0')}\
         }
         ${tiles.folded('sum', lambda a, b: f"{a} + {b}")}\
         const T share = sum1 == 0 ? 0 : 1 / sum1;
-        lse[task] = sum1 == 0 ? INFINITY : top + ${log1}(sum1);
-        __global ${to} *o = out + z0 * out_0 + z1 * out_1 + z2 * out_2 + q0 * out_r;
+        lse[${tiles.sums_from()} + q0] = sum1 == 0 ? INFINITY : top + ${log1}(sum1);
+        __global ${to} *o = out + ${tiles.element('out')} + q0 * out_r;
         int c = 0;
         for (; c + ${V} <= EV; c += ${V}) { ${storev("(AT(found + c) * share)", "o + c")}; }
         PLAIN

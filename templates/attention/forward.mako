@@ -54,7 +54,11 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
 % endif
     for (int task = get_global_id(0); task < tasks; task += get_global_size(0)) {
         const long z = task / parts, z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
+${tiles.sequence()}\
         const int q0 = task % parts * part_rows, rows = min(part_rows, L - q0), all = UP(rows, ${MR});
+% if ragged:
+        if (rows <= 0) continue;
+% endif
         __global const ${ta} *qz = ${tiles.batch('q')}, *kz = ${tiles.batch('k')}, *vz = ${tiles.batch('v')};
 % if mask:
         __global const ${mask_type} *mask_z = ${tiles.batch('mask')};
@@ -70,7 +74,7 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
             AT(sums + r * ${V}) = (F)(0);
             for (int c = 0; c < ev; c += ${V}) AT(found + r * lv + c) = (F)(0);
         }
-        for (int k0 = 0; k0 < S && !(causal && k0 >= q0 + rows); k0 += bk) {
+        for (int k0 = ${tiles.first_key('q0', 'bk')}; k0 < S && !(${tiles.beyond('k0', 'q0 + rows')}); k0 += bk) {
             const int n = min(S - k0, bk);
 % if amx:
             const int steps = UP(n, 32) / 32;
@@ -82,8 +86,8 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
             pack(vz + k0 * v_r, v_r, v_c, n, EV, 1, values, lv, bk, ev);
 % endif
             for (int r0 = 0; r0 < rows; r0 += bq) {
-                const int diag = causal ? q0 + r0 - k0 : FREE, high = min(all - r0, bq);
-                if (diag + bq <= 0) continue;
+                const int exact = ${'q0 + r0 - k0 + after' if ragged else 'causal ? q0 + r0 - k0 : FREE'}, diag = ${f'UP(exact, {MR})' if ragged else 'exact'}, high = min(all - r0, bq);
+                if (diag + bq <= 0${' || q0 + r0 - before >= k0 + n' if ragged else ''}) continue;
 % if amx:
                 for (int r = 0; r < high; r += 32)
                     for (int j = 0; j < n && j < diag + r + 32; j += 32) {
@@ -101,12 +105,12 @@ void ${fn}(${', '.join(parameters)}, __global ${to} *out, __global T *lse, __glo
                     const int r2 = min(r1 + ${V}, high);
                     for (int r = r1; r < r2; r++) {
                         __global T *s = scores + r * ls;
-                        const int seen = r0 + r < rows ? min(n, diag + r + 1) : 0, edge = EDGE(r);
+                        const int seen = r0 + r < rows ? min(n, exact + r + 1) : 0, edge = EDGE(r);
 % if amx:
                         if (!later)
                             for (int j = 0; j < edge; j += ${V}) AT(s + j) *= scale;
 % endif
-${tiles.masked('q0 + r0 + r')}\
+${tiles.masked('q0 + r0 + r')}${tiles.below('q0 + r0 + r')}\
                         F most = (F)(-INFINITY);
                         for (int j = 0; j < edge; j += ${V}) { const F x = AT(s + j)${' * late' if amx else ''}; most = x > most ? x : most; }
                         ${tiles.folded('most', lambda a, b: f"{a} > {b} ? {a} : {b}")}\
@@ -164,8 +168,8 @@ ${tiles.masked('q0 + r0 + r')}\
             AT(bases) = ${log}(AT(by));
             for (int r = r1; r < r2; r++) {
                 const T total = by[r - r1], share = total == 0 ? 0 : 1 / total;
-                lse[z * L + q0 + r] = total == 0 ? INFINITY : tops[r] + bases[r - r1];
-                __global ${to} *o = out + z0 * out_0 + z1 * out_1 + z2 * out_2 + (q0 + r) * out_r;
+                lse[${tiles.sums_from()} + q0 + r] = total == 0 ? INFINITY : tops[r] + bases[r - r1];
+                __global ${to} *o = out + ${tiles.element('out')} + (q0 + r) * out_r;
                 __global const T *f = found + r * lv;
                 int c = 0;
                 for (; c + ${V} <= EV; c += ${V}) { ${storev("(AT(f + c) * share)", "o + c")}; }

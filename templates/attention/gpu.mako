@@ -18,6 +18,9 @@ keys = kind == "by_keys"
 forward = kind == "forward"
 pitch, beside, stat = W + 4, COLS + 4, ACROSS + 4
 FOURS = W // ACROSS // 4
+def last_row(first, end):
+    inside = f"min({first} + r, {end} - 1)"
+    return f"max({inside}, 0)" if ragged else inside
 quads = W // 4
 side = "other" if shared else "other_v"
 %>\
@@ -37,7 +40,7 @@ typedef ${acc}4 T4;
                 __global const float4 *from = (__global const float4 *)${name}z + (inside ? c : 0);
 #pragma unroll 8
                 for (int r = lid / ${quads}; r < ${height}; r += ${max(GROUP // quads, 1)}) {
-                    const T4 x = from[min(${first} + r, ${end} - 1) * (${name}_r / 4)] * ${by};
+                    const T4 x = from[${last_row(first, end)} * (${name}_r / 4)] * ${by};
                     ${dst}[r][c] = inside && ${first} + r < ${end} ? x : (T4)(0);
                 }
             } else
@@ -47,7 +50,7 @@ typedef ${acc}4 T4;
                 __global const ${ta} *from = ${name}z + min(c, ${cols} - 1) * ${name}_c;
 #pragma unroll 4
                 for (int r = lid / ${W}; r < ${height}; r += ${max(GROUP // W, 1)}) {
-                    __global const ${ta} *x = from + min(${first} + r, ${end} - 1) * ${name}_r;
+                    __global const ${ta} *x = from + ${last_row(first, end)} * ${name}_r;
                     NUMBER(${dst}, r, c, ${pitch}) = ${first} + r < ${end} && c < ${cols} ? ${load("x[0]")} * ${by} : (T)0;
                 }
             }
@@ -76,7 +79,7 @@ typedef ${acc}4 T4;
 <%def name="score(i, j)">\
                 const int r = line + ${DOWN * i}, c = lane + ${ACROSS * j};
                 const int qi = ${'k0 + c' if keys else 'own + r'}, ki = ${'own + r' if keys else 'k0 + c'};
-                const int seen = qi < L && ki < S && !(causal && ki > qi);
+                const int seen = qi < L && ki < S && !(${tiles.hidden('qi', 'ki')});
                 T s = seen ? value${i}_${j} : (T)(-INFINITY);
 % if mask == 'bool':
                 if (seen && !mask_z[qi * mask_r + ki * mask_c]) s = -INFINITY;
@@ -120,7 +123,7 @@ typedef ${acc}4 T4;
 </%def>\
 <%
 def place(name, kind="T"):
-    return f"__global {kind} *o = {name} + z0 * {name}_0 + z1 * {name}_1 + z2 * {name}_2 + {{}} * {name}_r"
+    return f"__global {kind} *o = {name} + {capture(tiles.element, name)} + {{}} * {name}_r"
 
 def plain(value, pointer, index):
     return f"{pointer}[{index}] = {value}"
@@ -165,13 +168,14 @@ void ${fn}(${', '.join(parameters)},
 % else:
     const int line = lid / ${ACROSS}, lane = lid % ${ACROSS};
 % endif
-    const int blocks = (${'S' if keys else 'L'} + ${ROWS - 1}) / ${ROWS};
+    const int blocks = (${('most_keys' if keys else 'most_queries') if ragged else 'S' if keys else 'L'} + ${ROWS - 1}) / ${ROWS};
     for (int task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
         ## Causal: the longest blocks of rows, of all heads, begin first. Otherwise a head's groups are adjacent and
         ## share keys and values in the cache.
         const int which = causal ? task / parts / batches : task / parts % blocks;
         const long z = causal ? task / parts % batches : task / parts / blocks, z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
         const int own = (${'which' if keys else 'causal ? blocks - 1 - which : which'}) * ${ROWS};
+${tiles.sequence()}\
         __global const ${ta} *qz = ${tiles.batch('q')}, *kz = ${tiles.batch('k')}, *vz = ${tiles.batch('v')};
 % if not forward:
         __global const ${ta} *gz = ${tiles.batch('g')};
@@ -184,7 +188,7 @@ void ${fn}(${', '.join(parameters)},
 ${fetch('mine', ROWS, 'k', 'own', 'S', 'E')}\
 ${fetch('mine_v', ROWS, 'v', 'own', 'S', 'EV')}\
 ${zeros('by_k')}${zeros('by_v')}\
-        for (int k0 = causal ? own : 0; k0 < L; k0 += ${COLS}) {
+        for (int k0 = ${tiles.first_query('own', COLS)}, last = ${tiles.last_query('own', ROWS)}; k0 < last; k0 += ${COLS}) {
 ${fetch('other', COLS, 'q', 'k0', 'L', 'E', 'scale')}\
 ${fetch('other_v', COLS, 'g', 'k0', 'L', 'EV')}\
             for (int c = lid; c < ${COLS}; c += ${GROUP}) {
@@ -203,8 +207,8 @@ ${fetch('mine_v', ROWS, 'g', 'own', 'L', 'EV')}\
         const T delta${i} = own + line + ${DOWN * i} < L ? delta_z[(own + line + ${DOWN * i}) * delta_r] : 0;
 % endfor
 % endif
-        const int part = task % parts, last = min(S, (part + 1) * part_keys);
-        for (int k0 = part * part_keys; k0 < last && !(causal && k0 >= own + ${ROWS}); k0 += ${COLS}) {
+        const int part = task % parts, last = ${tiles.last_key('own', ROWS) if ragged else 'min(S, (part + 1) * part_keys)'};
+        for (int k0 = ${tiles.first_key('own', COLS) if ragged else 'part * part_keys'}; k0 < last${'' if ragged else f' && !(causal && k0 >= own + {ROWS})'}; k0 += ${COLS}) {
 ${fetch('other', COLS, 'k', 'k0', 'S', 'E')}\
 % if not shared:
 ${fetch('other_v', COLS, 'v', 'k0', 'S', 'EV')}\
@@ -298,7 +302,7 @@ ${gather('found', 'table', 'other')}\
             less[lid] = total == 0 ? 0 : 1 / total;
             if (own + lid < L) {
                 if (parts == 1)
-                    sums[z * L + own + lid] = total == 0 ? (T)INFINITY : top + log(total);
+                    sums[${tiles.sums_from()} + own + lid] = total == 0 ? (T)INFINITY : top + log(total);
                 else {
                     const long row = (z * L + own + lid) * parts + part, all = (long)batches * L * parts;
                     partial[all * EV + row] = top;

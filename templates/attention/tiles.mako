@@ -110,7 +110,61 @@ const ${acc}${w if w > 1 else ''} ${name}${w} = ${combine(f'{value}.lo', f'{valu
 </%def>\
 ## The address of an operand's matrix for batch element z0, z1, z2.
 <%def name="batch(name)">\
-${name} + ${name}_o + z0 * ${name}_0 + z1 * ${name}_1 + z2 * ${name}_2\
+${name} + ${name}_o + ${element(name)}\
+</%def>\
+## Where batch element z0, z1, z2 of an operand begins: with `ragged`, z0 counts sequences, which follow each other.
+<%def name="element(name)">\
+z0 * ${name}_0 + z1 * ${name}_1 + z2 * ${name}_2\
+% if ragged:
+ + ${'keys_from' if name in ('k', 'v', 'dk', 'dv') else 'queries_from'} * ${name}_r\
+% endif
+</%def>\
+## With `ragged`: declare where sequence z0 begins, its numbers of queries L and keys S, and what queries see. The last
+## query is aligned with the last key; query i sees the keys from i - before to i + after. Offsets are clamped to the operands.
+<%def name="sequence()">\
+% if ragged:
+        const int q_edge = clamp(q_edges[q_edges_o + z0], 0, all_queries), L = clamp(q_edges[q_edges_o + z0 + 1] - q_edge, 0, min(most_queries, all_queries - q_edge));
+        const int k_edge = clamp(k_edges[k_edges_o + z0], 0, all_keys), room = clamp(k_edges[k_edges_o + z0 + 1] - k_edge, 0, min(most_keys, all_keys - k_edge));
+        ## An empty sequence, too, begins at a row that may be read.
+        const int queries_from = min(q_edge, all_queries - 1), keys_from = min(k_edge, all_keys - 1);
+        const int S = limited ? clamp(used[used_o + z0], 0, room) : room;
+        const int after = right < 0 ? (1 << 28) : min(right, 1 << 27) + S - L, before = left < 0 ? (1 << 28) : min(left, 1 << 27) - (S - L);
+% endif
+</%def>\
+## What is hidden of keys `ki` from queries `qi`.
+<%def name="hidden(qi, ki)">\
+${f'{ki} > {qi} + after || {ki} < {qi} - before' if ragged else f'causal && {ki} > {qi}'}\
+</%def>\
+## Whether the keys from `ki` on are hidden from all queries before `end`.
+<%def name="beyond(ki, end)">\
+${f'{ki} >= {end} + after' if ragged else f'causal && {ki} >= {end}'}\
+</%def>\
+## The first of the tiles of `step` keys that query `qi` sees, and where the keys end that the `step` queries from
+## `own` on see.
+<%def name="first_key(qi, step)">\
+${f'max({qi} - before, 0) / {step} * {step}' if ragged else '0'}\
+</%def>\
+<%def name="last_key(own, step)">\
+${f'({own} < L ? min(S, {own} + {step} + after) : 0)' if ragged else f'(causal ? min(S, {own} + {step}) : S)'}\
+</%def>\
+## The same for the queries that see keys.
+<%def name="first_query(ki, step)">\
+${f'max({ki} - after, 0) / {step} * {step}' if ragged else f'(causal ? {ki} : 0)'}\
+</%def>\
+<%def name="last_query(own, step)">\
+${f'({own} < S ? min(L, {own} + {step} + before) : 0)' if ragged else 'L'}\
+</%def>\
+## The place of the log-sum-exp of the first row of batch element z: with `ragged`, a head's rows of all sequences are adjacent.
+<%def name="sums_from()">\
+${'(z % ((long)n1 * n2) * all_queries + queries_from)' if ragged else 'z * L'}\
+</%def>\
+## Set the scores s[0 .. below) to -inf: keys before the window.
+<%def name="below(row)">\
+% if ragged:
+<% index = 'long' if acc == 'double' else 'int' %>\
+                    for (int j = 0, low = min(${row} - before - k0, edge); j < low; j += ${V})
+                        AT(s + j) = LANES < (${index}${V})(low - j) ? (F)(-INFINITY) : AT(s + j);
+% endif
 </%def>\
 ## Apply the mask to the scores s[0 .. seen) of row `row`, of the keys from k0 on, and set those from `seen` up to
 ## `edge` to -inf.

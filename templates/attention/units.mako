@@ -21,7 +21,7 @@ void ${fn}(${', '.join(parameters)},
     const int n1, const int n2, const int tasks, const int L, const int S, const int E, const int EV, const int causal, const int pairs, const float scale)
 {
 ${u.begin('q')}\
-    const int blocks = (L + 63) / 64, heads = tasks / blocks;
+    const int blocks = (${'most_queries' if ragged else 'L'} + 63) / 64, heads = tasks / blocks;
     const float by = scale * CLT_LOG2E;
     for (int task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
         ## In causal attention the last rows take longest: those of BAND heads begin first, and share a compute unit
@@ -29,17 +29,18 @@ ${u.begin('q')}\
         const int band = task / (${BAND} * blocks) * ${BAND}, abreast = min(${BAND}, heads - band), inside = task - band * blocks;
         const long z = band + inside % abreast, z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
         const int own = (blocks - 1 - inside / abreast) * 64;
+${tiles.sequence()}\
         __global const ushort *qz = ${tiles.batch('q')}, *kz = ${tiles.batch('k')}, *vz = ${tiles.batch('v')};
 % if mask:
         __global const ${mask_type} *mask_z = ${tiles.batch('mask')};
 % endif
-        const int last = causal ? min(S, own + 64) : S;
+        const int first = ${tiles.first_key('own', 64)}, last = ${tiles.last_key('own', 64)};
 ${u.own_rows('q', 'own', 'L', 'E')}\
 ${u.zeros('o')}\
         float top0 = -INFINITY, top1 = -INFINITY, total0 = 0, total1 = 0;
-${u.fetch('k', 'first_tile', '0', 'S', 'E')}\
+${u.fetch('k', 'first_tile', 'first', 'S', 'E')}\
         CLT_COPIES_END();
-        for (int k0 = 0; k0 < last; k0 += 64) {
+        for (int k0 = first; k0 < last; k0 += 64) {
             CLT_COPIES_WAIT(0);
             barrier(CLK_LOCAL_MEM_FENCE);
 ${u.fetch('v', 'second_tile', 'k0', 'S', 'EV')}\
@@ -50,7 +51,7 @@ ${u.scores('s', 'q', 'first_tile')}\
             if (k0 + 64 < last)
 ${u.fetch('k', 'first_tile', 'k0 + 64', 'S', 'E')}\
             CLT_COPIES_END();
-${u.seen('s', lambda j, e: f"own + row + {e // 2 * 8}", lambda j, e: f"k0 + {8 * j + e % 2} + lane % 4 * 2", "k0 + 64 > S || (causal && k0 + 64 > own)")}\
+${u.seen('s', lambda j, e: f"own + row + {e // 2 * 8}", lambda j, e: f"k0 + {8 * j + e % 2} + lane % 4 * 2", "true" if ragged else "k0 + 64 > S || (causal && k0 + 64 > own)")}\
             float most0 = top0, most1 = top1;
 % for j in range(8):
 % for e in range(4):
@@ -82,8 +83,8 @@ ${u.together(f'total{h}', added)}\
         if (own + row + ${8 * h} < L) {
             const long r = own + row + ${8 * h};
             const float share = total${h} == 0 ? 0 : 1 / total${h};
-            if (lane % 4 == 0) sums[z * L + r] = total${h} == 0 ? INFINITY : top${h} * 0.69314718055994531f + log(total${h});
-            __global ${to} *o = out + z0 * out_0 + z1 * out_1 + z2 * out_2 + r * out_r;
+            if (lane % 4 == 0) sums[${tiles.sums_from()} + r] = total${h} == 0 ? INFINITY : top${h} * 0.69314718055994531f + log(total${h});
+            __global ${to} *o = out + ${tiles.element('out')} + r * out_r;
 % for j in range(W // 8):
             {
                 const int c = ${8 * j} + lane % 4 * 2;

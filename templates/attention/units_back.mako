@@ -27,11 +27,18 @@ ${u.begin(mine)}\
 % if keys:
     __local float near[2][64];
 % endif
-    const int own_rows = ${'S' if keys else 'L'}, other_rows = ${'L' if keys else 'S'}, blocks = (own_rows + 63) / 64;
+% if not ragged:
+    const int own_rows = ${'S' if keys else 'L'}, other_rows = ${'L' if keys else 'S'};
+% endif
+    const int blocks = (${('most_keys' if keys else 'most_queries') if ragged else 'own_rows'} + 63) / 64;
     const float by = scale * CLT_LOG2E;
     for (int task = get_group_id(0); task < tasks; task += get_num_groups(0)) {
         const long z = task / blocks, z2 = z % n2, z1 = z / n2 % n1, z0 = z / n2 / n1;
         const int own = ${'task % blocks' if keys else '(blocks - 1 - task % blocks)'} * 64;
+${tiles.sequence()}\
+% if ragged:
+        const int own_rows = ${'S' if keys else 'L'}, other_rows = ${'L' if keys else 'S'};
+% endif
         __global const ushort *qz = ${tiles.batch('q')}, *kz = ${tiles.batch('k')}, *vz = ${tiles.batch('v')}, *gz = ${tiles.batch('g')};
         __global const float *lse_z = ${tiles.batch('lse')}, *delta_z = ${tiles.batch('delta')};
 % if mask:
@@ -47,8 +54,8 @@ ${u.zeros(to)}\
         const float delta${h} = own + row + ${8 * h} < L ? delta_z[(own + row + ${8 * h}) * delta_r] : 0;
 % endfor
 % endif
-        const int last = ${'other_rows' if keys else 'causal ? min(other_rows, own + 64) : other_rows'};
-        for (int t0 = ${'causal ? own : 0' if keys else '0'}; t0 < last; t0 += 64) {
+        const int last = ${tiles.last_query('own', 64) if keys else tiles.last_key('own', 64)};
+        for (int t0 = ${tiles.first_query('own', 64) if keys else tiles.first_key('own', 64)}; t0 < last; t0 += 64) {
 ${u.fetch(other[0], 'first_tile', 't0', 'other_rows', 'E')}\
 ${u.fetch(other[1], 'second_tile', 't0', 'other_rows', 'EV')}\
             CLT_COPIES_END();
@@ -62,7 +69,7 @@ ${u.fetch(other[1], 'second_tile', 't0', 'other_rows', 'EV')}\
             barrier(CLK_LOCAL_MEM_FENCE);
 ${u.scores('s', mine[0], 'first_tile')}\
 ${u.scores('d', mine[1], 'second_tile')}\
-${u.seen('s', other_row if keys else own_row, own_row if keys else other_row, "t0 + 64 > other_rows || own + 64 > own_rows || (causal && " + ("own + 64 > t0" if keys else "t0 + 64 > own") + ")")}\
+${u.seen('s', other_row if keys else own_row, own_row if keys else other_row, "true" if ragged else "t0 + 64 > other_rows || own + 64 > own_rows || (causal && " + ("own + 64 > t0" if keys else "t0 + 64 > own") + ")")}\
 % for j in range(8):
 % for e in range(4):
             {
@@ -87,7 +94,7 @@ ${u.gather('found', 'd', 'first_tile')}\
 % for name, of, cols, times in results:
 % for h in range(2):
         if (own + row + ${8 * h} < own_rows) {
-            __global float *o = ${name} + z0 * ${name}_0 + z1 * ${name}_1 + z2 * ${name}_2 + (own + row + ${8 * h}) * ${name}_r;
+            __global float *o = ${name} + ${tiles.element(name)} + (own + row + ${8 * h}) * ${name}_r;
 % for j in range(W // 8):
 % for e in range(2):
             if (${8 * j + e} + lane % 4 * 2 < ${cols}) o[${8 * j + e} + lane % 4 * 2] = ${of}${j}_${2 * h + e} * ${times};

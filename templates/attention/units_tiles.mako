@@ -2,6 +2,7 @@
 ## and the two kinds of products. A warp owns 16 rows; lane l holds the results of rows `row` = 16 * warp + l / 4 and
 ## row + 8, and of every 8 columns the two from l % 4 * 2 on. Without `direct` plain loops replace the matrix units (for
 ## tests).
+<%namespace name="tiles" file="tiles.mako"/>\
 <%def name="begin(mine)">\
 <% UNITS = W // 8 %>\
     __local uint4 both[${2 * 64 * UNITS}];
@@ -156,7 +157,7 @@ ${'' if mask else f'            if ({edge}) {{'}
 % for e in range(4):
             {
                 const int qi = ${qi(j, e)}, ki = ${ki(j, e)};
-                if (!(qi < L && ki < S && !(causal && ki > qi))) ${to}${j}_${e} = -INFINITY;
+                if (!(qi < L && ki < S && !(${tiles.hidden('qi', 'ki')}))) ${to}${j}_${e} = -INFINITY;
 % if mask == 'bool':
                 else if (!mask_z[qi * mask_r + ki * mask_c]) ${to}${j}_${e} = -INFINITY;
 % elif mask:

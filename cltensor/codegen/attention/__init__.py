@@ -15,7 +15,7 @@ from ...layouts import contiguous_strides, numel
 from ..operand import Operand
 from ..products.product import WIDE, accumulator
 from . import cpu, gpu
-from .asked import Attention, result_like, slope
+from .asked import Attention, Ragged, result_like, slope
 
 if TYPE_CHECKING:
     from ...dtypes import dtype
@@ -67,6 +67,51 @@ def forward(
     asked = Attention(q, k, v, mask, causal, scale)
     (cpu.forward if by_threads else gpu.forward)(backend, asked, out, lse.buffer)
     return out, lse
+
+
+def forward_ragged(
+    backend: Backend,
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    ragged: Ragged,
+    out: Operand,
+    lse: Operand,
+    scale: float,
+    *,
+    schedule: str | None = None,
+) -> None:
+    """Compute attention within each of many sequences into `out` and `lse`, which are zero where there is no query.
+
+    q is [N, H, G, T, E], `out` [N, H, G, T, Ev], k [N, H, G, T', E], v [N, H, G, T', Ev]: N sequences (stride 0) of queries and keys,
+    whose places among T and T' `ragged` has, G queries' heads to a head of keys. `lse` is dense [H, G, T].
+    """
+    by_threads = backend.info.kind == "cpu" if schedule is None else schedule == "cpu"
+    asked = Attention(q, k, v, None, False, scale, ragged)
+    (cpu.forward if by_threads else gpu.forward)(backend, asked, out, lse.buffer)
+
+
+def backward_ragged(
+    backend: Backend,
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    ragged: Ragged,
+    known: dict[str, Operand],
+    made: tuple[Operand, Operand, Operand],
+    scale: float,
+    want_q: bool = True,
+    want_k: bool = True,
+    *,
+    schedule: str | None = None,
+) -> None:
+    """Compute the gradients of q, k and v, of the accumulator's dtype, into `made`, which are zeros before.
+
+    known: `g`, the gradient of `out`; `lse` and `delta` [N, H, G, T], as of `backward`.
+    """
+    by_threads = backend.info.kind == "cpu" if schedule is None else schedule == "cpu"
+    asked = Attention(q, k, v, None, False, scale, ragged)
+    (cpu.backward if by_threads else gpu.backward)(backend, asked, known, want_q, want_k, made)
 
 
 def backward(

@@ -22,6 +22,35 @@ FEW = 3
 STEP = 64  # keys that such a query takes between two rescalings of its online softmax
 
 
+class Ragged(NamedTuple):
+    """Sequences of different lengths behind each other: what a call's first batch dim counts, of stride 0 in all operands."""
+
+    q_edges: Operand  # int32: where each sequence of queries begins, and where the last ends
+    k_edges: Operand  # the same of keys
+    used: Operand | None  # int32: of how many of its keys each sequence makes use; None: of all
+    queries: int  # of the longest sequence
+    keys: int
+    left: int  # keys before a query's own place that it sees, and keys behind it; -1: all
+    right: int
+
+    @property
+    def named(self) -> dict[str, Operand]:
+        used = self.k_edges if self.used is None else self.used
+        return {"q_edges": self.q_edges, "k_edges": self.k_edges, "used": used}
+
+    def numbers(self, all_queries: int, all_keys: int) -> dict[str, int]:
+        """Return the numbers that kernels are told, by name."""
+        return {
+            "limited": int(self.used is not None),
+            "all_queries": all_queries,
+            "all_keys": all_keys,
+            "most_queries": self.queries,
+            "most_keys": self.keys,
+            "left": self.left,
+            "right": self.right,
+        }
+
+
 class Attention(NamedTuple):
     """One call of attention: operands and settings, and the sizes that follow from them."""
 
@@ -31,6 +60,7 @@ class Attention(NamedTuple):
     mask: Operand | None  # bool (False hides a key), or numbers that are added to the scores
     causal: bool  # a query sees only the keys up to its own position
     scale: float  # of the scores
+    ragged: Ragged | None = None
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -38,13 +68,16 @@ class Attention(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """The numbers of queries and of keys, the widths of keys and of values."""
+        """The numbers of queries and of keys (of the longest sequence), the widths of keys and of values."""
+        if self.ragged is not None:
+            return self.ragged.queries, self.ragged.keys, self.q.shape[-1], self.v.shape[-1]
         return self.q.shape[-2], self.v.shape[-2], self.q.shape[-1], self.v.shape[-1]
 
     @property
-    def key(self) -> tuple[dtype, dtype | None]:
-        """The part of a kernel's key that depends on the call: dtypes of the operands and of the mask."""
-        return self.q.dtype, None if self.mask is None else self.mask.dtype
+    def key(self) -> tuple[dtype, dtype | None, bool]:
+        """The part of a kernel's key that depends on the call: dtypes of the operands and of the mask, raggedness."""
+        mask = None if self.mask is None else self.mask.dtype
+        return self.q.dtype, mask, self.ragged is not None
 
     @property
     def named(self) -> dict[str, Operand]:
@@ -53,7 +86,24 @@ class Attention(NamedTuple):
 
     def kernel_name(self, kind: str) -> str:
         of = "" if self.mask is None else f"_mask_{self.mask.dtype.code}"
+        of += "_ragged" * (self.ragged is not None)
         return f"attention_{kind}_{self.q.dtype.code}{of}"
+
+    def sides(
+        self, known: dict[str, Operand] | None = None
+    ) -> tuple[list[str], list[Any], list[Any]]:
+        """Return the kernel parameters, their types and the arguments for the operands, and `known` ones of a gradient."""
+        texts, types, args = sides({**self.named, **(known or {})}, ("lse", "delta"))
+        if self.ragged is not None:
+            for name, x in self.ragged.named.items():
+                texts += [f"__global const int *{name}", f"const long {name}_o"]
+                types += [None, LONG]
+                args += [x.buffer, x.offset]
+            numbers = self.ragged.numbers(self.q.shape[-2], self.v.shape[-2])
+            texts += [f"const int {name}" for name in numbers]
+            types += [INT] * len(numbers)
+            args += numbers.values()
+        return texts, types, args
 
 
 def result_like(backend: Backend, like: Operand, dt: dtype, cols: int, as_it: bool) -> Operand:
@@ -116,6 +166,7 @@ def variables(asked: Attention, lanes: int) -> dict[str, Any]:
         found["headers"] = [*heads, include("elementary/exp", "elementary/log")]
     found["headers"] = [*found["headers"], include("flush")]
     found["mask"] = _mask_kind(mask)
+    found["ragged"] = asked.ragged is not None
     found["mask_type"] = "" if mask is None else mask.dtype.cl
     if mask is not None:
         if mask.dtype.code == "bf16" and q.dtype.code != "bf16":

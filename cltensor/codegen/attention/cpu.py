@@ -9,7 +9,7 @@ from ...layouts import numel
 from ..products import gemm_amx
 from ..products.product import LONG, PACE, SCALARS, WIDE, accumulator, built, ceil_div, tile
 from ..source import render
-from .asked import FEW, INT, STEP, Attention, sides, up, variables
+from .asked import FEW, INT, STEP, Attention, up, variables
 
 if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
@@ -61,7 +61,7 @@ def _scratch(
 def _few(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
     acc, batch = accumulator(asked.q.dtype), asked.batch
     length, keys, width, depth = asked.sizes
-    texts, types, args = sides(asked.named)
+    texts, types, args = asked.sides()
     lanes = tile(backend, acc)[1]
 
     def make() -> tuple[str, str, list[Any]]:
@@ -82,14 +82,14 @@ def _few(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
 
 
 def forward(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
-    if asked.q.shape[-2] <= FEW and asked.k.strides[-1] == asked.v.strides[-1] == 1:
+    if asked.sizes[0] <= FEW and asked.k.strides[-1] == asked.v.strides[-1] == 1:
         _few(backend, asked, out, lse)
         return
     acc, batch = accumulator(asked.q.dtype), asked.batch
     length, keys, width, depth = asked.sizes
     tiles = _by_tiles(backend, asked)
     blocks = _Blocks(backend, acc, length, keys, tiles)
-    texts, types, args = sides(asked.named)
+    texts, types, args = asked.sides()
 
     def make() -> tuple[str, str, list[Any]]:
         name = asked.kernel_name("forward" + "_tiles" * tiles + "_twin" * (tiles and gemm_amx.TWIN))
@@ -149,7 +149,7 @@ def backward(
     acc, batch = accumulator(asked.q.dtype), asked.batch
     length, keys, width, depth = asked.sizes
     blocks = _Blocks(backend, acc, length, keys)
-    texts, types, args = sides({**asked.named, **known}, ("lse", "delta"))
+    texts, types, args = asked.sides(known)
 
     def make() -> tuple[str, str, list[Any]]:
         name = asked.kernel_name("backward")

@@ -8,7 +8,7 @@ from ...layouts import numel
 from ..products.product import LONG, SCALARS, WIDE, accumulator, built, ceil_div
 from ..source import render
 from . import units
-from .asked import FEW, INT, STEP, Attention, room_of, sides, up, variables
+from .asked import FEW, INT, STEP, Attention, room_of, up, variables
 
 if TYPE_CHECKING:
     from ...dtypes import dtype
@@ -87,7 +87,7 @@ def _run(
     length, keys, width, depth = asked.sizes
     room, own = room_of(max(width, depth)), keys if kind == "by_keys" else length
     tile = _tile(backend, asked.q.dtype, kind, own, room)
-    texts, types, args = sides({**asked.named, **known}, ("lse", "delta"))
+    texts, types, args = asked.sides(known)
 
     def make() -> tuple[str, str, list[Any], tuple[str, ...]]:
         name = f"{asked.kernel_name(kind)}_gpu{room}"
@@ -118,12 +118,13 @@ def _run(
     tasks = batches * ceil_div(own, tile.down * tile.rows)
     parts, part_keys, partial = 1, keys, results[0].buffer
     args += [x.buffer for x in results]
-    if kind == "forward":
+    if kind == "forward" and asked.ragged is None:
         step = tile.across * tile.cols
         wanted = min(GROUPS * backend.info.compute_units // tasks, keys // (4 * step))
         parts, part_keys = _parts(keys, step, wanted)
         if parts > 1:
             partial = _partial(backend, asked, parts)
+    if kind == "forward":
         args += [lse, partial]
     args += [s for x in results for s in x.strides[:4]]
     args += [*batch[1:], batches, tasks * parts, parts, part_keys]
@@ -172,7 +173,7 @@ def _few(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
     acc, batch = accumulator(asked.q.dtype), asked.batch
     length, keys, width, depth = asked.sizes
     room, group = room_of(max(width, depth)), min(GROUP, backend.info.max_group)
-    texts, types, args = sides(asked.named)
+    texts, types, args = asked.sides()
 
     def make() -> tuple[str, str, list[Any]]:
         name = f"{asked.kernel_name('few')}_gpu{room}"
@@ -202,7 +203,7 @@ def _few(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
 
 def forward(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
     length, keys, _, _ = asked.sizes
-    if length <= FEW and keys > FEW_KEYS:
+    if length <= FEW and keys > FEW_KEYS and asked.ragged is None:
         _few(backend, asked, out, lse)
     elif units.takes(backend, asked):
         units.forward(backend, asked, out, lse)

@@ -14,7 +14,7 @@ from ...layouts import numel
 from ..products import gemm_mma
 from ..products.product import LONG, built, ceil_div
 from ..source import render
-from .asked import INT, Attention, room_of, sides, variables
+from .asked import INT, Attention, room_of, variables
 
 if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
@@ -68,7 +68,7 @@ def _run(
     room = room_of(max(width, depth))
     named = {**asked.named, **known}
     ways = {name: _way(named[name]) for name in "qkvg" if name in named}
-    texts, types, args = sides(named, ("lse", "delta"))
+    texts, types, args = asked.sides(known)
     forward = kind == "forward"
 
     def make() -> tuple[str, str, list[Any], tuple[str, ...]]:

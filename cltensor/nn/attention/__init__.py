@@ -6,9 +6,9 @@ import contextlib
 import enum
 from collections.abc import Iterator, Sequence
 
-from . import flex_attention
+from . import flex_attention, varlen
 
-__all__ = ["SDPBackend", "flex_attention", "sdpa_kernel"]
+__all__ = ["SDPBackend", "flex_attention", "sdpa_kernel", "varlen"]
 
 
 class SDPBackend(enum.IntEnum):

@@ -184,7 +184,9 @@ def _shapes(
     return joint, length, keys, width, depth
 
 
-def _weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
+def composed_weights(
+    query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scale: float
+) -> Tensor:
     """Return the probabilities (..., L, S) by plain ops; rows that see nothing are zero."""
     scores = (query * scale) @ key.transpose(-2, -1)
     if mask is not None:
@@ -210,7 +212,7 @@ def _composed(
     causal: bool,
     scale: float,
 ) -> Tensor:
-    weights = _weights(wide(query), wide(key), mask, causal, scale)
+    weights = composed_weights(wide(query), wide(key), mask, causal, scale)
     if dropout_p:
         weights = dropout.apply(weights, dropout_p, True, False)
     return (weights @ wide(value)).to(query.dtype)
@@ -288,7 +290,7 @@ def _tensor(op: Any, shape: tuple[int, ...], dev: Any) -> Tensor:
 def _back(ctx: Any, g: Tensor) -> tuple:
     q, k, v, mask = ctx.query, ctx.key, ctx.value, ctx.attn_mask
     if graph.needs_grad(q, k, v, g):
-        return _composed_back(q, k, v, mask, ctx.is_causal, ctx.scale, g)
+        return composed_gradients(q, k, v, mask, ctx.is_causal, ctx.scale, g)
     delta = (wide(g) * wide(ctx.output)).sum(-1)
     operands = [g, ctx.logsumexp, delta, q, k, v]
     if mask is not None:
@@ -319,12 +321,12 @@ def _sloped(
     ]
 
 
-def _composed_back(
+def composed_gradients(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float, g: Tensor
 ) -> tuple:
     """Return the gradients by plain ops, so that they can be differentiated again."""
     q, k, v, g = (wide(x) for x in (q, k, v, g))
-    weights = _weights(q, k, mask, causal, scale)
+    weights = composed_weights(q, k, mask, causal, scale)
     along = g @ v.transpose(-2, -1)
     slope = weights * (along - (along * weights).sum(-1, True)) * scale
     return slope @ k, slope.transpose(-2, -1) @ q, weights.transpose(-2, -1) @ g
