@@ -12,7 +12,7 @@ from typing import Any
 
 _FIELDS = (
     "shape dtype device _storage _strides _offset _contig _vc _requires _node _nr _grad _grad_dtype _acc _view _hooks _post_hooks "
-    "_retain _fw _root _pattern _layout _v _known _tally _nowhere"
+    "_retain _fw _root _pattern _layout _v _at _known _tally _nowhere"
 )
 FIELDS = frozenset(_FIELDS.split())
 

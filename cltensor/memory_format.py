@@ -40,4 +40,4 @@ sparse_csr = layout("sparse_csr")
 sparse_csc = layout("sparse_csc")
 sparse_bsr = layout("sparse_bsr")
 sparse_bsc = layout("sparse_bsc")
-jagged = layout("jagged")  # of nested tensors: no tensor here has it, but programs compare with it
+jagged = layout("jagged")  # of nested tensors that differ in one dim

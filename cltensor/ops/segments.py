@@ -73,7 +73,7 @@ def _filled(given: Sequence[Tensor], n: int) -> list[Tensor]:
         return [core.result(family.spread(backend, v, bounds, n), given[0].device)]
 
 
-class _Segments(NamedTuple):
+class Segments(NamedTuple):
     """Runs along dim `axis`, of size `n`. bounds: offsets (…, runs + 1), a row per index of the dims before."""
 
     bounds: Tensor
@@ -158,10 +158,10 @@ def segment_reduce(
         raise NotImplementedError(
             f"\"_segment_reduce_cpu\" not implemented for '{data.dtype.scalar_name}'"
         )
-    return _reduce(data, _Segments(bounds.contiguous(), axis, data.shape[axis]), reduce, initial)
+    return _reduce(data, Segments(bounds.contiguous(), axis, data.shape[axis]), reduce, initial)
 
 
-def _reduce(data: Tensor, segments: _Segments, way: str, initial: float | None) -> Tensor:
+def _reduce(data: Tensor, segments: Segments, way: str, initial: float | None) -> Tensor:
     start = _INITIAL[way] if initial is None else float(initial)
     with unrecorded():
         x = data.detach()

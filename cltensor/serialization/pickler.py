@@ -7,12 +7,15 @@ here.
 from __future__ import annotations
 
 import importlib
+import math
 import pickle
 from collections import OrderedDict
 from typing import Any, BinaryIO, ClassVar
 
-from ..dtypes import dtype, uint8
-from ..memory_format import layout, memory_format
+from .. import creation
+from ..dtypes import dtype, int64, uint8
+from ..layouts import contiguous_strides
+from ..memory_format import jagged, layout, memory_format
 from ..runtime import device
 from ..size import Size
 from ..storage import Storage
@@ -195,7 +198,28 @@ def _reduce_sparse(t: Any) -> tuple[Any, ...]:
     return _name("torch._utils", "_rebuild_sparse_tensor"), (kind, parts)
 
 
+def _reduce_nested(t: Any) -> tuple[Any, ...]:
+    if t.layout is jagged:
+        parts = {"values": t._v.detach(), "offsets": t.offsets(), "lengths": t.lengths()}
+        parts |= {"_ragged_idx": t._at, "_metadata_cache": {}, "requires_grad": t.requires_grad}
+        return _name("torch.nested._internal.nested_tensor", "_rebuild_njt"), (parts,)
+    shapes = [tuple(s) for s in t._pattern]
+    ends = [0]
+    for s in shapes:
+        ends.append(ends[-1] + math.prod(s))
+    width = t.dim() - 1
+    sizes, strides = (
+        creation.tensor(rows, dtype=int64).reshape(len(shapes), width)
+        for rows in (shapes, [contiguous_strides(s) for s in shapes])
+    )
+    offsets = creation.tensor(ends[:-1], dtype=int64)
+    made = (t._v.detach(), sizes, strides, offsets)
+    return _name("torch._utils", "_rebuild_nested_tensor"), made
+
+
 def _reduce_tensor(t: Tensor) -> tuple[Any, ...]:
+    if t.is_nested:
+        return _reduce_nested(t)
     if not t._strided:
         return _reduce_sparse(t)
     kind = type(t)

@@ -5,6 +5,7 @@ No function here trusts its arguments: sizes and strides must fit the storage th
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -228,6 +229,8 @@ def parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) 
 
 def from_type_v2(function: Any, kind: Any, args: Any, state: Any) -> Tensor:
     """Make a tensor, change its type to a subclass, and give it the attributes it had."""
+    if function is jagged:
+        return set_state(jagged(*args), {})
     if function not in (tensor_v1, tensor_v2, tensor_v3, parameter):
         raise RuntimeError("the checkpoint rebuilds a tensor in an unknown way")
     if not (isinstance(kind, type) and issubclass(kind, Tensor)):
@@ -303,6 +306,41 @@ def sparse(layout: Any, parts: Any) -> Tensor:
     )
 
 
+def jagged(parts: Any) -> Tensor:
+    """Make a nested tensor of jagged layout, after checking what it is made of."""
+    fits = isinstance(parts, dict)
+    named = {k: parts.get(k) for k in ("values", "offsets", "lengths")} if fits else {}
+    fits = fits and all(
+        isinstance(x, Tensor) for k, x in named.items() if k != "lengths" or x is not None
+    )
+    at = parts.get("_ragged_idx", 1) if fits else 0
+    if not fits or not isinstance(at, int) or not 1 <= at <= named["values"].ndim:
+        raise RuntimeError("the checkpoint has a nested tensor without values or offsets")
+    _check_edges(named["offsets"], named["lengths"], named["values"].shape[at - 1])
+    made = sys.modules["cltensor"].nested.nested_tensor_from_jagged(**named, jagged_dim=at)
+    return made.requires_grad_(True) if parts.get("requires_grad") is True else made
+
+
+def _check_edges(offsets: Any, lengths: Any, total: int) -> None:
+    edges = offsets.tolist() if offsets.ndim == 1 else []
+    sizes = [b - a for a, b in itertools.pairwise(edges)] if lengths is None else lengths.tolist()
+    rows = zip(edges, sizes, strict=False)
+    inside = all(n >= 0 <= a and a + n <= total for a, n in rows)
+    if not edges or len(sizes) != len(edges) - 1 or not inside:
+        raise RuntimeError(
+            "the checkpoint has a nested tensor whose offsets are outside its values"
+        )
+
+
+def nested(buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Tensor:
+    """Make a nested tensor of strided layout from its buffer and the layouts of its tensors."""
+    if not all(isinstance(x, Tensor) for x in (buffer, sizes, strides, offsets)):
+        raise RuntimeError("the checkpoint has a nested tensor of parts that are no tensors")
+    rows = zip(sizes.tolist(), strides.tolist(), offsets.tolist(), strict=True)
+    parts = [buffer.as_strided(*row) for row in rows]
+    return sys.modules["cltensor"].nested.nested_tensor(parts, dtype=buffer.dtype)
+
+
 class Layout:
     """Returns a layout for its name; stands for torch's function that does so."""
 
@@ -334,6 +372,8 @@ ALLOWED: dict[str, Any] = {
     "torch._utils._rebuild_tensor_v3": tensor_v3,
     "torch._utils._rebuild_meta_tensor_no_storage": meta_tensor,
     "torch._utils._rebuild_sparse_tensor": sparse,
+    "torch._utils._rebuild_nested_tensor": nested,
+    "torch.nested._internal.nested_tensor._rebuild_njt": jagged,
     "torch._utils._rebuild_parameter": parameter,
     "torch._utils._rebuild_parameter_with_state": parameter_with_state,
     "torch.serialization._get_layout": Layout(),
@@ -353,6 +393,8 @@ CALLABLE = frozenset(
 
 def allowed(name: str) -> Any:
     """Return the object that a name resolves to, None if the name is not allowed."""
+    if name == "torch.nested._internal.nested_tensor.NestedTensor":
+        return sys.modules["cltensor"].nested.tensor.JaggedTensor
     if name == "torch.nn.parameter.Parameter":
         return _parameter_class()
     return ALLOWED.get(name)
