@@ -181,7 +181,14 @@ def matmul(input: Any, other: Any) -> StridedNestedTensor:
 
 @_own("scaled_dot_product_attention")
 def attention(
-    query: Any, key: Any, value: Any, attn_mask: Any = None, *args: Any, **named: Any
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> Any:
     """Attention of each query with the key and value of the same number, tensor by tensor."""
     if not all(isinstance(x, StridedNestedTensor) for x in (query, key, value)):
@@ -189,11 +196,14 @@ def attention(
             "Expected query, key, and value to all be nested tensors of strided layout"
         )
     if attn_mask is not None:
-        raise RuntimeError(
-            "Only attn_mask=None is supported for NestedTensor in scaled_dot_product_attention()"
+        raise RuntimeError("Masks are not yet supported!")
+    made = [
+        NF.scaled_dot_product_attention(
+            q, k, v, None, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
         )
-    rows = zip(*map(unbind, (query, key, value)), strict=True)
-    return from_list([NF.scaled_dot_product_attention(*x, None, *args, **named) for x in rows])
+        for q, k, v in zip(unbind(query), unbind(key), unbind(value), strict=True)
+    ]
+    return from_list(made)
 
 
 @_own("embedding")

@@ -63,8 +63,10 @@ def _wrap(made: Any, like: JaggedTensor) -> Any:
 def _placed(values: Any, like: JaggedTensor) -> JaggedTensor:
     p = like._pattern
     if values.device != p.offsets.device:
-        moved = [None if x is None else x.to(values.device) for x in (p.offsets, p.lengths)]
-        p = Ragged.of(*moved, *p.known)
+        offsets, lengths = (
+            None if x is None else x.to(values.device) for x in (p.offsets, p.lengths)
+        )
+        p = Ragged.of(offsets, lengths, *p.known)
     return make(values, p, like._at)
 
 

@@ -144,20 +144,20 @@ def attention(
         )
     q, k = query._pattern.packed, key._pattern.packed
     if dropout_p or (is_causal and q is not k):
-        settings = {
-            "dropout_p": dropout_p,
-            "is_causal": is_causal,
-            "scale": scale,
-            "enable_gqa": enable_gqa,
-        }
-        rows = zip(unbind(query), unbind(key), unbind(value), strict=True)
-        made = stacked([NF.scaled_dot_product_attention(*x, **settings) for x in rows], query._at)
-        return make(made._v, q, query._at)
+        parts = zip(unbind(query), unbind(key), unbind(value), strict=True)
+        made = [
+            NF.scaled_dot_product_attention(
+                a, b, c, None, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+            )
+            for a, b, c in parts
+        ]
+        return make(stacked(made, query._at)._v, q, query._at)
     if not enable_gqa and query.ndim == 4 and not query.shape[1] == key.shape[1] == value.shape[1]:
         raise RuntimeError(
             f"scaled_dot_product_attention(): numbers of heads differ: {query.shape[1]}, {key.shape[1]}, {value.shape[1]}"
         )
-    rows = [_rows_first(x) for x in named.values()]
     places = Places(q.edges, k.edges, None, q.longest, k.longest)
-    out, _ = attend(*rows, places, scale, (-1, 0) if is_causal else (-1, -1))
+    window = (-1, 0) if is_causal else (-1, -1)
+    rows, keys, values = (_rows_first(x) for x in (query, key, value))
+    out, _ = attend(rows, keys, values, places, scale, window)
     return make(out.squeeze(1) if query.ndim == 3 else out.transpose(0, 1), q, query._at)

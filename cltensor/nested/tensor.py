@@ -46,9 +46,9 @@ class NestedTensor(Tensor):
     def _none(self, name: str) -> Any:
         raise NotImplementedError(f"{name}(): not supported for NestedTensor")
 
-    _storage = property(lambda self: self._none("storage"))  # type: ignore[assignment]
-    _strides = property(lambda self: self._none("stride"))  # type: ignore[assignment]
-    _offset = property(lambda self: self._none("storage_offset"))  # type: ignore[assignment]
+    _storage = property(lambda self: self._none("storage"))
+    _strides = property(lambda self: self._none("stride"))
+    _offset = property(lambda self: self._none("storage_offset"))
 
     def untyped_storage(self) -> Any:
         """Return the memory of the values."""
@@ -413,7 +413,7 @@ def rebuild_flat(values: Any, shapes: list[Any], requires_grad: bool) -> Strided
 def install() -> None:
     """Let functions ask nested tensors from now on (Note [Nested calls])."""
     for kind in (JaggedTensor, StridedNestedTensor):
-        kind.__torch_function__ = classmethod(answer)  # type: ignore[attr-defined]
+        kind.__torch_function__ = classmethod(answer)
     stand_in()
     with for_good():
         ask_first(engine.backward, _of_values)  # type: ignore[arg-type]
