@@ -11,7 +11,7 @@ from ..tensor import Tensor
 from .elements import in_place
 from .shape import enlarged
 from .table import op
-from .tensor import StridedNestedTensor, _place, flat, from_list
+from .tensor import StridedNestedTensor, flat, from_list, place
 
 
 def _by_elements(func: Any, args: Any, kwargs: Any) -> Any:
@@ -64,7 +64,7 @@ def _own(*names: str) -> Callable:
 @_own("unbind")
 def unbind(input: StridedNestedTensor, dim: int = 0) -> tuple[Any, ...]:
     """Return the tensors of the batch, views of the buffer."""
-    if _place(dim, input.dim()):
+    if place(dim, input.dim()):
         raise RuntimeError(
             f"NestedTensor can only be unbound along dimension 0 got dimension {dim} instead."
         )
@@ -153,7 +153,7 @@ def log_softmax(
 
 
 def _inside(x: StridedNestedTensor, dim: int, name: str) -> int:
-    d = _place(dim, x.dim())
+    d = place(dim, x.dim())
     if d == 0:
         raise RuntimeError(f"{name}(): not supported for NestedTensor on dim=0")
     return d - 1
@@ -246,7 +246,7 @@ for _name in ("select", "squeeze", "cumsum"):
 @_own("narrow")
 def narrow(input: StridedNestedTensor, dim: int, start: int, length: int) -> StridedNestedTensor:
     """Return a part of a dim, or of the batch."""
-    if _place(dim, input.dim()) == 0:
+    if place(dim, input.dim()) == 0:
         return from_list(unbind(input)[start : start + length])
     return each(input, lambda x: x.narrow(dim - 1 if dim > 0 else dim, start, length))
 
@@ -254,7 +254,7 @@ def narrow(input: StridedNestedTensor, dim: int, start: int, length: int) -> Str
 @_own("unsqueeze")
 def unsqueeze(input: StridedNestedTensor, dim: int) -> StridedNestedTensor:
     """Insert a dim of size 1, not before the batch."""
-    d = _place(dim, input.dim() + 1)
+    d = place(dim, input.dim() + 1)
     if d == 0:
         raise RuntimeError("unsqueeze(): For nested tensors, squeezing dim 0 is not supported")
     return each(input, lambda x: x.unsqueeze(d - 1))
@@ -263,7 +263,7 @@ def unsqueeze(input: StridedNestedTensor, dim: int) -> StridedNestedTensor:
 @_own("transpose", "swapaxes", "swapdims")
 def transpose(input: StridedNestedTensor, dim0: int, dim1: int) -> StridedNestedTensor:
     """Swap two dims other than the batch; copies."""
-    a, b = _place(dim0, input.dim()), _place(dim1, input.dim())
+    a, b = place(dim0, input.dim()), place(dim1, input.dim())
     if not a * b:
         raise RuntimeError("Nested tensor dimension 0 cannot be transposed")
     return each(input, lambda x: x.transpose(a - 1, b - 1))
@@ -313,7 +313,7 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> StridedNestedTensor:
     """Join batches behind each other."""
     if not all(isinstance(x, StridedNestedTensor) for x in tensors):
         raise RuntimeError("cat(): expected each tensor in given list to be nested.")
-    if _place(dim, tensors[0].dim()):
+    if place(dim, tensors[0].dim()):
         raise RuntimeError(
             "cat(): not supported for NestedTensor of strided layout on dim other than 0"
         )

@@ -10,7 +10,7 @@ from ..tensor import Tensor
 from .elements import spread
 from .shape import to_padded_tensor
 from .table import op
-from .tensor import JaggedTensor, _place, compact, make
+from .tensor import JaggedTensor, compact, make, place
 
 # What does not change a result: fills up sequences for reductions that are no segment reductions.
 _NEUTRAL = {"sum": 0, "mean": 0, "prod": 1, "any": 0, "all": 1}
@@ -19,7 +19,7 @@ _SEGMENTS = {"sum": "sum", "mean": "mean", "prod": "prod", "amax": "max", "amin"
 
 def _dims(x: JaggedTensor, dim: Any, name: str) -> tuple[int, ...]:
     given = dim if isinstance(dim, tuple | list) else (dim,)
-    dims = tuple(_place(d, x.ndim) for d in given)
+    dims = tuple(place(d, x.ndim) for d in given)
     if 0 in dims and x._at not in dims:
         raise RuntimeError(
             f"{name}(): reducing along the batch dimension but not the ragged dimension is not supported for nested tensors"
@@ -94,7 +94,7 @@ for _name in ("argmax", "argmin"):
 
 
 def _softmax(name: str, x: JaggedTensor, dim: int, dtype: Any) -> JaggedTensor:
-    d = _place(dim, x.ndim)
+    d = place(dim, x.ndim)
     if d == 0:
         raise RuntimeError(
             f"{name}(): not supported when reducing across the batch dimension for NestedTensor"

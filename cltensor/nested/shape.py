@@ -11,12 +11,12 @@ from ..tensor import Tensor
 from .elements import unpadded
 from .ragged import NestedInt, Ragged
 from .table import op
-from .tensor import JaggedTensor, _place, compact, make
+from .tensor import JaggedTensor, compact, make, place
 
 
 def inner(x: JaggedTensor, dim: int, name: str) -> int:
     """Return the dim of the values that is `dim` of the tensor; RuntimeError for the batch and the ragged dim."""
-    d = _place(dim, x.ndim)
+    d = place(dim, x.ndim)
     if d == 0:
         raise RuntimeError(f"{name}(): not supported for NestedTensor on dim=0")
     if d == x._at:
@@ -27,7 +27,7 @@ def inner(x: JaggedTensor, dim: int, name: str) -> int:
 @op("unbind")
 def unbind(input: JaggedTensor, dim: int = 0) -> Any:
     """Return the tensors of the batch, views of the values."""
-    if _place(dim, input.ndim):
+    if place(dim, input.ndim):
         raise RuntimeError("unbind(): only supported for NestedTensor on dim=0")
     p, d = input._pattern, input._at - 1
     if p.lengths is None:
@@ -66,7 +66,7 @@ def enlarged(x: Any, sizes: Sequence[int], padding: float) -> Any:
 @op("transpose", "swapaxes", "swapdims")
 def transpose(input: JaggedTensor, dim0: int, dim1: int) -> JaggedTensor:
     """Swap two dims other than the batch."""
-    a, b = _place(dim0, input.ndim), _place(dim1, input.ndim)
+    a, b = place(dim0, input.ndim), place(dim1, input.ndim)
     if a == b:
         return input
     if not a * b:
@@ -84,7 +84,7 @@ def permute(input: JaggedTensor, *dims: Any) -> JaggedTensor:
             f"permute(): number of dimensions in the tensor input ({input.ndim}) does not match the length of the desired ordering "
             f"of dimensions ({len(given)})."
         )
-    order = [_place(d, input.ndim) for d in given]
+    order = [place(d, input.ndim) for d in given]
     if len({*order}) != len(order):
         raise ValueError("permute(): duplicate dims are not allowed.")
     if order[0]:
@@ -96,7 +96,7 @@ def permute(input: JaggedTensor, *dims: Any) -> JaggedTensor:
 @op("unsqueeze")
 def unsqueeze(input: JaggedTensor, dim: int) -> JaggedTensor:
     """Insert a dim of size 1, not before the batch."""
-    d = _place(dim, input.ndim + 1)
+    d = place(dim, input.ndim + 1)
     if d == 0:
         raise RuntimeError("unsqueeze(): not supported for NestedTensor on dim=0")
     return make(input._v.unsqueeze(d - 1), input._pattern, input._at + (d <= input._at))
@@ -149,7 +149,7 @@ def reshape_as(input: JaggedTensor, other: Any) -> JaggedTensor:
 @op("flatten")
 def flatten(input: JaggedTensor, start_dim: int = 0, end_dim: int = -1) -> JaggedTensor:
     """Join neighbouring dims other than the batch and the ragged one."""
-    first, last = _place(start_dim, input.ndim), _place(end_dim, input.ndim)
+    first, last = place(start_dim, input.ndim), place(end_dim, input.ndim)
     if first == last:
         return input
     for d in range(first, last + 1):
@@ -182,7 +182,7 @@ def expand(input: JaggedTensor, *size: Any) -> JaggedTensor:
 @op("chunk")
 def chunk(input: JaggedTensor, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     """Split into about equal parts, along the batch too."""
-    if _place(dim, input.ndim) == 0:
+    if place(dim, input.ndim) == 0:
         parts = unbind(input)
         each = -(-len(parts) // chunks)
         groups = [parts[i : i + each] for i in range(0, len(parts), each)]
@@ -208,7 +208,7 @@ def narrow(input: JaggedTensor, dim: int, start: Any, length: int) -> JaggedTens
 @op("select")
 def select(input: JaggedTensor, dim: int, index: Any) -> Any:
     """Choose one index of a dim: of the batch gives a dense tensor."""
-    if _place(dim, input.ndim) == 0:
+    if place(dim, input.ndim) == 0:
         return unbind(input)[index]
     d = inner(input, dim, "select")
     return make(input._v.select(d, index), input._pattern, input._at - (d < input._at - 1))
@@ -221,9 +221,9 @@ def getitem(input: JaggedTensor, index: Any) -> Any:
     if any(isinstance(i, Tensor | list) for i in given):
         raise NotImplementedError("index(): not supported for NestedTensor with tensors as indices")
     if Ellipsis in given:
-        place = given.index(Ellipsis)
+        dots = given.index(Ellipsis)
         taken = sum(i is not None for i in given) - 1
-        given[place : place + 1] = [slice(None)] * (input.ndim - taken)
+        given[dots : dots + 1] = [slice(None)] * (input.ndim - taken)
     if given and isinstance(given[0], int):
         row = unbind(input)[given[0]]
         return row[tuple(given[1:])] if len(given) > 1 else row
@@ -288,6 +288,6 @@ def stacked(tensors: Sequence[Any], at: int | None = None) -> JaggedTensor:
 
 def from_padded(x: Any, like: JaggedTensor, at: int | None = None) -> JaggedTensor:
     """Make a jagged tensor with the sequences of another of a dense (B, ..., longest, ...)."""
-    place = like._at if at is None else at
-    shaped = make(like._v, like._pattern.packed, place)
-    return make(unpadded(x, shaped), shaped._pattern, place)
+    d = like._at if at is None else at
+    shaped = make(like._v, like._pattern.packed, d)
+    return make(unpadded(x, shaped), shaped._pattern, d)

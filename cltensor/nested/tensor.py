@@ -111,6 +111,9 @@ class NestedTensor(Tensor):
     grad_fn = property(lambda self: self._v.grad_fn, doc="The node that made the values.")
     is_leaf = property(lambda self: self._v.is_leaf, doc="Whether no operation made the values.")
     _version = property(lambda self: self._v._version)
+    _vc = property(lambda self: self._v._vc)
+    _node = property(lambda self: self._v._node)
+    _nr = property(lambda self: self._v._nr)
     retains_grad = property(lambda self: self._v.retains_grad)
 
     @property
@@ -231,7 +234,7 @@ class JaggedTensor(NestedTensor):
 
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, in which a symbol stands for the ragged size, or the size of one dim."""
-        return self.shape if dim is None else self.shape[_place(dim, self.ndim)]
+        return self.shape if dim is None else self.shape[place(dim, self.ndim)]
 
     def numel(self) -> int:
         """Return the number of elements."""
@@ -247,7 +250,7 @@ class JaggedTensor(NestedTensor):
         """Return the strides; that of the batch is a multiple of the ragged size."""
         inner = self._v.stride()
         found = (self._pattern.size * inner[self._at - 1], *inner)
-        return found if dim is None else found[_place(dim, self.ndim)]
+        return found if dim is None else found[place(dim, self.ndim)]
 
     def storage_offset(self) -> int:
         """Return where the values begin in their storage."""
@@ -316,7 +319,7 @@ class StridedNestedTensor(NestedTensor):
         """Return the size of a dim in which all tensors agree; RuntimeError where they do not."""
         if dim is None:
             return self.shape
-        d = _place(dim, self.ndim)
+        d = place(dim, self.ndim)
         if d == 0:
             return self._count
         found = {s[d - 1] for s in self._pattern}
@@ -365,7 +368,8 @@ class StridedNestedTensor(NestedTensor):
         return rebuild_flat, (self._v.detach(), shapes, self.requires_grad), None
 
 
-def _place(dim: int, ndim: int) -> int:
+def place(dim: int, ndim: int) -> int:
+    """Return a dim counted from the front; IndexError for one that is not there."""
     if not -ndim <= dim < ndim:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})"

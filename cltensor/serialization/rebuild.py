@@ -341,6 +341,12 @@ def nested(buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Tensor:
     return sys.modules["cltensor"].nested.nested_tensor(parts, dtype=buffer.dtype)
 
 
+class Ignored:
+    """Stands for an object of torch's compiler that torch attaches to a tensor, and that means nothing here."""
+
+    __slots__ = ()
+
+
 class Layout:
     """Returns a layout for its name; stands for torch's function that does so."""
 
@@ -373,6 +379,7 @@ ALLOWED: dict[str, Any] = {
     "torch._utils._rebuild_meta_tensor_no_storage": meta_tensor,
     "torch._utils._rebuild_sparse_tensor": sparse,
     "torch._utils._rebuild_nested_tensor": nested,
+    "torch._dynamo.decorators._DimRange": Ignored,
     "torch.nested._internal.nested_tensor._rebuild_njt": jagged,
     "torch._utils._rebuild_parameter": parameter,
     "torch._utils._rebuild_parameter_with_state": parameter_with_state,
@@ -400,4 +407,4 @@ def allowed(name: str) -> Any:
     return ALLOWED.get(name)
 
 
-__all__ = ["ALLOWED", "CALLABLE", "NAME_OF", "allowed"]
+__all__ = ["ALLOWED", "CALLABLE", "NAME_OF", "Ignored", "allowed"]

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from ..tensor import Tensor
-from .rebuild import CALLABLE, allowed, set_state
+from .rebuild import CALLABLE, Ignored, allowed, set_state
 
 _BLOCKED = {"sys", "os", "posix", "nt"}
 _PREAMBLE = (
@@ -248,6 +248,8 @@ class WeightsUnpickler:
             return cls.__new__(cls, *args)
         if cls in (OrderedDict, Counter):
             return cls(*args)
+        if cls is Ignored:
+            return Ignored()
         raise refuse(f"Trying to create new object for unrecognized class {cls}")
 
     def build(self, target: Any, state: Any) -> None:
@@ -260,6 +262,8 @@ class WeightsUnpickler:
                 target.__dict__[key] = value
         elif isinstance(target, Tensor):
             set_state(target, state)
+        elif isinstance(target, Ignored):
+            pass
         elif any(type(target) is kind for kind in _safe.values()):
             # Any allowed type, also one the pickle does not name: numpy's dtypes are instances of types of their own,
             # but are made by calling `numpy.dtype`.
