@@ -76,8 +76,9 @@ def varlen_attn(
         raise RuntimeError("varlen_attn(): cu_seq_k must be given unless block_table is")
     places = Places(cu_seq_q, cu_seq_k, seqused_k, max_q, max_k)
     window = (int(window_size[0]), int(window_size[1]))
-    out, lse = attend(query, key, value, places, scale, window)
-    return (out, lse) if return_aux is not None and return_aux.lse else out
+    both = return_aux is not None and return_aux.lse
+    out, lse = attend(query, key, value, places, scale, window, both)
+    return (out, lse) if both else out
 
 
 def _gathered(key: Tensor, value: Tensor, table: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -50,12 +50,14 @@ def attend(
     places: Places,
     scale: float | None = None,
     window: tuple[int, int] = (-1, -1),
+    sums: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Return the attention (T, H, Ev) of queries (T, H, E) to keys (T', H', E) and values (T', H', Ev) of the same
     sequence, and each row's log-sum-exp (H, T).
 
     The last query of a sequence is aligned with its last key; the window says how many keys before and behind its
-    place a query sees, -1 for all. H is a multiple of H'. Rows of no sequence, and those that see nothing, are zero.
+    place a query sees, -1 for all. H is a multiple of H'. Rows of no sequence, and those that see nothing, are zero;
+    the log-sum-exp of rows of no sequence is zero with `sums`, else uninitialised.
     """
     _check(query, key, value, places)
     if scale is None:
@@ -66,7 +68,7 @@ def attend(
         keys=min(max(int(places.keys), 0), key.shape[0]),
     )
     with unrecorded():
-        out, lse = _forward(query, key, value, places, scale, (left, right))
+        out, lse = _forward(query, key, value, places, scale, (left, right), sums)
     if graph.needs_grad(query, key, value):
         saved = {"query": query, "key": key, "value": value, "output": out, "logsumexp": lse}
         saved |= {"places": places, "scale": scale, "window": (left, right)}
@@ -111,14 +113,22 @@ def _check(query: Tensor, key: Tensor, value: Tensor, places: Places) -> None:
 
 
 def _forward(
-    query: Tensor, key: Tensor, value: Tensor, places: Places, scale: float, window: tuple[int, int]
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    places: Places,
+    scale: float,
+    window: tuple[int, int],
+    sums: bool,
 ) -> tuple[Tensor, Tensor]:
     (total, heads, _), depth = query.shape, value.shape[-1]
     zeros = FUNCTIONS["zeros"]
     if not _takes(query, value, places):
         return _composed(query, key, value, places, scale, window)
     out = zeros(total, heads, depth, dtype=query.dtype, device=query.device)
-    lse = zeros(heads, total, dtype=wide(query[:0]).dtype, device=query.device)
+    lse = FUNCTIONS["zeros" if sums else "empty"](
+        heads, total, dtype=wide(query[:0]).dtype, device=query.device
+    )
     operands = [out, lse, query.detach(), key.detach(), value.detach(), *places.tensors]
     _attended(operands, scale, *window, Sizes((places.queries, places.keys)))
     return out, lse
