@@ -27,7 +27,8 @@ def launch(backend: Any) -> Any:
     backend.write(numbers, 0, np.arange(8, dtype=np.int32))
 
     def launched(*how: Any) -> Any:
-        run(kernel, backend.queue, *how, (numbers, 3), backend.seq + 1)
+        backend.seq += 1
+        run(kernel, backend.queue, *how, (numbers, 3), backend.seq)
         backend.queue.finish()
         return np.frombuffer(backend.read(numbers, 0, 4 * 8), np.int32)
 
