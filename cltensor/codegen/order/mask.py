@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 
 
 def is_small(backend: Backend, n: int) -> bool:
-    """Return whether a single CPU work-item both counts and moves what a mask of n elements keeps, in one launch."""
-    return not is_gpu(backend) and workers(backend, n) == 1
+    """Return whether a single CPU work-item both counts and moves what a mask of n elements keeps, in one launch.
+
+    False on the meta device, where the count that is read at once raises the error.
+    """
+    return not is_gpu(backend) and workers(backend, n) == 1 and backend.info.has_memory
 
 
 class _Places:
