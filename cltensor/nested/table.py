@@ -10,7 +10,7 @@ from ..ops.row import ROWS
 JAGGED: dict[str, Callable[..., Any]] = {}
 STRIDED: dict[str, Callable[..., Any]] = {}
 
-_OPERATORS = "floordiv and or xor lshift rshift eq ne rsub reciprocal_times rfloordiv rmod rpow rlshift rrshift rtruediv iand ior ixor ilshift irshift invert"
+_OPERATORS = "floordiv and or xor lshift rshift eq ne rsub rdiv rfloordiv rmod rpow rlshift rrshift rtruediv iand ior ixor ilshift irshift invert"
 _MORE = (
     "relu relu6 gelu silu elu celu selu leaky_relu hardtanh softplus logsigmoid hardswish hardsigmoid mish softsign tanhshrink "
     "hardshrink softshrink threshold prelu dropout alpha_dropout feature_alpha_dropout native_dropout where masked_fill nan_to_num clamp clip to float half double "
