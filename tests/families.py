@@ -165,9 +165,8 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
 
         gemm_amx.TWIN = 1
         q, k, v = (r(1, 1, n, w).bfloat16() for n, w in ((35, 40), (37, 40), (37, 32)))
-        return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(
-            k, k, v, is_causal=True
-        )
+        attend = F.scaled_dot_product_attention
+        return attend(q, k, v), attend(k, k, v, is_causal=True)
 
     def attention_by_units() -> Any:
         from cltensor.codegen.products import gemm_mma
@@ -184,14 +183,9 @@ def families(torch: Any) -> dict[str, Callable[[], Any]]:
     def ragged_attention() -> Any:
         from cltensor.nn.attention.varlen import varlen_attn
 
-        q, k = r(25, 2, 8), r(24, 2, 8)
-        at, beside = (
-            torch.tensor(x, dtype=torch.int32) for x in ([0, 19, 19, 25], [0, 21, 23, 24])
-        )
-        few = torch.tensor([0, 1, 2, 3], dtype=torch.int32)
-        made = grads(
-            lambda q, k, v: varlen_attn(q, k, v, at, beside, 19, 21, window_size=(5, 0)), q, k, k
-        )
+        at, beside = torch.tensor([[0, 19, 19, 25], [0, 21, 23, 24]], dtype=torch.int32)
+        q, k, few = r(25, 2, 8), r(24, 2, 8), at.new_tensor([0, 1, 2, 3])
+        made = grads(lambda *x: varlen_attn(*x, at, beside, 19, 21, window_size=(5, 0)), q, k, k)
         return [*made, varlen_attn(q[:3], k, k, few, beside, 1, 21)]
 
     def recurrent(mode: str, gates: int, sizes: Any = None) -> Any:
