@@ -69,7 +69,7 @@ def test_operators_with_formulas_of_their_own() -> None:
 
 
 def test_a_formula_may_be_registered_for_all_counters(dev: Any) -> None:
-    @torch.library.custom_op("counted::thrice", mutates_args=())
+    @library.custom_op("counted::thrice", mutates_args=())
     def thrice(x: torch.Tensor) -> torch.Tensor:
         return x * 3
 
