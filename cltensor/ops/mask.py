@@ -11,8 +11,10 @@ from typing import Any
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
+from ..codegen.operand import Operand
 from ..codegen.order import mask as masks
 from ..codegen.order import sort as sort_kernels
+from ..runtime import device
 from ..size import Size
 from ..storage import Storage
 from . import core, parts, shape, writes
@@ -25,18 +27,23 @@ from .row import FUNCTIONS, METHODS, public
 # ------------------------------------------------------------------------------------------- masks
 
 
+def results(found: Sequence[Operand | None], dev: device) -> list[Tensor | None]:
+    """Wrap what a kernel computed as tensors; None stays None."""
+    return [None if op is None else core.result(op, dev) for op in found]
+
+
 @Replayed.of_memory
 def _coordinates(operands: Sequence[Tensor]) -> list[Tensor | None]:
     (x,) = operands
     found = masks.nonzero(backend_of(x), core.kernel_operand(x))
-    return [None if op is None else core.result(op, x.device) for op in found]
+    return results(found, x.device)
 
 
 @Replayed.of_memory
 def _kept(operands: Sequence[Tensor]) -> list[Tensor | None]:
     x, mask = operands
     found = masks.masked_select(backend_of(x), core.kernel_operand(x), core.kernel_operand(mask))
-    return [None if op is None else core.result(op, x.device) for op in found]
+    return results(found, x.device)
 
 
 def first_of(room: Tensor, n: int | None) -> Tensor:

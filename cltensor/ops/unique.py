@@ -14,7 +14,7 @@ from .arguments import invalid_combination
 from .changes import backend_of
 from .core import NUMBERS, Tensor, is_tensor
 from .dims import check_flag
-from .mask import first_of
+from .mask import first_of, results
 from .operands import check_tensor
 from .replay import Replayed
 from .row import FUNCTIONS, public
@@ -28,7 +28,7 @@ def _distinct(
 ) -> list[Tensor | None]:
     (x,) = given
     found = fn(backend_of(x), core.kernel_operand(x), inverse, starts)
-    return [None if op is None else core.result(op, x.device) for op in found]
+    return results(found, x.device)
 
 
 @Replayed.of_memory
