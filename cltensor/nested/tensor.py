@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..autograd import engine
@@ -428,11 +428,13 @@ def _of_values(plain: Any) -> Ask:
     """Return the ask of a function of autograd: it gets values for nested tensors, and what it returns is nested again."""
 
     def ask(args: Any, kwargs: Any) -> Any:
+        args = [_listed(a) for a in args]
+        kwargs = {k: _listed(a) for k, a in kwargs.items()}
         wanted = kwargs.get("inputs", args[1] if len(args) > 1 else None)
         made = plain(*[_values(a) for a in args], **{k: _values(a) for k, a in kwargs.items()})
         if made is None:
             return None
-        inputs = wanted if isinstance(wanted, tuple | list) else (wanted,)
+        inputs = wanted if type(wanted) is tuple else (wanted,)
         return tuple(
             x._like(g) if isinstance(x, NestedTensor) and g is not None else g
             for x, g in zip(inputs, made, strict=True)
@@ -441,12 +443,17 @@ def _of_values(plain: Any) -> Ask:
     return ask
 
 
+def _listed(a: Any) -> Any:
+    """Return what has several items as a tuple, for it may be an iterator and is looked at twice; other things as they are."""
+    if isinstance(a, Tensor | engine.GradientEdge) or not isinstance(a, Iterable):
+        return a
+    return tuple(a)
+
+
 def _values(a: Any) -> Any:
     if isinstance(a, NestedTensor):
         return a._v
-    if isinstance(a, tuple | list) and any(isinstance(x, NestedTensor) for x in a):
-        return type(a)(_values(x) for x in a)
-    return a
+    return tuple(map(_values, a)) if type(a) is tuple else a
 
 
 def compact(t: JaggedTensor) -> JaggedTensor:

@@ -156,6 +156,24 @@ def test_gradients_reach_the_tensors() -> None:
         assert all((g == 2).all() for g in again.grad.unbind())
 
 
+def test_gradients_of_dense_tensors_once_there_is_a_nested_one() -> None:
+    jagged([1, 2])
+    w, x = (ct.tensor([n, 2.0], requires_grad=True) for n in (1.0, 3.0))
+    y = w * 3
+    edge = ct.autograd.graph.get_gradient_edge(y)
+    named = {"w": w, "x": x}
+    z = (y * x).sum()
+    for inputs in (named.values(), iter([w, x]), [w, x]):
+        found = ct.autograd.grad(z, inputs, retain_graph=True)
+        close(found[0], [9, 6])
+        close(found[1], [3, 6])
+    close(ct.autograd.grad(z, edge, retain_graph=True)[0], [3, 2])
+    (g,) = ct.autograd.grad(iter([z]), inputs=edge, retain_graph=True)
+    close(g, [3, 2])
+    ct.autograd.backward(iter([z]), inputs=named.values())
+    close(x.grad, [3, 6])
+
+
 def test_padding_and_gaps() -> None:
     x, values = jagged([2, 0, 3], 2)
     padded = x.to_padded_tensor(-1.0)
