@@ -1,4 +1,4 @@
-"""The `--device`, `--units`, `--as-gpu`, `--later`, `--whole` and `--schedules` options, the `dev` fixture, and checks that several folders make of each test.
+"""The `--device`, `--units`, `--as-gpu`, `--later`, `--whole`, `--asked` and `--schedules` options, the `dev` fixture, and checks that several folders make of each test.
 
 What must happen before cltensor is imported is in the root conftest.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,6 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--whole",
         action="store_true",
         help="let PoCL compile kernels that need every register as it does for users, in three times the time",
+    )
+    parser.addoption(
+        "--asked",
+        action="store_true",
+        help="let functions ask their arguments from the start, as they do once there was a sparse, nested or masked tensor or one of a subclass",
     )
     parser.addoption(
         "--schedules",
@@ -107,6 +113,25 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         if "has no float64" in str(error):
             pytest.skip(str(error))
         raise
+
+
+@pytest.fixture(scope="session", autouse=True)
+def asked(request: pytest.FixtureRequest) -> None:
+    """With `--asked`, make one tensor of each kind whose presence changes how functions are called."""
+    if not request.config.getoption("--asked"):
+        return
+    import cltensor as torch
+
+    class Of(torch.Tensor):
+        pass
+
+    dense = torch.ones(2)
+    dense.as_subclass(Of)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are prototypes
+        dense.to_sparse()
+        torch.nested.nested_tensor([dense])
+        torch.masked.masked_tensor(dense, dense > 0)
 
 
 @pytest.fixture(scope="session")
