@@ -28,8 +28,8 @@ def setup(torch: Any) -> dict[str, Any]:
     c, h = s.coalesce(), torch.sparse_coo_tensor(i, vh, (6, 7, 2))
     return {
         "torch": torch, "F": torch.nn.functional, "s": s, "s2": s2, "c": c, "c2": s2.coalesce(), "h": h, "r": c.to_sparse_csr(),
-        "q": c.to_sparse_csc(), "d": d, "b": b, "e": e, "leaves": [v, v2, vh, d, b, e], "at": torch.tensor([[1, 2], [1, 5]]),
-        "L": torch.tensor,
+        "q": c.to_sparse_csc(), "d": d, "b": b, "e": e, "leaves": [v, v2, vh, d, b, e], "L": torch.tensor,
+        "at": torch.tensor([[1, 2], [1, 5]]),
     }  # fmt: skip
 
 
@@ -72,7 +72,8 @@ torch.sparse.softmax(h, 0)
 torch.sparse.softmax(h, 2)
 torch.sparse.log_softmax(c, 0)
 r.sum(0, keepdim=True); no grad
-torch.sum(r.detach(), 1, keepdim=True, dtype=torch.float64), torch.sum(r.detach().to(torch.int32), (0, -1), True)
+torch.sum(r.detach(), 1, keepdim=True, dtype=torch.float64)
+torch.sum(r.detach().to(torch.int32), (0, -1), True)
 torch.sparse.sum(s)
 torch.sparse.sum(s, 0)
 torch.sparse.sum(s, 1)
@@ -561,7 +562,7 @@ def test_products_of_compressed_matrices_and_sizes() -> None:
         a = torch.sparse_csr_tensor([0, 2, 3, 3], [0, 2, 1], [1.0, 2, 3], (3, 3))
         b, c, ones = a.to_dense().t().contiguous().to_sparse_csr(), a.to_sparse_csc(), torch.ones
         h = torch.sparse_coo_tensor(torch.tensor([[0, 1]]), torch.arange(6.0).reshape(2, 3), (2, 3))
-        r = torch.eye(3).to_sparse_csr()
+        r, grown = torch.eye(3).to_sparse_csr(), [h.clone().sparse_resize_((4, 5), 1, 1)]
         v, m, far = torch.empty(3), torch.empty(3, 3), torch.tensor([[2**40], [2**40]])
         asked = [
             lambda: (a @ b).layout,
@@ -583,8 +584,7 @@ def test_products_of_compressed_matrices_and_sizes() -> None:
             lambda: torch.sparse_coo_tensor(far, ones(1), (2**41, 2**41)),
             lambda: torch.sparse_coo_tensor((2**32, 2**31)),
             lambda: torch.sparse_coo_tensor((2**32, 2**31 - 1)).shape,
-            lambda: h.clone().sparse_resize_((4, 5), 1, 1).shape,
-            lambda: h.clone().sparse_resize_((4, 5), 1, 1).values().reshape(-1)[:6].tolist(),
+            lambda: [(x.shape, x.values().view(-1)[:6].tolist()) for x in grown],
             lambda: h.clone().sparse_resize_((4, 2), 1, 1),
             lambda: h.clone().sparse_resize_((1, 3), 1, 1),
             lambda: h.clone().sparse_resize_((2, 3, 4), 1, 2),
