@@ -53,6 +53,15 @@ def launches(fn: Callable[[], Any]) -> int:
     return _counted(fn, "launches")
 
 
+def kernels_of(fn: Callable[[], Any]) -> list[str]:
+    """Run a function and compute its pending results; return the names of the kernels that it runs."""
+    with ct.profiler.profile() as prof:
+        kept = fn()
+        ct.opencl.synchronize()
+    del kept
+    return [e.name for e in prof.events() if not e.name.startswith("aten::")]
+
+
 def builds(fn: Callable[[], Any]) -> int:
     """Run a function and compute its pending results; return the kernels that were built or loaded for it."""
     return _counted(fn, "builds", "disk_hits")

@@ -252,7 +252,7 @@ def test_gather_along_rows(n: int, kind: str) -> None:
 
 
 @pytest.mark.parametrize("n", [256, 259, 1001])
-def test_elements_far_apart_are_asked_for(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elements_of_more_than_a_cache(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the source counts as larger than a cache, positions are computed well before their elements are read: all
     elements are right, and indices out of range are reported.
     """

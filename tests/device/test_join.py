@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import LAYOUTS, close, ct, data, laid, store_past_cache
+from support import LAYOUTS, close, ct, data, kernels_of, laid, store_past_cache
 
 from cltensor.codegen.move import join as kernels
 from cltensor.runtime import STATS
@@ -170,8 +170,11 @@ def test_long_rows_are_rolled_by_all_threads(backend: Any, n: int) -> None:
 
 def test_large_triangles_go_past_the_cache() -> None:
     a = np.arange(2048 * 2112, dtype=np.float32).reshape(2048, 2112)
-    np.testing.assert_array_equal(ct.tensor(a).tril(5).cpu().numpy(), np.tril(a, 5))
-    np.testing.assert_array_equal(ct.tensor(a).triu(-7).cpu().numpy(), np.triu(a, -7))
+    t = ct.tensor(a)
+    np.testing.assert_array_equal(t.tril(5).cpu().numpy(), np.tril(a, 5))
+    np.testing.assert_array_equal(t.triu(-7).cpu().numpy(), np.triu(a, -7))
+    if ct.opencl.get_device_properties(t.device).host_shared:
+        assert [name.endswith("_streamed") for name in kernels_of(lambda: t.tril(5))] == [True]
 
 
 def test_diagonals() -> None:

@@ -79,7 +79,7 @@ def test_many_workers_give_the_bits_of_one(monkeypatch: Any) -> None:
 
 
 @pytest.mark.parametrize("far", [False, True])
-def test_rows_far_away_are_asked_for(monkeypatch: Any, far: bool) -> None:
+def test_products_with_more_than_a_cache(monkeypatch: Any, far: bool) -> None:
     monkeypatch.setattr(kernels, "CACHE", 0 if far else 1 << 30)
     places, values = entries(40, 30, 300)
     v = torch.tensor(values).float().requires_grad_()

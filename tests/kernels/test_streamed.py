@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import store_past_cache
+from support import kernels_of, store_past_cache
 
 import cltensor as torch
 from cltensor.codegen.move import copies
 from cltensor.codegen.reduce import rowwise
 from cltensor.lazy import launch
-from cltensor.profiler import profile
 
 SIZES = st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 80).map(lambda n: 8 * n))
 
@@ -36,15 +35,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
     set_to(1)
     return set_to
-
-
-def kernels(fn: Callable[[], Any]) -> list[str]:
-    """Return the names of the kernels that a call runs."""
-    with profile() as prof:
-        kept = fn()
-        torch.opencl.synchronize()
-    del kept
-    return [e.name for e in prof.events() if not e.name.startswith("aten::")]
 
 
 WAYS: dict[str, Callable[[Any], Any]] = {
@@ -92,7 +82,7 @@ def test_which_results_go_past_the_cache(small: Callable[[int], None]) -> None:
     wide = torch.rand(2, 2 * rowwise.KEPT)
 
     def streamed(fn: Callable[[], Any]) -> bool:
-        (name,) = kernels(fn)
+        (name,) = kernels_of(fn)
         return name.endswith("_streamed")
 
     assert streamed(lambda: x + 1)
@@ -124,7 +114,7 @@ def test_chains_whose_rows_begin_anywhere(
     threads."""
     values = (np.random.default_rng(0).random((67, width + 3)) * 100).astype(kind)
     x = torch.tensor(values)
-    (name,) = kernels(lambda: x[:, 3:] + x[:1, :width])
+    (name,) = kernels_of(lambda: x[:, 3:] + x[:1, :width])
     assert name.endswith("_streamed")
     for part, want in (
         (lambda: x[:, 3:] + x[:1, :width], values[:, 3:] + values[:1, :width]),
@@ -149,7 +139,7 @@ def test_turned_rows_that_begin_anywhere(kind: str, small: Callable[[int], None]
         values = (np.random.default_rng(0).random((many, rows, columns)) * 100).astype(kind)
         x = torch.tensor(values)
         found: list[Any] = []
-        names = kernels(lambda x=x, found=found: found.append(x.transpose(1, 2).contiguous()))
+        names = kernels_of(lambda x=x, found=found: found.append(x.transpose(1, 2).contiguous()))
         assert any("_phased" in name for name in names) == bool(rows % side)
         np.testing.assert_array_equal(found[0].cpu().numpy(), values.transpose(0, 2, 1))
         wide = torch.zeros(columns + 2, rows + 5, dtype=x.dtype)
@@ -181,7 +171,7 @@ def test_rows_of_norms_that_begin_anywhere(
         return [t.detach().cpu().numpy() for t in (out, *torch.autograd.grad(out, own, grad))]
 
     for way in ways if kind == "float32" else ways[2:3]:
-        assert any(name.endswith("_streamed") for name in kernels(lambda way=way: both(way)))
+        assert any(name.endswith("_streamed") for name in kernels_of(lambda way=way: both(way)))
         past = both(way)
         small(1 << 40)
         plain = both(way)
@@ -212,7 +202,7 @@ def test_large_blocks_are_read_once_where_they_are_repeated(
     ]
     for whole, way, wanted in ways:
         found: list[Any] = []
-        names = kernels(lambda way=way, found=found: found.append(way()))
+        names = kernels_of(lambda way=way, found=found: found.append(way()))
         assert (names == ["repeat"]) == whole
         np.testing.assert_array_equal(found[0].cpu().numpy(), wanted)
 
@@ -228,13 +218,13 @@ def test_what_is_read_from_beyond_the_cache_is_asked_for() -> None:
     ]
     found: list[Any] = []
     for way in ways:
-        (name,) = kernels(lambda way=way: found.append(way(x)))
+        (name,) = kernels_of(lambda way=way: found.append(way(x)))
         assert name.endswith("_ahead")
     for way, large in zip(ways, found, strict=True):
         for part in (slice(1000), slice(-1000, None)):
             assert large[part].tolist() == way(x[part].clone()).tolist()
     y = x.clone()
-    (name,) = kernels(lambda: x > y)
+    (name,) = kernels_of(lambda: x > y)
     assert not name.endswith("_ahead")
 
 

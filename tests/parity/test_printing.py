@@ -100,10 +100,6 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-def test_there_are_enough_cases() -> None:
-    assert len(CASES) >= 300
-
-
 @pytest.mark.parametrize("part", range(8))
 def test_formatter(part: int) -> None:
     rng = random.Random(part)
