@@ -41,8 +41,10 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
     return value
 
 
-def _flipped(x: Tensor, dims: Sequence[int]) -> Tensor:
+def _flipped(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """Return the flipped tensor in the operand's memory order: the kernel works on a view with the dims in that order."""
+    if x._contig:
+        return _straight_flipped((x,), dims)[0]
     order = formats.order(layouts.preserve_strides(tuple(x.shape), x._strides))
     (found,) = _straight_flipped((formats.turned(x, order),), tuple([order.index(d) for d in dims]))
     return formats.turned_back(found, order)
