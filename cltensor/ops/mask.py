@@ -215,20 +215,22 @@ def searchsorted(
         raise NotImplementedError(
             f"\"searchsorted_out_cpu\" not implemented for '{joint.scalar_name}'"
         )
-    rows, given = rows.to(joint), given.to(joint)
-    order = None if sorter is None else core.kernel_operand(like(sorter, rows))
-    value = core.result(
-        sort_kernels.searchsorted(
-            backend_of(rows),
-            core.kernel_operand(rows),
-            core.kernel_operand(given),
-            right,
-            dt,
-            order,
-        ),
-        rows.device,
-    )
+    operands = [rows.to(joint), given.to(joint)]
+    if sorter is not None:
+        operands.append(like(sorter, rows))
+    (value,) = _places(operands, right, dt)
     return value if out is None else writes.deliver(value, out, "searchsorted", ())
+
+
+@Replayed.of_memory
+def _places(operands: Sequence[Tensor], right: bool, dt: Any) -> list[Tensor]:
+    """Return where values go in sorted rows; the operands are the rows, the values and, if rows are not sorted, their
+    order.
+    """
+    rows, given, *order = map(core.kernel_operand, operands)
+    backend = backend_of(operands[0])
+    found = sort_kernels.searchsorted(backend, rows, given, right, dt, *order)
+    return [core.result(found, operands[0].device)]
 
 
 _SEARCH = "torch.searchsorted(): "
