@@ -9,6 +9,7 @@ from .. import dtypes
 from ..autograd import record as graph
 from ..codegen.reduce import row_kinds
 from . import core, return_types, writes
+from .composite import at_once
 from .core import Tensor
 from .dims import (
     NO_DIM,
@@ -32,7 +33,7 @@ from .reducing import (
     run,
     spread,
 )
-from .row import public, titled
+from .row import FUNCTIONS, public, titled
 from .selection import maximum, minimum, where
 from .values import check_out_dtype, into
 
@@ -245,6 +246,17 @@ def aminmax(
             {"self": input, "min": low, "max": high, "dim": dims, "keepdim": keepdim},
         )
     return return_types.aminmax(deliver_pair("aminmax", (low, high), out, input))
+
+
+@at_once
+def _ends(given: Sequence[Tensor]) -> list[Tensor]:
+    return [FUNCTIONS["stack"](given[0].aminmax())]
+
+
+def span(x: Tensor) -> tuple[Any, Any]:
+    """Return the least and the largest element, of at least one, as Python numbers; one read of the device."""
+    low, high = _ends((x,))[0].tolist()
+    return low, high
 
 
 def _arg(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Tensor | None) -> Tensor:

@@ -21,6 +21,7 @@ from . import core, parts, shape, writes
 from .changes import backend_of, both, change, like, need_tensor, target, zeros
 from .composite import SMALL, at_once
 from .core import Tensor, is_tensor
+from .extremes import span
 from .replay import Replayed
 from .row import FUNCTIONS, METHODS, public
 
@@ -299,11 +300,6 @@ def bucketize(
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
 
 
-@at_once
-def _range(given: Sequence[Tensor]) -> list[Tensor]:
-    return [FUNCTIONS["stack"](given[0].aminmax())]
-
-
 def _vectors(given: Sequence[Tensor], classes: int) -> list[Tensor]:
     places = FUNCTIONS["arange"](classes, device=given[0].device)
     return [(given[0].contiguous().unsqueeze(-1) == places).long()]
@@ -320,7 +316,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return tensor.new_zeros((*tensor.shape, num_classes))
-    low, high = _range((tensor,))[0].tolist()
+    low, high = span(tensor)
     if low < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:

@@ -19,6 +19,7 @@ from .arithmetic import div_number, mul_number
 from .composite import at_once, in_one
 from .core import Tensor, is_tensor
 from .dims import whole
+from .extremes import span
 from .replay import Replayed
 from .row import FUNCTIONS, public, titled, with_inplace
 from .selection import where
@@ -259,10 +260,10 @@ def _least_and_most(places: Tensor) -> tuple[int, int]:
     """
     if not places.numel():
         return 0, -1
-    low, high = FUNCTIONS["aminmax"](places)
-    if int(low) < 0:
+    low, high = span(places)
+    if low < 0:
         raise RuntimeError(_NEGATIVE)
-    return int(low), int(high)
+    return low, high
 
 
 @Replayed.of_memory
@@ -290,7 +291,7 @@ def value_range(
     what: str, x: Tensor, given: tuple[float, float] | None, widen: float = 1.0
 ) -> tuple[float, float]:
     """Return the given range, else that of the data, which must be finite; widened where both ends are equal."""
-    low, high = given or ((x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0))
+    low, high = given or (span(x) if x.numel() else (0.0, 0.0))
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"{what} [{low:g}, {high:g}] is not finite")
     return (low - widen, high + widen) if low == high else (low, high)
