@@ -98,29 +98,27 @@ def _gather_back(ctx: Any, g: Tensor) -> Tensor:
 
 def _check_scatter(t: Tensor, dim: int, index: Tensor, src: Any) -> tuple[int, Tensor, Any]:
     _check_index("scatter", index)
-    dim = layouts.wrap_dim(dim, t.ndim)
-    index = like(index, t)
-    if is_tensor(src):
+    dim = layouts.wrap_dim(dim, len(t.shape))
+    index, many = like(index, t), is_tensor(src)
+    if many:
         if src.dtype is not t.dtype:
             raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
         src = like(src, t)
     if not index.numel():
         return dim, index, src
-    rank = max(1, index.ndim)
-    if rank != max(1, t.ndim):
+    given, sizes = index.shape, t.shape
+    rank = len(given) or 1
+    if rank != (len(sizes) or 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
-    if is_tensor(src) and rank != max(1, src.ndim):
+    if many and rank != (len(src.shape) or 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
-    wrong = any(d != dim and index.shape[d] > t.shape[d] for d in range(min(index.ndim, t.ndim)))
-    if is_tensor(src):
-        if wrong or any(n > m for n, m in zip(index.shape, src.shape, strict=False)):
-            raise RuntimeError(
-                f"Expected index {list(index.shape)} to be no larger than self {list(t.shape)} apart from dimension {dim} and to be no "
-                f"larger size than src {list(src.shape)}"
-            )
-    elif wrong:
+    wrong = [n > m and d != dim for d, (n, m) in enumerate(zip(given, sizes, strict=False))]
+    if many:
+        wrong += [n > m for n, m in zip(given, src.shape, strict=False)]
+    if True in wrong:
+        larger = f" and to be no larger size than src {list(src.shape)}" if many else ""
         raise RuntimeError(
-            f"Expected index {list(index.shape)} to be no larger than self {list(t.shape)} apart from dimension {dim}"
+            f"Expected index {list(given)} to be no larger than self {list(sizes)} apart from dimension {dim}{larger}"
         )
     return dim, index, src
 
