@@ -106,10 +106,12 @@ def _with_keywords(make: Maker, *, prototype: bool = False, into: bool = False) 
         if prototype:
             like = _prototype(name, args, named)
             dt, dev = dt or like.dtype, dev or like.device
-        elif named and (given := named.get("out")) is not None:
-            dt = writes.dtype_into(given, dt, layout, dev)
-            if into:
-                out = named.pop("out")
+        elif named and "out" in named:
+            given = named.pop("out") if into else named["out"]
+            if given is not None:
+                check_tensor(name, "out", 0, given)
+                dt = writes.dtype_into(given, dt, layout, dev)
+                out = given if into else None
         if layout is not None and layout is not strided:
             others = {"dtype": dt, "layout": layout, "device": dev, "requires_grad": requires_grad}
             return elsewhere(f"{name} laid out", args, {**named, **others})

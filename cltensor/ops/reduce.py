@@ -23,6 +23,7 @@ from .reducing import (
     run,
     spread,
 )
+from .refusals import refusal
 from .row import FUNCTIONS, public, titled
 from .selection import where
 from .values import check_out_dtype, conj, result_dtype
@@ -140,11 +141,9 @@ def nansum(
         return sum(input, dim, keepdim, dtype=dtype, out=out)
     dims = dims_of("nansum", dim, input.ndim)
     dt = result_dtype("nansum", dtype, out, input.dtype)
-    if dt.category == 2:
-        (value,) = run("nansum", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
-    else:
-        x = input.detach()
-        value = sum(where(x.isnan(), 0.0, x), dim, keepdim, dtype=dt)
+    if dt.category != 2:
+        raise refusal("nansum", dt)
+    (value,) = run("nansum", input, dims, accumulator(dt), (("value", dt),), keepdim=keepdim)
     if graph.needs_grad(input):
         graph.record(
             "NansumBackward0",

@@ -73,6 +73,7 @@ _OUT = {
         (
             *("tril", "triu", "diag", "renorm", "scatter", "scatter_add", "scatter_reduce"),
             *("index_add", "index_copy", "index_reduce", "isin", "msort", "triangular_solve"),
+            *("avg_pool2d", "avg_pool3d", "linear"),
             *(
                 f"linalg_{name}"
                 for name in (
@@ -86,8 +87,15 @@ _OUT = {
                         "inv",
                         "inv_ex",
                     ),
-                    *("ldl_factor", "ldl_factor_ex", "lu", "lu_factor", "lu_factor_ex", "lu_solve"),
-                    *("qr", "slogdet", "solve", "solve_ex", "svd", "svdvals"),
+                    *(
+                        "ldl_factor",
+                        "ldl_factor_ex",
+                        "ldl_solve",
+                        "lu",
+                        "lu_factor",
+                        "lu_factor_ex",
+                    ),
+                    *("lu_solve", "qr", "slogdet", "solve", "solve_ex", "svd", "svdvals"),
                 )
             ),
         ),
@@ -101,16 +109,21 @@ _OUT = {
             "conj_physical",
             "floor",
             "frac",
+            "gelu",
             "hardshrink",
             "neg",
             "round",
             "sgn",
             "sign",
             "softplus",
+            "softshrink",
             "trunc",
         ],
         "Found dtype {O} but expected {D}",
     ),
+    "addbmm": "self and mat2 must have the same dtype, but got {O} and {D}",
+    "log_sigmoid": "expected scalar type {D} but found {O}",
+    "mv": "addmv input tensors must have the same dtype, but got {O}, {D}, and {D}",
     **dict.fromkeys(("dot", "vdot"), "result dtype {O} does not match input dtype {D}"),
     **dict.fromkeys(
         ("tensordot", "inner"),

@@ -15,6 +15,7 @@ from ..storage import Storage
 from . import core, return_types, writes
 from .core import Tensor
 from .dims import one_dim, refuse
+from .operands import refuse_bool
 from .reduce import summed
 from .replay import Replayed
 from .row import FUNCTIONS, public, with_inplace
@@ -64,12 +65,9 @@ def cumsum(
     """Running sums along `dim`; integers and bool add up to int64."""
     refuse(input, "cumsum")
     at = one_dim("cumsum", dim, input.ndim)
-    value = _run(
-        input,
-        at,
-        "cumsum",
-        result_dtype("cumsum", dtype, out, summed(input)),
-    )
+    dt = result_dtype("cumsum", dtype, out, summed(input))
+    refuse_bool(dt, "cumsum_out_cpu")
+    value = _run(input, at, "cumsum", dt)
     if graph.needs_grad(input):
         graph.record("CumsumBackward0", (input,), value, _cumsum_back, {"dim": at})
     return writes.deliver(value, out, "cumsum", (input,))
@@ -117,12 +115,9 @@ def cumprod(
     """Running products along `dim`; integers and bool give int64."""
     refuse(input, "cumprod")
     at = one_dim("cumprod", dim, input.ndim)
-    value = _run(
-        input,
-        at,
-        "cumprod",
-        result_dtype("cumprod", dtype, out, summed(input)),
-    )
+    dt = result_dtype("cumprod", dtype, out, summed(input))
+    refuse_bool(dt, "cumprod_out_cpu")
+    value = _run(input, at, "cumprod", dt)
     if graph.needs_grad(input):
         graph.record(
             "CumprodBackward0",
