@@ -191,6 +191,16 @@ def hardtanh(
     _check_tensor("hardtanh", "input", 1, input)
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
+    return _limit(input, min_val, max_val, inplace)
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """In-place form of `hardtanh`. Every element becomes `max_val` if that is less than `min_val`."""
+    _check_tensor("hardtanh_", "input", 1, input)
+    return _limit(input, min(min_val, max_val), max_val, True)
+
+
+def _limit(input: Tensor, min_val: float, max_val: float, inplace: bool) -> Tensor:
     if input.dtype.category < 2:
         if input.dtype.category == 0:
             raise RuntimeError("Bool inputs not supported for hardtanh")
@@ -255,8 +265,8 @@ def _inplace(fn: Any) -> Any:
     return changed
 
 
-relu_, leaky_relu_, elu_, selu_, celu_, hardtanh_, threshold_, rrelu_ = (
-    _inplace(fn) for fn in (relu, leaky_relu, elu, selu, celu, hardtanh, threshold, rrelu)
+relu_, leaky_relu_, elu_, selu_, celu_, threshold_, rrelu_ = (
+    _inplace(fn) for fn in (relu, leaky_relu, elu, selu, celu, threshold, rrelu)
 )
 
 

@@ -18,7 +18,7 @@ from ..errors import warn_once
 from . import core, writes
 from .composite import at_once, in_one, plain
 from .core import Tensor, is_tensor
-from .operands import check_tensor, check_tensors
+from .operands import check_tensor, check_tensors, same_dtype
 from .products import bmm, dot, mm
 from .replay import Replayed
 from .row import FUNCTIONS, public
@@ -531,6 +531,7 @@ def linalg_cross(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[d]} and {other.shape[d]}"
         )
     shape = layouts.broadcast_shapes(input.shape, other.shape)
+    same_dtype(input, other)
     with unrecorded():
         (value,) = _crossed([input.detach().expand(shape), other.detach().expand(shape)], d)
     if graph.needs_grad(input, other):

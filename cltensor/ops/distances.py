@@ -15,6 +15,7 @@ from ..codegen import distance as family
 from ..runtime import get_backend
 from . import core, norms
 from .core import Tensor
+from .operands import same_dtype
 from .replay import Replayed
 from .row import FUNCTIONS, public
 from .selection import where
@@ -102,14 +103,13 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
             )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
+    same_dtype(x1, x2)
     product = p == 2 and (
         compute_mode == "use_mm_for_euclid_dist"
         or (compute_mode != "donot_use_mm_for_euclid_dist" and _many(x1, x2))
     )
-    common = dtypes.promote_types(x1.dtype, x2.dtype)
-    single = dtypes.float32 if common.itemsize == 2 and not product else common
-    if not x1.dtype is x2.dtype is single:
-        return cdist(x1.to(single), x2.to(single), p, compute_mode).to(x1.dtype)
+    if x1.dtype.itemsize == 2 and not product:
+        return cdist(x1.float(), x2.float(), p, compute_mode).to(x1.dtype)
     a, b = x1.detach(), x2.detach()
     if product:
         squares = (a * a).sum(-1, keepdim=True) + (b * b).sum(-1, keepdim=True).mT

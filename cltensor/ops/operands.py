@@ -19,7 +19,7 @@ from .core import NUMBERS, Tensor
 
 
 def check_tensor(function: str, name: str, position: int, x: Any) -> None:
-    """Raise torch's TypeError for an operand that is not a tensor."""
+    """Raise torch's TypeError, which names the position unless it is 0, for an operand that is not a tensor."""
     if not isinstance(x, core.Registry.tensor):
         raise _no_tensor(function, name, position, x)
 
@@ -29,6 +29,14 @@ def check_tensors(function: str, names: Sequence[str], *operands: Any) -> None:
     for position, x in enumerate(operands):
         if not isinstance(x, core.Registry.tensor):
             check_tensor(function, names[position], position + 1, x)
+
+
+def same_dtype(x: Tensor, y: Tensor) -> None:
+    """Raise torch's RuntimeError where the second of two operands has another dtype than the first."""
+    if x.dtype is not y.dtype:
+        raise RuntimeError(
+            f"expected scalar type {x.dtype.scalar_name} but found {y.dtype.scalar_name}"
+        )
 
 
 def same_device(*tensors: Tensor) -> device:
@@ -80,8 +88,9 @@ def _counted(function: str, index: int) -> int:
 
 
 def _no_tensor(function: str, name: str, position: int, value: Any) -> TypeError:
+    place = f" (position {position})" if position else ""
     return TypeError(
-        f"{function}(): argument '{name}' (position {position}) must be Tensor, not {class_name(value)}"
+        f"{function}(): argument '{name}'{place} must be Tensor, not {class_name(value)}"
     )
 
 

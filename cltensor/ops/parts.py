@@ -266,6 +266,12 @@ def split(
     if tensor.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = layouts.wrap_dim(dim, tensor.ndim)
+    if is_tensor(how):
+        if how.numel() != 1:
+            raise TypeError(
+                "split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not Tensor"
+            )
+        how = int(how)
     whole = isinstance(how, int)
     lengths = layouts.split_sizes(
         tensor.shape[dim], how if whole else sizes("split", (tuple(how),), "split_size"), dim

@@ -14,7 +14,7 @@ from ..dtypes import C_NAMES, dtype
 from . import core, writes
 from .core import Tensor
 from .dense import run
-from .operands import check_tensor, check_tensors, refuse_bool, same_device
+from .operands import check_tensor, check_tensors, refuse_bool, same_device, same_dtype
 from .row import public
 from .shape import t
 from .values import conj, into
@@ -133,10 +133,7 @@ def bmm(
 
 def check_bmm(input: Tensor, mat2: Tensor) -> None:
     """Raise torch's errors for dtypes and devices of a batched product."""
-    if input.dtype is not mat2.dtype:
-        raise RuntimeError(
-            f"expected scalar type {input.dtype.scalar_name} but found {mat2.dtype.scalar_name}"
-        )
+    same_dtype(input, mat2)
     refuse_bool(input.dtype, "bmm")
     same_device(input, mat2)
 

@@ -235,6 +235,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise RuntimeError("minlength should be >= 0")
     if input.ndim != 1:
         raise RuntimeError(_NEGATIVE)
+    if not input.numel():
+        return input.new_zeros(minlength, dtype=dtypes.int64)
     if weights is not None and weights.shape != input.shape:
         _least_and_most(input)
         raise RuntimeError("weights should be 1-d and have the same length as input")
@@ -254,12 +256,7 @@ _NEGATIVE = "bincount only supports 1-d non-negative integral inputs."
 
 
 def _least_and_most(places: Tensor) -> tuple[int, int]:
-    """Return the least and largest of the integers given to bincount, (0, -1) if there are none.
-
-    RuntimeError if one is negative.
-    """
-    if not places.numel():
-        return 0, -1
+    """Return the least and largest of the integers given to bincount; RuntimeError if one is negative."""
     low, high = span(places)
     if low < 0:
         raise RuntimeError(_NEGATIVE)

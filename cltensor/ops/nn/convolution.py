@@ -57,13 +57,6 @@ def _batched(function: str, x: Tensor, dims: int) -> tuple[Tensor, bool]:
     return (x, True) if x.ndim == dims + 2 else (x.unsqueeze(0), False)
 
 
-def _check_bias_dtype(x: Tensor, bias: Tensor | None) -> None:
-    if bias is not None and bias.dtype is not x.dtype:
-        raise RuntimeError(
-            f"Input type ({dtypes.C_NAMES[x.dtype.name]}) and bias type ({dtypes.C_NAMES[bias.dtype.name]}) should be the same"
-        )
-
-
 def _type_name(t: Tensor) -> str:
     kind = "" if t.device.type == "cpu" else f"{t.device.type}."
     if t.dtype.is_complex:
@@ -341,10 +334,13 @@ def _conv(
     groups: Any,
 ) -> Tensor:
     function, given = f"conv{dims}d", (input, weight, bias, stride, padding, dilation, groups)
-    _check_kinds(function, input, weight, bias, groups, given)
+    groups = _groups(function, input, weight, bias, groups, given)
     stride, dilation = (_ints(function, given, v, dims) for v in (stride, dilation))
     x, batched = _batched(function, input, dims)
-    _check_bias_dtype(input, bias)
+    if bias is not None and bias.dtype is not input.dtype:
+        raise RuntimeError(
+            f"Input type ({dtypes.C_NAMES[input.dtype.name]}) and bias type ({dtypes.C_NAMES[bias.dtype.name]}) should be the same"
+        )
     if weight.ndim < 3:
         raise RuntimeError("weight should have at least three dimensions")
     right = None
@@ -357,12 +353,12 @@ def _conv(
     return out if batched else out.squeeze(0)
 
 
-def _check_kinds(
-    function: str, input: Any, weight: Any, bias: Any, groups: Any, given: tuple
-) -> None:
+def _groups(function: str, input: Any, weight: Any, bias: Any, groups: Any, given: tuple) -> int:
+    """Return the number of groups as an int; torch's TypeError for arguments of the wrong kind."""
     tensors = is_tensor(input) and is_tensor(weight) and (bias is None or is_tensor(bias))
     if not tensors or not hasattr(groups, "__index__"):
         raise invalid_combination(function, given)
+    return groups if groups.__class__ is int else groups.__index__()
 
 
 @public(method=False)
@@ -409,10 +405,11 @@ def _conv_transpose(
 ) -> Tensor:
     function = f"conv_transpose{dims}d"
     given = (input, weight, bias, stride, padding, output_padding, groups, dilation)
-    _check_kinds(function, input, weight, bias, groups, given)
+    groups = _groups(function, input, weight, bias, groups, given)
     amounts = [_ints(function, given, v, dims) for v in (stride, padding, output_padding, dilation)]
     x, batched = _batched(function, input, dims)
-    _check_bias_dtype(input, bias)
+    if bias is not None and bias.dtype is not input.dtype:
+        bias = bias.to(input.dtype)
     spec = Spec(amounts[0], amounts[1], amounts[3], groups)
     out = _convolve(x, weight, bias, spec, True, amounts[2])
     return out if batched else out.squeeze(0)

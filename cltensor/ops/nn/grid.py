@@ -16,6 +16,7 @@ from .. import core
 from ..composite import in_one
 from ..core import Tensor
 from ..kinds import Sizes
+from ..operands import same_dtype
 from ..replay import Replayed
 from ..row import FUNCTIONS, public
 from .grid_formula import composed
@@ -57,10 +58,7 @@ def _check(input: Tensor, grid: Tensor, mode: int) -> None:
         raise NotImplementedError(
             f"\"grid_sampler_{input.ndim - 2}d_cpu_kernel_impl\" not implemented for '{input.dtype.scalar_name}'"
         )
-    if grid.dtype is not input.dtype:
-        raise RuntimeError(
-            f"expected scalar type {input.dtype.scalar_name} but found {grid.dtype.scalar_name}"
-        )
+    same_dtype(input, grid)
 
 
 def _back(ctx: Any, g: Tensor) -> tuple:

@@ -12,7 +12,7 @@ from ...errors import caller_level
 from ..arithmetic import div_number
 from ..composite import in_one, placed, present
 from ..core import Tensor, result_type
-from ..operands import check_tensors
+from ..operands import check_tensors, same_dtype
 from ..reduce import mean, sum
 from ..row import FLOAT, Row
 from ..selection import where
@@ -412,10 +412,8 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> int:
 
 def check_weight(input: Tensor, weight: Tensor | None) -> None:
     """Raise torch's error for weights of classes that have another dtype than the input."""
-    if weight is not None and weight.dtype is not input.dtype:
-        raise RuntimeError(
-            f"expected scalar type {input.dtype.scalar_name} but found {weight.dtype.scalar_name}"
-        )
+    if weight is not None:
+        same_dtype(input, weight)
 
 
 def _check_target_shape(shape: tuple[int, ...], target: tuple[int, ...]) -> None:
@@ -470,8 +468,10 @@ def cross_entropy(
     reduction = reduction_of(size_average, reduce, reduction)
     if label_smoothing.__class__ is not float:
         label_smoothing = real("cross_entropy_loss", "label_smoothing", label_smoothing)
-    if not 0.0 <= label_smoothing <= 1.0:
+    if label_smoothing > 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    if not label_smoothing > 0.0:  # negative, NaN
+        label_smoothing = 0.0
     try:
         dim = 0 if len(input.shape) == 1 else 1
         soft = input.shape == target.shape

@@ -24,6 +24,7 @@ from ..core import Tensor
 from ..replay import Replayed
 from ..row import FUNCTIONS, Row, public
 from . import norm_last, rowwise
+from .norm_dtypes import check_float, check_parameters
 
 
 def statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -47,11 +48,6 @@ def _seen(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     x = x if x._contig else x.detach().reshape(shape)
     steps = None if x._contig else x._strides
     return core.make(x._storage, Size(shape), x.dtype, x.device, steps, x._offset)
-
-
-def _check_float(name: str, x: Tensor, last: int = 2) -> None:
-    if not 2 <= x.dtype.category <= last:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{x.dtype.scalar_name}'")
 
 
 def _normalized(
@@ -313,7 +309,8 @@ def layer_parts(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Return what `layer_norm` gives, and mean, variance and reciprocal deviation."""
     shape = _normal_shape(input, normalized_shape, weight, bias)
-    _check_float("LayerNormKernelImpl", input)
+    check_float("LayerNormKernelImpl", input)
+    check_parameters(input, weight, bias)
     node, grouped = "NativeLayerNormBackward0", tuple(input.shape)
     dims = tuple(range(len(grouped) - len(shape), len(grouped)))
     return _normalized(node, input, weight, bias, grouped, dims, shape, eps, images=False)
@@ -364,7 +361,7 @@ def rms_norm(
 ) -> Tensor:
     """Divide by the root mean square over the last dimensions (Zhang and Sennrich, arXiv 1910.07467)."""
     shape = _normal_shape(input, normalized_shape, weight, rms=True)
-    _check_float("rms_norm", input, 3)
+    check_float("rms_norm", input, 3)
     x = wide(input)
     dims = tuple(range(input.ndim - len(shape), input.ndim))
     small = dtypes.finfo(x.dtype).eps if eps is None else eps
@@ -446,7 +443,8 @@ def group_parts(
             raise RuntimeError(
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape {list(v.shape)} and input of shape {list(input.shape)}"
             )
-    _check_float("GroupNormKernelImpl", input)
+    check_float("GroupNormKernelImpl", input)
+    check_parameters(input, weight, bias)
     grouped = (n, num_groups, c // num_groups, prod(input.shape[2:]))
     node, scaled = "NativeGroupNormBackward0", (*grouped[1:3], 1)
     return _normalized(node, input, weight, bias, grouped, (2, 3), scaled, eps)
@@ -491,7 +489,8 @@ def batch_parts(
         missing = "running_mean" if running_mean is None else "running_var"
         raise RuntimeError(f"{missing} must be defined in evaluation mode")
     channels = _check_channels(input, (running_mean, running_var, weight, bias))
-    _check_float("batch_norm", input)
+    check_float("batch_norm", input)
+    check_parameters(input, weight, bias, running_mean, running_var)
     if len(whole) < 2:
         if input.numel():
             raise IndexError(
@@ -582,15 +581,14 @@ def instance_norm(
         )
     running = running_mean, running_var
     _check_channels(input, (*running, weight, bias), input.shape[0])
-    if not use_input_stats:
-        whole = input.contiguous()
-        out = batch_norm(whole, running_mean, running_var, weight, bias, False, momentum, eps)
-        return out.view(input.shape)
     graph.refuse_gradient("native_batch_norm", running_mean=running_mean, running_var=running_var)
-    _check_float("batch_norm", input)
+    check_float("batch_norm", input)
+    check_parameters(input, weight, bias)  # running statistics may have any dtype
+    node = "NativeBatchNormBackward0"  # torch makes one image of all samples and calls batch norm
+    if not use_input_stats:
+        return _fixed(node, input.contiguous(), running, weight, bias, float(eps))
     n, c = input.shape[:2]
-    # Each channel is a group. The node is batch norm's: torch makes one image of all samples and calls that.
-    grouped, node = (n, c, 1, prod(input.shape[2:])), "NativeBatchNormBackward0"
+    grouped = (n, c, 1, prod(input.shape[2:]))  # each channel is a group
     out, *found, _ = _normalized(
         node, input, weight, bias, grouped, (2, 3), (c, 1, 1), eps, images=False
     )
