@@ -6,6 +6,7 @@ There is no such core: the names are defined elsewhere in the package, or tell t
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Any
 
 from .autograd import TensorBase
@@ -81,6 +82,27 @@ def is_batchedtensor(tensor: Tensor) -> bool:
 def get_unwrapped(tensor: Tensor) -> Tensor:
     """Return the tensor that holds the values of one whose batch dim a running `vmap` hides; others as they are."""
     return tensor.value if is_batchedtensor(tensor) else tensor  # type: ignore[attr-defined]
+
+
+def _setting(value: Any, tells: bool = True) -> tuple[Callable[[Any], Any], Callable[[], Any]]:
+    """Return a function that sets an option and `tells` its earlier value, and one that returns the present value."""
+
+    def exchange(new: Any) -> Any:
+        nonlocal value
+        earlier, value = value, new
+        return earlier if tells else None
+
+    return exchange, lambda: value
+
+
+# Options of TorchScript's compiler, which programs set and set back. They are kept; there is no such compiler.
+_jit_set_profiling_executor, _ = _setting(True)
+_jit_set_profiling_mode, _ = _setting(True)
+_jit_set_num_profiled_runs, _jit_get_num_profiled_runs = _setting(1)
+_jit_set_fusion_strategy, _ = _setting([("STATIC", 2), ("DYNAMIC", 10)])
+_jit_set_texpr_fuser_enabled, _jit_texpr_fuser_enabled = _setting(True, False)
+_jit_override_can_fuse_on_cpu, _jit_can_fuse_on_cpu = _setting(False, False)
+_jit_override_can_fuse_on_gpu, _jit_can_fuse_on_gpu = _setting(False, False)
 
 
 def _log_api_usage_once(event: str) -> None:

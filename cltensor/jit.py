@@ -38,6 +38,7 @@ __all__ = [
     "script",
     "script_if_tracing",
     "script_method",
+    "set_fusion_strategy",
     "trace",
     "trace_module",
     "unused",
@@ -159,6 +160,13 @@ def optimized_execution(should_optimize: bool) -> Iterator[None]:
 
 
 fuser = functools.partial(optimized_execution)
+
+
+def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Keep a strategy for TorchScript's fuser, which there is none of; return the one kept before."""
+    from ._C import _jit_set_fusion_strategy
+
+    return _jit_set_fusion_strategy(strategy)
 
 
 def wait(future: Callable[[], Any]) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 
 from . import dtypes, ops
 from .autograd import Function, no_grad
+from .ops.namespaces import Namespace
 from .runtime import device
 from .tensor import Tensor
 from .utils._pytree import tree_flatten, tree_leaves, tree_unflatten
@@ -68,19 +69,6 @@ class Tag(enum.Enum):
     pt2_compliant_tag = 17
     reduction = 18
     view_copy = 19
-
-
-class Namespace:
-    """The operators of one library, as `torch.ops.<name>`."""
-
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
-
-    def __repr__(self) -> str:
-        return f"<module 'torch.ops.{self.__name__}' from 'torch.ops'>"
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'")
 
 
 class Operator:
@@ -267,10 +255,7 @@ def _split(qualname: str) -> tuple[str, str]:
 def _add(qualname: str, schema: str) -> Operator:
     space, name = _split(qualname)
     home = getattr(ops, space, None)
-    if home is None:
-        home = Namespace(space)
-        setattr(ops, space, home)
-    elif not isinstance(home, Namespace):
+    if not isinstance(home, Namespace):
         raise RuntimeError(f"the namespace {space} is the package's own")
     made = Operator(f"{space}::{name}", schema)
     vars(home)[name] = made
@@ -283,7 +268,7 @@ def _find(op: Any) -> Operator:
     if isinstance(op, Operator):
         return op
     space, name = _split(op)
-    found = vars(getattr(ops, space, None) or Namespace(space)).get(name)
+    found = vars(getattr(ops, space)).get(name)
     if not isinstance(found, Operator):
         raise RuntimeError(f"operator {space}::{name} does not exist")
     return found
@@ -459,7 +444,7 @@ class Library:
         if match is None:
             raise RuntimeError(f"Couldn't parse schema: {schema}")
         name = match[1].partition(".")[0]
-        if name in vars(getattr(ops, self.ns, None) or Namespace(self.ns)):
+        if name in vars(getattr(ops, self.ns)):
             raise RuntimeError(
                 f"Tried to register an operator ({self.ns}::{schema}) with the same name and overload name multiple times."
             )

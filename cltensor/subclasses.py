@@ -133,7 +133,10 @@ def overrides(value: Any) -> bool:
     if kind is Tensor or kind is type or _STATE.off:
         return False
     own = getattr(kind, "__torch_function__", None)
-    return own is not None and own is not disabled
+    if own is None or own is disabled:
+        return False
+    # That of torch's own tensors would call the same function again, for ever: such arguments are refused instead.
+    return not (getattr(own, "__module__", None) or "").startswith("torch.")
 
 
 _CLASSMETHOD_MODE = "Defining your mode's `__torch_function__` as a classmethod is not supported, please make it a plain method"

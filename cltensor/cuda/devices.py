@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..runtime import default_device, get_backend
@@ -34,6 +35,15 @@ def named(device: Any) -> _device:
 def init() -> None:
     """Do nothing: a device is opened when it is first used. AssertionError if there is no GPU."""
     get_backend(named(None))
+
+
+_lazy_init = init  # libraries call either
+
+
+def _lazy_call(callable: Callable[[], object], **kwargs: Any) -> None:
+    """Call a function that is to run once there is a GPU: now, or never."""
+    if is_available():
+        callable()
 
 
 def current_device() -> int:

@@ -1,6 +1,7 @@
 """All operators: importing this package fills `row.ROWS`, `row.FUNCTIONS` and `row.METHODS`."""
 
-from typing import NoReturn
+import importlib.util
+from typing import TYPE_CHECKING, NoReturn
 
 # In an order in which each finds what it builds on.
 from . import (  # isort: skip
@@ -86,11 +87,22 @@ from . import (  # isort: skip
 )
 
 from .aten import aten  # isort: skip
+from .namespaces import Namespace  # isort: skip
 
 
 def load_library(path: str) -> NoReturn:
     """OSError: what is compiled against torch's own binaries cannot be loaded. (Programs say `torch.ops.load_library`.)"""
     raise OSError(f"Could not load this library: {path}: it is made for torch's own binaries")
+
+
+if not TYPE_CHECKING:  # mypy would take any name for one of this package
+
+    def __getattr__(name: str) -> Namespace:
+        """Return the namespace of a library that defines operators, or will do so."""
+        if name.startswith("__") or importlib.util.find_spec(f"{__name__}.{name}"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        made = globals()[name] = Namespace(name)
+        return made
 
 
 numpy_names.install(linalg=table.LINALG, fft=fft.FFT, special=special.SPECIAL)

@@ -70,5 +70,6 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_SUBMODULES})
 
 
-__all__ = [name for name in _SUBMODULES if not name.startswith("_")]
+# Without "tensorboard", which needs a package that may not be installed.
+__all__ = [name for name in _SUBMODULES if not name.startswith("_") and name != "tensorboard"]
 __all__ += ["set_module", "swap_tensors"]

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import zipfile
 from multiprocessing.reduction import ForkingPickler
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -38,6 +38,72 @@ def test_functions_have_torchs_names(path: str) -> None:
     names = {n: own for n, own in names.items() if n not in shared}
     assert len(names) > 10
     assert names == {name: getattr(theirs, name).__name__ for name in names}
+
+
+def test_a_namespace_of_operators_that_nothing_defines() -> None:
+    for torch in (th, ct):
+        space = torch.ops.nothing_defines_this
+        assert space is torch.ops.nothing_defines_this
+        assert repr(space) == "<module 'torch.ops.nothing_defines_this' from 'torch.ops'>"
+        assert not hasattr(space, "op")
+        with pytest.raises(AttributeError, match="'nothing_defines_this' object has no attribute"):
+            space.op(torch.ones(2))
+
+
+def test_every_submodule_of_the_operators_is_found() -> None:
+    assert isinstance(importlib.import_module("cltensor.ops.return_types"), ModuleType)
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("cltensor.ops.nothing_defines_this_either")
+    probe = "from cltensor.ops import no_such_name as n, values as v; print(type(n).__name__, type(v).__name__)"
+    shown = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=True)
+    assert shown.stdout.split() == [b"Namespace", b"module"]
+
+
+def test_options_of_the_compiler_are_kept() -> None:
+    for name in ("_jit_set_profiling_executor", "_jit_set_profiling_mode"):
+        for torch in (th, ct):
+            change = getattr(torch._C, name)
+            before = change(False)
+            assert before is True
+            assert change(before) is False
+    for torch in (th, ct):
+        runs = torch._C._jit_get_num_profiled_runs()
+        assert torch._C._jit_set_num_profiled_runs(3) == runs == 1
+        assert torch._C._jit_get_num_profiled_runs() == 3
+        torch._C._jit_set_num_profiled_runs(runs)
+        assert torch._C._jit_set_texpr_fuser_enabled(False) is None
+        assert torch._C._jit_texpr_fuser_enabled() is False
+        torch._C._jit_set_texpr_fuser_enabled(True)
+        assert torch._C._jit_override_can_fuse_on_cpu(True) is None
+        assert torch._C._jit_can_fuse_on_cpu() is True
+        torch._C._jit_override_can_fuse_on_cpu(False)
+        before = torch.jit.set_fusion_strategy([("STATIC", 1)])
+        assert before == [("STATIC", 2), ("DYNAMIC", 10)]
+        assert torch.jit.set_fusion_strategy(before) == [("STATIC", 1)]
+
+
+def test_calls_that_wait_for_a_gpu() -> None:
+    for torch in (th, ct):
+        called: list[int] = []
+        torch.cuda._lazy_call(lambda called=called: called.append(1))
+        assert len(called) == torch.cuda.is_available()
+
+
+def test_all_of_utils_needs_no_other_package() -> None:
+    code = "import sys; sys.modules['tensorboard'] = None; from cltensor.utils import *; print(data.__name__)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert shown.stdout.split() == [b"cltensor.utils.data"]
+
+
+def test_torchs_own_tensors_are_refused() -> None:
+    class Mine(ct.Tensor):
+        """With a subclass, functions ask their arguments' classes."""
+
+    for x in (ct.ones(2), ct.ones(2).as_subclass(Mine)):
+        with pytest.raises(TypeError, match="must be Tensor, not Tensor"):
+            ct.add(x, th.ones(2))
+        with pytest.raises(TypeError, match="must be Tensor, not Parameter"):
+            ct.add(x, th.nn.Parameter(th.ones(2)))
 
 
 def test_capabilities() -> None:
