@@ -103,6 +103,9 @@ class NestedTensor(Tensor):
     def requires_grad(self, value: bool) -> None:
         self._v.requires_grad = value
 
+    def _set_requires(self, value: bool, dtype_text: str) -> None:
+        self._v._set_requires(value, dtype_text)
+
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Ask for gradients of this leaf, or stop doing so; return it."""
         self._v.requires_grad_(requires_grad)
@@ -181,7 +184,8 @@ class NestedTensor(Tensor):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
-            memo[id(self)] = self._like(copy.deepcopy(self._v, memo))
+            made = memo[id(self)] = self._like(copy.deepcopy(self._v, memo))
+            made.__dict__.update(self._attributes())
         return memo[id(self)]
 
 

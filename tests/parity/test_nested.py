@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import re
 import warnings
@@ -386,6 +387,86 @@ def test_a_network_trains_alike() -> None:
         losses.append(run)
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
     assert losses[0][2] < losses[0][0]
+
+
+@pytest.mark.parametrize("layout", ["jagged", "strided"])
+def test_a_parameter_may_be_nested(layout: str) -> None:
+    for torch in (ct, th):
+        rows = [torch.tensor(x[:, 0]) for x in arrays()["D"][:2]]
+        data = torch.nested.nested_tensor(rows, layout=getattr(torch, layout))
+        p = torch.nn.Parameter(data)
+        (p * p).to_padded_tensor(0.0).sum().backward()
+        same(described(p.grad), described(p.detach() * 2))
+        for other in (p, copy.deepcopy(p)):
+            assert isinstance(other, torch.nn.Parameter)
+            assert other.requires_grad
+        assert not torch.nn.Parameter(data, requires_grad=False).requires_grad
+
+
+def with_weights(module: Any, torch: Any) -> Any:
+    """Return a module for inference, with weights that are alike in both libraries."""
+    rng = np.random.default_rng(2)
+    for p in module.parameters():
+        p.data.copy_(torch.tensor(rng.standard_normal(tuple(p.shape)).astype(np.float32)))
+    return module.eval()
+
+
+def sequences(torch: Any, layout: str = "strided") -> Any:
+    rng = np.random.default_rng(3)
+    rows = [torch.tensor(rng.standard_normal((n, 8)).astype(np.float32)) for n in (2, 5, 3)]
+    return torch.nested.nested_tensor(rows, layout=getattr(torch, layout))
+
+
+MODULES = {
+    "weights": lambda nn: nn.MultiheadAttention(8, 2, batch_first=True),
+    "encoder layer": lambda nn: nn.TransformerEncoderLayer(8, 4, 16, batch_first=True),
+    "norms first": lambda nn: nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True, norm_first=True),
+    "encoder": lambda nn: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2, nn.LayerNorm(8)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_transformers_take_nested_tensors_in_inference(module: str) -> None:
+    found = []
+    for torch in (ct, th):
+        m, x = with_weights(MODULES[module](torch.nn), torch), sequences(torch)
+        with torch.no_grad():
+            made = (
+                [m(x, x, x), m(x, x, x, average_attn_weights=False)]
+                if module == "weights"
+                else [[m(x)]]
+            )
+        assert all(y[0].is_nested for y in made)
+        found.append([t.to_padded_tensor(0.0) if t.is_nested else t for y in made for t in y])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-3, atol=1e-3)
+
+
+REFUSED = {
+    "gradients": lambda torch, m, x: m(x, x, x),
+    "training": lambda torch, m, x: m.train()(x, x, x),
+    "others": lambda torch, m, x: m(x, sequences(torch), x),
+    "masks": lambda torch, m, x: m(x, x, x, key_padding_mask=torch.zeros(3, 5, dtype=torch.bool)),
+    "dtype": lambda torch, m, x: m(*[x.double()] * 3),
+    "dims": lambda torch, m, x: m(*[torch.nested.nested_tensor([torch.ones(2, 2, 8)])] * 3),
+    "jagged": lambda torch, m, x: m(*[sequences(torch, "jagged")] * 3),
+    "batch": lambda torch, m, x: torch.nn.MultiheadAttention(8, 2).eval()(x, x, x),
+    "odd": lambda torch, m, x: torch.nn.MultiheadAttention(8, 1, batch_first=True).eval()(x, x, x),
+    "bias": lambda torch, m, x: torch.nn.MultiheadAttention(8, 2, add_bias_kv=True, batch_first=True).eval()(x, x, x),
+    "zeros": lambda torch, m, x: torch.nn.MultiheadAttention(8, 2, add_zero_attn=True, batch_first=True).eval()(x, x, x),
+    "widths": lambda torch, m, x: torch.nn.MultiheadAttention(8, 2, kdim=4, batch_first=True).eval()(x, x, x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_attention_of_nested_tensors_outside_of_inference(case: str) -> None:
+    texts = []
+    for torch in (ct, th):
+        m, x = with_weights(MODULES["weights"](torch.nn), torch), sequences(torch)
+        with pytest.raises(AssertionError) as caught, torch.set_grad_enabled(case == "gradients"):
+            REFUSED[case](torch, m, x)
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.ours

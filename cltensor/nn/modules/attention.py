@@ -106,6 +106,12 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Return (result, weights or None); see `nn.functional.multi_head_attention_forward` for masks."""
+        if query.is_nested or key.is_nested or value.is_nested:
+            from ...nested.fast_path import attend_to_itself
+
+            masked = key_padding_mask is not None or attn_mask is not None
+            given = query, key, value
+            return attend_to_itself(self, given, masked, need_weights, average_attn_weights)
         turned = self.batch_first and query.ndim == 3
         if turned:
             same = key is query, value is key
