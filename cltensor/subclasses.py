@@ -346,6 +346,8 @@ def _candidates() -> Iterator[tuple[Any, Any, bool]]:
     for name in _ASKED_INIT.split():
         yield getattr(package.nn.init, name), None, False
     yield package._assert, None, False
+    yield package.autograd.grad, None, False
+    yield package.autograd.backward, None, False
     yield package.ops.profiler._record_function_exit, None, False
     for path in _MODULES:
         # Imported now: a module first used later would bring functions that do not ask.

@@ -103,6 +103,20 @@ def test_who_is_asked_about_iterating_may_call_the_function() -> None:
     assert [float(v) for v in torch.unbind(x)] == [1, 2]
 
 
+def test_a_class_is_asked_about_gradients() -> None:
+    x = told(1.0, 2.0).requires_grad_()
+    y = (x * x).sum()
+    Told.asked = []
+    (g,) = torch.autograd.grad(outputs=y, inputs=[x], retain_graph=True)
+    assert Told.asked == ["grad"]
+    assert type(g) is Told
+    assert g.tolist() == [2, 4]
+    Told.asked = []
+    torch.autograd.backward([y])
+    assert Told.asked == ["backward"]
+    assert x.grad.tolist() == [2, 4]
+
+
 def test_a_method_of_the_subclass_reaches_its_base() -> None:
     class Own(torch.Tensor):
         def add(self, other: Any) -> Any:
