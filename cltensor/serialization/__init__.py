@@ -20,7 +20,7 @@ import numpy as np
 from .. import storage as cells
 from ..storage import Storage
 from ..storages import TypedStorage, UntypedStorage
-from . import archive, rebuild
+from . import archive, options, rebuild
 from .archive import Reader, Writer, is_path, is_zip
 from .inspection import (
     LoadEndianness,
@@ -172,6 +172,8 @@ def load(
         weights_only = pickle_module is None
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if mmap is None:
+        mmap = options.load.mmap
     if mmap and not is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
     pickle_load_args.setdefault("encoding", "utf-8")
@@ -183,7 +185,7 @@ def load(
         file.seek(-1, os.SEEK_CUR)
         if is_zip(file):
             reader = Reader(file, path)
-            storages = _ZipStorages(reader, place, bool(mmap))
+            storages = _ZipStorages(reader, place, mmap)
             return _unpickle(io.BytesIO(reader.get("data.pkl")), storages, *how)
         if mmap:
             raise RuntimeError(

@@ -11,6 +11,7 @@ import pickletools
 from typing import Any
 
 from .archive import Reader, is_zip, source
+from .options import load
 from .rebuild import allowed
 from .unpickler import modern, user_allows
 
@@ -27,20 +28,16 @@ class LoadEndianness(enum.Enum):
     BIG = 3
 
 
-_endianness: LoadEndianness | None = None
-
-
 def get_default_load_endianness() -> LoadEndianness | None:
     """Return the byte order assumed for files that do not record theirs; None means little-endian."""
-    return _endianness
+    return load.endianness
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
     """Set the byte order assumed for files that do not record theirs. TypeError unless a LoadEndianness or None."""
-    global _endianness
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
-    _endianness = endianness
+    load.endianness = endianness
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:

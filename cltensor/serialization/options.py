@@ -4,35 +4,45 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_crc32 = True
-_mmap_flags: int | None = None  # MAP_PRIVATE
+if TYPE_CHECKING:
+    from .inspection import LoadEndianness
+
+
+class load:
+    """What `load` does where its arguments say nothing."""
+
+    mmap: bool = False
+    mmap_flags: int | None = None if sys.platform == "win32" else 2  # MAP_PRIVATE
+    endianness: LoadEndianness | None = None
+
+
+class save:
+    """Settings of `save`: whether archives need checksums, which are always written."""
+
+    compute_crc32: bool = True
 
 
 def get_crc32_options() -> bool:
     """Return what `set_crc32_options` was told."""
-    return _crc32
+    return save.compute_crc32
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
     """Store whether archives need checksums; they are always written."""
-    global _crc32
-    _crc32 = compute_crc32
+    save.compute_crc32 = compute_crc32
 
 
-def get_default_mmap_options() -> int:
+def get_default_mmap_options() -> int | None:
     """Return what `set_default_mmap_options` was told."""
-    import mmap
-
-    return mmap.MAP_PRIVATE if _mmap_flags is None else _mmap_flags
+    return load.mmap_flags
 
 
 class set_default_mmap_options:
     """Store flags of mmap, also for a block; files are always mapped read-only, where the flags mean the same."""
 
     def __init__(self, flags: int) -> None:
-        global _mmap_flags
         if sys.platform == "win32":
             raise RuntimeError(
                 "Changing the default mmap options is currently not supported for Windows"
@@ -43,7 +53,7 @@ class set_default_mmap_options:
             raise ValueError(
                 f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}"
             )
-        self._before, _mmap_flags = _mmap_flags, flags
+        self._before, load.mmap_flags = load.mmap_flags, flags
 
     def __enter__(self) -> None:
         pass
@@ -54,8 +64,7 @@ class set_default_mmap_options:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        global _mmap_flags
-        _mmap_flags = self._before
+        load.mmap_flags = self._before
 
 
 def check_module_version_greater_or_equal(

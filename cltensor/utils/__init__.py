@@ -27,6 +27,7 @@ _SUBMODULES = (
     "module_tracker",
     "npz",
     "safetensors",
+    "serialization",
     "tensorboard",
     "weak",
 )

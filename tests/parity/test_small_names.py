@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import importlib
 import io
+import mmap
 import subprocess
 import sys
 import zipfile
 from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -93,6 +95,34 @@ def test_all_of_utils_needs_no_other_package() -> None:
     code = "import sys; sys.modules['tensorboard'] = None; from cltensor.utils import *; print(data.__name__)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert shown.stdout.split() == [b"cltensor.utils.data"]
+
+
+def test_settings_of_files(tmp_path: Path) -> None:
+    """Those of `serialization` and of `utils.serialization.config` are the same ones; reading follows them."""
+    for torch in (th, ct):
+        config = importlib.import_module(f"{torch.__name__}.utils.serialization.config")
+        assert torch.utils.serialization.config is config
+        assert (config.load.mmap, config.load.mmap_flags) == (False, mmap.MAP_PRIVATE)
+        big = torch.serialization.LoadEndianness.BIG
+        torch.serialization.set_default_load_endianness(big)
+        torch.serialization.set_crc32_options(False)
+        assert (config.load.endianness, config.save.compute_crc32) == (big, False)
+        config.load.endianness, config.save.compute_crc32 = None, True
+        assert torch.serialization.get_default_load_endianness() is None
+        assert torch.serialization.get_crc32_options() is True
+        file = io.BytesIO()
+        torch.save(torch.ones(2), file)
+        (tmp_path / "t.pt").write_bytes(file.getvalue())
+        with config.patch("load.mmap", True):
+            assert config.load.mmap is True
+            assert torch.load(tmp_path / "t.pt").tolist() == [1, 1]
+            with pytest.raises(ValueError, match="f must be a file path"):
+                torch.load(io.BytesIO(file.getvalue()))
+        with config.patch({"load.mmap": True, "save.compute_crc32": False}):
+            assert torch.serialization.get_crc32_options() is False
+        assert (config.load.mmap, config.save.compute_crc32) == (False, True)
+        with pytest.raises(AttributeError, match="does not exist"), config.patch("load.map", True):
+            pass
 
 
 def test_torchs_own_tensors_are_refused() -> None:
