@@ -6,6 +6,7 @@ under the range in which the values were needed. While a profile runs, each laun
 not overlap and each time is exact.
 """
 
+from . import itt
 from .events import DeviceType, EventList, FunctionEvent, FunctionEventAvg, Kernel
 from .profiler import (
     ProfilerAction,
@@ -26,6 +27,7 @@ __all__ = [
     "Kernel",
     "ProfilerAction",
     "ProfilerActivity",
+    "itt",
     "kineto_available",
     "profile",
     "record_function",

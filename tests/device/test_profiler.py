@@ -189,6 +189,17 @@ def test_decorator_and_old_interface(x: Any, tmp_path: Path) -> None:
         pass
 
 
+def test_marks_for_other_tools_are_ranges() -> None:
+    itt = torch.profiler.itt
+    with torch.profiler.profile() as profile:
+        assert itt.range_push("pushed") is None
+        with itt.range("number {}", 3):
+            itt.mark("here")
+        assert itt.range_pop() is None
+    assert itt.is_available()
+    assert {"pushed", "number 3", "here"} <= {e.key for e in profile.key_averages()}
+
+
 def test_shapes_are_plain_numbers_while_a_kind_of_calls_is_noted() -> None:
     cell = torch.nn.LSTMCell(3, 5)
     with profile(record_shapes=True) as prof:
