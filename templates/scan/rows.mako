@@ -2,9 +2,10 @@
 Scans along one dim of rows, on a CPU: ${kind}. Pieces are rows, or `chunks` equal parts of each; `totals` writes only
 the state at the end of a piece, and the second launch starts each piece from the states before it, so the result does
 not depend on timing.
-Rows: a work-item walks whole pieces. Columns (the dim is not the last): a work-item scans ${block} neighbouring rows at
-once, so that memory is read in order; contiguous float32 and 16-bit floats, and float64 for logcumsumexp, are scanned
-by vectors of ${lanes} lanes (`wide`).
+Rows: a work-item walks whole pieces. Columns (the dim is not the last): a work-item scans ${block[0]} to ${block[1]} neighbouring
+rows at once, as many as it can, so that memory is read in long runs, and prefetches the next step's; contiguous float32
+and 16-bit floats, and float64 for logcumsumexp, are scanned by vectors of ${lanes} lanes (`wide`). `adjacent`: these
+rows are neighbours in memory without gaps.
 `pair`: float32 sums carry a second float with the rounding error, updated once per 64 elements. ${R}: double for
 products of float32 and complex64 and for sums of complex64, as in torch; on a device without doubles a second float is
 carried, except for complex products.
@@ -21,6 +22,7 @@ ranked = kind in ('cummax', 'cummin')
 summed = kind == 'cumsum' and R == 'float' # sums by vectors along rows
 names = ['s', 'd'] + (['x'] if ranked else [])
 def place(i, step='sl'): return ('-' * back + i) if dense else f'{i} * {step}'
+def column(j, step): return j if adjacent else f'{j} * {step}'
 sign = '-' if back else '+'
 L, stored = lanes, 'double' if dt.reg == 'double' else 'float'
 F, W = f'{stored}{L}', 'long8' if dt.reg == 'double' else 'int16' # vector types of numbers and of masks
@@ -115,21 +117,28 @@ static inline void clt_write16(__global ${dt.cl} *p, const I i, const float16 v,
 % endif
 }
 % endif
+<%def name="ahead(j)">\
+                CLT_PREFETCH(from + (i + 1) * sl + ${column(j, 'ss')});
+                CLT_PREFETCH_TO_WRITE(dst + to + (i + 1) * dl + ${column(j, 'ds')});
+</%def>\
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void ${fn}(${state.params(columns, rank)}) {
 % if columns:
-    const I parts = (I)get_global_size(0), part = (I)get_global_id(0), blocks = (width + ${block - 1}) / ${block}, n = rows * blocks;
+    const I parts = (I)get_global_size(0), part = (I)get_global_id(0), share = rows * width / parts + ${block[0] - 1};
+    const I block = max((I)${block[0]}, min((I)${block[1]}, (I)(share / ${block[0]} * ${block[0]})));
+    const I blocks = (width + block - 1) / block, n = rows * blocks;
     const I first = n / parts * part + min(part, (I)(n % parts)), last = first + n / parts + (part < n % parts);
     for (I piece = first; piece < last; ++piece) {
-        const I row = piece / blocks, begin = piece % blocks * ${block}, count = min((I)${block}, (I)(width - begin));
+        const I row = piece / blocks, begin = piece % blocks * block, count = min(block, (I)(width - begin));
         ${w.decode('p', rank, names, 'row')}
         __global const ${src_dt.cl} *from = src + os + p_s_at + begin * ss;
         const I to = od + p_d_at + begin * ds${", xo = ox + p_x_at + begin * xs" if ranked else ""};
         I aside = 0;
 % if wide:
-        S${L} v[${block // L}];
+        S${L} v[${block[1] // L}];
         for (I i = 0; i < length; ++i)
             for (I j = 0; j + ${L} <= count; j += ${L}) {
+${ahead('j')}\
                 const S${L} x = clt_lift${L}(${load16('from + i * sl + j') if R == stored else f"convert_{R}16({load16('from + i * sl + j')})"}, (${W})((int)i));
                 v[j / ${L}] = i ? clt_join${L}(v[j / ${L}], x) : x;
                 ${store16('dst + to + i * dl + j', f'clt_value{L}(v[j / {L}])' if R == stored else 'convert_float16(clt_value16(v[j / 16]))')};
@@ -139,15 +148,19 @@ __kernel void ${fn}(${state.params(columns, rank)}) {
             }
         aside = count / ${L} * ${L};
 % endif
-        S s[${block}];
+        S s[${block[1]}];
         for (I j = aside; j < count; ++j) {
-            s[j] = clt_lift(clt_read(from + j * ss), 0);
-            ${state.put('s[j]', 'to + j * ds', 'xo + j * xs')}
+            s[j] = clt_lift(clt_read(from + ${column('j', 'ss')}), 0);
+            ${state.put('s[j]', 'to + ' + column('j', 'ds'), 'xo + ' + column('j', 'xs'))}
         }
         for (I i = 1; i < length; ++i)
-            for (I j = aside; j < count; ++j) {
-                s[j] = clt_join(s[j], clt_lift(clt_read(from + i * sl + j * ss), i));
-                ${state.put('s[j]', 'to + i * dl + j * ds', 'xo + i * xl + j * xs')}
+            for (I near = aside; near < count; near += ${L}) {
+                const I end = min(count, near + ${L});
+${ahead('near')}\
+                for (I j = near; j < end; ++j) {
+                    s[j] = clt_join(s[j], clt_lift(clt_read(from + i * sl + ${column('j', 'ss')}), i));
+                    ${state.put('s[j]', 'to + i * dl + ' + column('j', 'ds'), 'xo + i * xl + ' + column('j', 'xs'))}
+                }
             }
     }
 % else:

@@ -103,6 +103,21 @@ SHORT = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("kind", "dtype"), [("cumsum", "float32"), ("cumsum", "int32"), ("cummax", "float64")]
+)
+def test_columns_are_scanned_in_blocks(be: Any, kind: str, dtype: str) -> None:
+    """Of a width that is no multiple of a block; every second column is no run of memory."""
+    kt.skip_untried(be, dtype, GPU_SCANNED)
+    x = kt.integers(-9, 9, (6, 4 * sc._BLOCK[1] + 90)).to(getattr(torch, dtype))
+    for source in (x, x[:, ::2]):
+        found, expected = sc.scan(be, kt.put(be, source), 0, kind), getattr(source, kind)(0)
+        for f, e in zip(
+            *((found, expected) if kind == "cummax" else ((found,), (expected,))), strict=True
+        ):
+            kt.same(kt.get(be, f), e)
+
+
 @pytest.mark.parametrize(("kind", "dtype"), SHORT)
 def test_short_rows_are_scanned_together(be: Any, kind: str, dtype: str) -> None:
     if be.info.kind == "gpu":

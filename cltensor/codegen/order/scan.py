@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 KINDS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
-_BLOCK = 64  # neighbouring rows that a CPU work-item scans together in `columns`
+_BLOCK = (
+    64,
+    1024,
+)  # neighbouring rows that a CPU work-item scans together in `columns`, at least and at most
 # Rows, or parts of rows, that are walked together: each row is a chain of dependent operations, and the chains of
 # several rows overlap in time.
 _ABREAST = 4
@@ -104,7 +107,7 @@ def _turned(x: Operand, dim: int) -> Operand:
     return x._replace(strides=strides, offset=x.offset + (x.shape[dim] - 1) * x.strides[dim])
 
 
-def _headers(kind: str, dt: dtypes.dtype, wide: bool, unit: bool) -> str:
+def _headers(kind: str, dt: dtypes.dtype, wide: bool, unit: bool, ahead: bool = False) -> str:
     """Return the device functions a kernel needs."""
     if kind == "logcumsumexp":
         names = ["elementary/exp", "elementary/log1p"] if not dt.is_complex else []
@@ -112,6 +115,8 @@ def _headers(kind: str, dt: dtypes.dtype, wide: bool, unit: bool) -> str:
         names = ["all_lanes"] * (wide and kind in ("cummax", "cummin"))
     if dt.itemsize == 2 and (wide or unit):
         names = ["half", *names]
+    if ahead:
+        names = ["ahead", *names]
     lanes = _lanes(dt) if wide or unit else 1
     return lane_macros(lanes, dt.reg == "double") + include(*names) if names else ""
 
@@ -125,6 +130,7 @@ class _Schedule(NamedTuple):
     """How rows are walked."""
 
     columns: bool  # neighbouring rows together, step by step
+    adjacent: bool  # these are neighbours in memory, in all operands
     chunks: int  # parts of each row that are scanned in parallel
     unit: bool  # operand and result are contiguous along rows, and of a dtype that vectors hold
     same: bool  # the operand is one number along a row
@@ -190,6 +196,7 @@ def _schedule(
     )
     return _Schedule(
         columns,
+        columns and not gpu and all(step == 1 for step in near),
         chunks,
         single and dense,
         same,
@@ -225,7 +232,7 @@ def _scan(
         _short(backend, kind, ahead, back)
         return
     dims = Dims(shape[:-1], [x.strides[:-1] for x in lifted])
-    gpu = is_gpu(backend)
+    gpu, units = is_gpu(backend), backend.info.compute_units
     total = dims.n * length
     plan = _schedule(backend, src, dst, kind, dims, length, steps)
     if plan.apart and not is_dense(src):
@@ -241,13 +248,13 @@ def _scan(
         "rank": dims.rank,
         "I": index_type(backend, *operands),
         "columns": columns,
-        "headers": _headers(kind, dst.dtype, wide, plan.unit or plan.filled),
+        "headers": _headers(kind, dst.dtype, wide, plan.unit or plan.filled, columns and not gpu),
     }
     if gpu:
         key |= {"lanes": _LANES, "items": _items(dst.dtype, chunks > 1 and indices is None)}
     else:
         key |= {"block": _BLOCK, "unit": plan.unit, "same": plan.same, "dense": plan.dense}
-        key |= {"filled": plan.filled}
+        key |= {"filled": plan.filled, "adjacent": plan.adjacent}
         key |= {"beside": plan.beside, "wide": wide, "back": back}
         key |= {"abreast": plan.abreast, "lanes": _lanes(dst.dtype)}
     template = "scan/lanes" if gpu else "scan/rows"
@@ -263,7 +270,7 @@ def _scan(
     if columns and gpu:
         work: int | tuple[int, int] = (-(-states // _LANES) * _LANES, _LANES)
     elif columns:
-        work = min(workers(backend, total), rows * -(-width // _BLOCK))
+        work = min(workers(backend, total), units, rows * -(-width // _BLOCK[0]))
     elif gpu:
         work = (min(rows * chunks, 1 << 16) * _LANES, _LANES)
     else:
@@ -277,7 +284,7 @@ def _scan(
         offsets += [indices.offset, steps[2]]
     buffers = [x.buffer for x in operands] + [scratch]
     scalars = [length, rows, chunks, *offsets, *tail, *dims.args()]
-    name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_wide' if plan.wide else ''}{'_beside' if plan.beside else ''}{'_abreast' if plan.abreast else ''}{'_back' if back else ''}"
+    name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_adjacent' if plan.adjacent else ''}{'_wide' if plan.wide else ''}{'_beside' if plan.beside else ''}{'_abreast' if plan.abreast else ''}{'_back' if back else ''}"
     nbytes = total * (src.dtype.itemsize + dst.dtype.itemsize + (8 if indices is not None else 0))
     if chunks > 1:
         run(
