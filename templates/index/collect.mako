@@ -3,26 +3,29 @@ Out-of-place index_add: dst[r] = base[r] + the rows src[i] for which index[i] is
 Without `base` rows begin as zeros; `unit` is 0 if one element of src is repeated along each of its rows.
 A work-item owns a range of dst's rows: it counts the contributions to each, lists them by row in `order` (`ends`: for
 each row the end of its list), then makes the rows one after the other. So each row is written once and never read, with
-non-temporal stores if `streamed`; rows of src are prefetched `ahead` contributions before they are added.
+non-temporal stores if `streamed`; rows of src are prefetched `ahead` contributions before they are added. 16-bit floats
+are added as float32 and rounded after each addition, as where rows are added in place.
 </%doc>\
+<%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\
 <%
-def read(place): return f"*(__global const u_row *)({place})"
-many = (4, 1)
+many, stored = (4, 1), f'ushort{L}' if short else memory.reg
+def rounded(v, of): return f'clt_round_{dt.code}_{of}({v})' if short else v
 %>\
 ${headers}
 ${w.prelude()}
 typedef long I;
-typedef ${T} R;
-typedef ${T}${L} V;
-typedef V u_row __attribute__((aligned(${size})));
+typedef ${dt.cl} T;
+typedef ${dt.reg} R;
+typedef ${memory.reg} V;
+${lane_memory.helpers({dt.code: memory}, L, set())}\
 #pragma OPENCL FP_CONTRACT OFF
 __attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void ${fn}(__global R *restrict dst\
+__kernel void ${fn}(__global T *restrict dst\
 % if base:
-, __global const R *restrict base\
+, __global const T *restrict base\
 % endif
-, __global const R *restrict src, __global const ${index} *restrict i0, __global int *restrict lists, __global long *restrict status, const I slot,
+, __global const T *restrict src, __global const ${index} *restrict i0, __global int *restrict lists, __global long *restrict status, const I slot,
                     const I rows, const I width, const I n\
 % if base:
 , const I ob\
@@ -75,37 +78,42 @@ __kernel void ${fn}(__global R *restrict dst\
   int from = before;
   for (I r = 0; r < mine; r++) {
     const int to = ends[r];
-    __global R *d = dst + (top + r) * width;
+    __global T *d = dst + (top + r) * width;
 % if base:
-    __global const R *b = base + ob + (top + r) * width;
+    __global const T *b = base + ob + (top + r) * width;
 % endif
     I j = 0;
 % for at_once in many:
     for (; j + ${at_once * L} <= width; j += ${at_once * L}) {
 % for u in range(at_once):
-      V v${u} = ${read(f'b + j + {u * L}') if base else '(V)(0)'};
+      V v${u} = ${memory.vector_load(f'b + j + {u * L}') if base else '(V)(0)'};
 % endfor
       for (int k = from; k < to; k++) {
-        __global const R *s = src + os + order[k] * src_row${' + j' if unit else ''};
+        __global const T *s = src + os + order[k] * src_row${' + j' if unit else ''};
 % if unit:
-        __global const R *soon = src + os + order[k + ${ahead} < end ? k + ${ahead} : k] * src_row + j;
+        __global const T *soon = src + os + order[k + ${ahead} < end ? k + ${ahead} : k] * src_row + j;
 % for u in range(at_once):
         CLT_PREFETCH(soon + ${u * L});
 % endfor
 % endif
 % for u in range(at_once):
-        v${u} += ${read(f's + {u * L}') if unit else '(V)(*s)'};
+        v${u} = ${rounded(f'v{u} + ' + (memory.vector_load(f's + {u * L}') if unit else f'(V)({scalar.scalar_load("s")})'), memory.reg)};
 % endfor
       }
 % for u in range(at_once):
-      ${f'CLT_STREAM(v{u}, (__global V *)(d + j + {u * L}));' if streamed else f'*(__global u_row *)(d + j + {u * L}) = v{u};'}
+% if streamed:
+      const ${stored} made${u} = ${memory.to_bits(f'v{u}')};
+      CLT_STREAM(made${u}, (__global ${stored} *)(d + j + ${u * L}));
+% else:
+      ${memory.vector_store(f'd + j + {u * L}', f'v{u}')};
+% endif
 % endfor
     }
 % endfor
     for (; j < width; j++) {
-      R v = ${'b[j]' if base else '0'};
-      for (int k = from; k < to; k++) v += src[os + order[k] * src_row${' + j' if unit else ''}];
-      d[j] = v;
+      R v = ${scalar.scalar_load('b + j') if base else '0'};
+      for (int k = from; k < to; k++) v = ${rounded('v + ' + scalar.scalar_load('(src + os + order[k] * src_row' + ' + j' * unit + ')'), 'float')};
+      ${scalar.scalar_store('d + j', 'v')};
     }
     from = to;
   }

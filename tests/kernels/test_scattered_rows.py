@@ -57,7 +57,8 @@ def test_scatter_along_whole_rows(
     [
         *((shape, "float32") for shape in ((9, 33), (40, 3, 100), (7, 272), (3, 1), (50, 4, 80))),
         *(((7, 272), "int8"), ((3, 1), "int64")),
-        *((shape, "bfloat16") for shape in ((9, 33), (3, 1))),
+        *((shape, "bfloat16") for shape in ((9, 33), (3, 1), (50, 4, 80))),
+        ((7, 272), "float16"),
     ],
     ids=str,
 )

@@ -14,8 +14,9 @@ from ...dtypes import dtype
 from ..checks import Describe, checking
 from ..operand import Operand
 from ..region import LINE, empty, is_gpu, past_cache, run, workers
-from ..source import include
+from ..source import include, lane_macros
 from . import ordered
+from .rows import memory_of
 
 if TYPE_CHECKING:
     from ...runtime import Backend
@@ -34,7 +35,7 @@ def fits(backend: Backend, dt: dtype, rows: int, width: int, n: int) -> bool:
     """Return whether `collect` can make `rows` rows of `width` elements from n contributions, and pays."""
     if is_gpu(backend):
         return ordered.fits(backend, dt, rows, width, n)
-    if backend.info.kind != "cpu" or dt.is_complex or dt.code in ("b8", "f16", "bf16"):
+    if backend.info.kind != "cpu" or dt.is_complex or dt.code == "b8":
         return False
     size = width * dt.itemsize
     return size >= NARROW and rows * size >= LEAST and 0 < n <= CROWDED * rows < 1 << 31
@@ -60,7 +61,7 @@ def collect(
     result = empty(backend, dt, shape)
     rows, width, n, size = shape[0], math.prod(shape[1:]), index.shape[0], dt.itemsize
     lanes = min(16, LINE // size)
-    unit = int(any(src.strides[1:]))
+    unit, short = int(any(src.strides[1:])), dt.code in ("f16", "bf16")
     moved = (rows * (2 if base else 1) + n * unit) * width * size
     # Base and source pass through the cache, too, and evict the result, so they count here.
     streamed = width % lanes == 0 and past_cache(backend, max(rows * width * size, moved // 2))
@@ -86,10 +87,12 @@ def collect(
             ],
             items,
             moved + n * index.dtype.itemsize * items,
-            T=dt.cl,
+            dt=dt,
+            memory=memory_of(dt, lanes),
+            scalar=memory_of(dt, 1),
+            short=short,
             I="long",
             L=lanes,
-            size=size,
             index=index.dtype.cl,
             wrap=wrap,
             base=base is not None,
@@ -97,6 +100,7 @@ def collect(
             streamed=streamed,
             ahead=AHEAD,
             others=OTHERS,
-            headers=include("ahead") + include("stream") * streamed,
+            headers=lane_macros(lanes, dt.reg == "double")
+            + include(*["half"] * short, *["stream"] * streamed, "ahead"),
         )
     return result
