@@ -65,6 +65,25 @@ def test_operands_lie_in_any_way(
             kt.same(found, exact.flip(dim) if back else exact, 1e-4)
 
 
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("kind", ["cumsum", "cumprod"])
+def test_rows_across_memory_are_transposed_first(
+    be: Any, kind: str, back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if be.info.kind == "gpu":
+        pytest.skip("a GPU's lanes read rows in any layout")
+    copies = []
+    dense = sc.dense
+    monkeypatch.setattr(sc, "dense", lambda be, x: copies.append(x) or dense(be, x))
+    poison(be, monkeypatch)
+    x = kt.sample((130, 90), torch.float32) / 8 + 1
+    across, along = (
+        sc.scan(be, kt.put(be, y), 1, kind, back=back) for y in (x.T, x.T.contiguous())
+    )
+    kt.same(kt.get(be, across), kt.get(be, along))
+    assert len(copies) == 1
+
+
 @pytest.mark.parametrize(("rows", "length"), [(1, 2048), (3, 2101), (2, 70_007)])
 def test_long_rows_of_exponentials_are_taken_in_parts_from_the_end(
     be: Any, rows: int, length: int, monkeypatch: pytest.MonkeyPatch

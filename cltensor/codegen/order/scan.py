@@ -138,7 +138,7 @@ class _Schedule(NamedTuple):
     dense: bool  # operand and result are contiguous along rows, of any dtype
     beside: bool  # as many rows at a time as a vector has lanes, a step of each in one vector
     wide: bool  # by vectors
-    apart: bool  # would be `wide` but for the operand's layout: copying it costs less than to scan it number by number
+    apart: bool  # the operand's layout is such that copying it costs less than scanning it number by number
     abreast: int  # rows or parts that are walked together, number by number; 0: one after the other
 
 
@@ -183,6 +183,13 @@ def _schedule(
         single and length < 1 << 31 and (columns or ranked) and all(step == 1 for step in near[1:])
     )
     apart, wide = columns and wide and near[0] != 1, wide and near[0] == 1
+    # Each number of a row would take a cache line, which other rows need as well.
+    across = any(
+        0 < abs(s) < abs(steps[0])
+        for s, n in zip(dims.strides[0], dims.sizes, strict=True)
+        if n > 1
+    )
+    apart |= not gpu and not columns and across and dims.n * length >= GRAIN
     dense = not gpu and steps[0] == steps[1] and abs(steps[1]) == 1
     beside = dense and single and not (columns or ranked or kind == "cumsum") and chunks == 1
     beside = beside and min(dims.n, length) >= _lanes(dst.dtype)
@@ -235,8 +242,10 @@ def _scan(
     gpu, units = is_gpu(backend), backend.info.compute_units
     total = dims.n * length
     plan = _schedule(backend, src, dst, kind, dims, length, steps)
-    if plan.apart and not is_dense(src):
-        _scan(backend, dense(backend, src), dim, kind, dst, indices)
+    onward = _turned(src, dim) if back else src
+    if plan.apart and not is_dense(onward):
+        copied = dense(backend, onward)
+        _scan(backend, _turned(copied, dim) if back else copied, dim, kind, dst, indices)
         return
     columns, chunks, wide = plan.columns, plan.chunks, plan.wide or plan.beside
     key: dict[str, Any] = {
