@@ -31,10 +31,8 @@ if TYPE_CHECKING:
     from ...runtime import Backend
 
 KINDS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
-_BLOCK = (
-    64,
-    1024,
-)  # neighbouring rows that a CPU work-item scans together in `columns`, at least and at most
+# Neighbouring rows that a CPU work-item scans together in `columns`, at least and at most.
+_BLOCK = (64, 1024)
 # Rows, or parts of rows, that are walked together: each row is a chain of dependent operations, and the chains of
 # several rows overlap in time.
 _ABREAST = 4
