@@ -9,7 +9,9 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
+from .accelerator import current_accelerator
 from .autograd import TensorBase
+from .backends import cudnn
 from .batching.mapping import _add_batch_dim, _remove_batch_dim  # noqa: F401
 from .dtypes import dtype
 from .futures import Future
@@ -118,6 +120,16 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[device | None, dtype | None, b
     """Parse the arguments of a module's `to` into device, dtype, `non_blocking` and memory format."""
     where, kind, waits_not, form = parse_to(*args, **kwargs)
     return None if where is None else device(where), kind, waits_not, form
+
+
+def _get_accelerator() -> device:
+    """Return the type of device to put tensors on."""
+    return current_accelerator() or device("cpu")
+
+
+def _get_cudnn_enabled() -> bool:
+    """Return `backends.cudnn.enabled`."""
+    return cudnn.enabled
 
 
 def _is_torch_function_mode_enabled() -> bool:

@@ -26,6 +26,7 @@ from .tensor import Tensor
 __all__ = [
     "BaseTorchFunctionMode",
     "TorchFunctionMode",
+    "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
     "get_testing_overrides",
@@ -40,6 +41,11 @@ __all__ = [
 ]
 
 _SPACES = ("", "functional", "nn.functional", "nn.init", "linalg", "fft", "special")
+
+
+def get_default_nowrap_functions() -> set[Callable]:
+    """Return the functions whose results keep their class: reads of gradients and of a view's base."""
+    return {Tensor.grad.__get__, Tensor._base.__get__}
 
 
 def is_tensor_like(inp: Any) -> bool:

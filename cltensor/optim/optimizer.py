@@ -14,8 +14,15 @@ from itertools import chain
 from typing import Any
 
 from .. import dtypes
+from ..autograd import set_grad_enabled
 from ..autograd.hooks import RemovableHandle
 from ..tensor import Tensor
+from ..utils._foreach_utils import (
+    _foreach_supported_types,
+    _get_foreach_kernels_supported_devices,
+    _get_fused_kernels_supported_devices,
+    _group_tensors_by_device_and_dtype,
+)
 from .stepper import Replaced, clear
 
 __all__ = [
@@ -56,6 +63,31 @@ def _add_hook(hooks: OrderedDict[int, Callable], hook: Callable, prepend: bool) 
     return handle
 
 
+def _use_grad_for_differentiable(step: Callable) -> Callable:
+    """Return a step that records gradients only if its optimiser's defaults say `differentiable`; for optimisers of others."""
+
+    @functools.wraps(step)
+    def recorded_if_asked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(self.defaults["differentiable"]):
+            return step(self, *args, **kwargs)
+
+    return recorded_if_asked
+
+
+def _default_to_fused_or_foreach(
+    params: list[Any], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """Tell whether a fused step, and whether a `_foreach_*` step is the best for all of the parameters."""
+    if differentiable:
+        return False, False
+    given = [p for p in params if p is not None]
+    plain = all(type(p) in _foreach_supported_types for p in given)
+    types = {p.device.type for p in given}
+    floats = all(p.is_floating_point() for p in given)
+    fused = use_fused and plain and floats and types <= {*_get_fused_kernels_supported_devices()}
+    return fused, not fused and plain and types <= {*_get_foreach_kernels_supported_devices()}
+
+
 def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` before every step of any optimiser."""
     return _add_hook(_global_pre_hooks, hook, False)
@@ -87,6 +119,7 @@ class Optimizer:
     _optimizer_state_dict_post_hooks: OrderedDict[int, Callable]
     _optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable]
     _optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable]
+    _group_tensors_by_device_and_dtype = staticmethod(_group_tensors_by_device_and_dtype)
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults

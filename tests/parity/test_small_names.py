@@ -363,3 +363,47 @@ def test_no_name_is_exported_that_torch_lacks(path: str) -> None:
     """What these modules export asks `__torch_function__`, which helpers of the library must not."""
     found, wanted = (functools.reduce(getattr, path.split("."), m) for m in (ct, th))
     assert set(found.__all__) <= set(dir(wanted))
+
+
+def test_accelerator_and_cudnn_of_the_core() -> None:
+    for torch in (th, ct):
+        assert torch._C._get_cudnn_enabled() is torch.backends.cudnn.enabled
+        expected = torch.accelerator.current_accelerator() or torch.device("cpu")
+        assert torch._C._get_accelerator().type == expected.type
+
+
+def test_what_optimisers_written_for_torch_ask() -> None:
+    def answers(torch: Any) -> list[Any]:
+        module = importlib.import_module(f"{torch.__name__}.optim.optimizer")
+        floats, ints = torch.ones(2), torch.ones(2, dtype=torch.int64)
+
+        class Ascent(torch.optim.Optimizer):
+            @module._use_grad_for_differentiable
+            def step(self, closure: Any = None) -> bool:
+                """Climb."""
+                return torch.is_grad_enabled()
+
+        found = [
+            module._default_to_fused_or_foreach(params, differentiable, use_fused=fused)
+            for params in ([floats], [floats, None], [floats, ints])
+            for differentiable in (False, True)
+            for fused in (False, True)
+        ]
+        found += [Ascent([floats], {"differentiable": on}).step() for on in (False, True)]
+        grouped = torch.optim.Optimizer._group_tensors_by_device_and_dtype(
+            [[floats, ints], [None, ints]]
+        )
+        found += sorted(
+            [str(kind), lists[1] == [None], places]
+            for (_, kind), (lists, places) in grouped.items()
+        )
+        return [*found, Ascent.step.__doc__, torch.is_grad_enabled()]
+
+    assert answers(ct) == answers(th)
+
+
+def test_reads_whose_results_keep_their_class() -> None:
+    for torch in (th, ct):
+        kept = importlib.import_module(f"{torch.__name__}.overrides").get_default_nowrap_functions()
+        assert {torch.Tensor.grad.__get__, torch.Tensor._base.__get__} <= kept
+        assert torch.Tensor.data.__get__ not in kept
