@@ -99,6 +99,11 @@ def schedule(
     return action
 
 
+def _default_schedule_fn(step: int) -> ProfilerAction:
+    """Return RECORD: without a schedule every step is recorded."""
+    return _RECORD
+
+
 def tensorboard_trace_handler(
     dir_name: str,
     worker_name: str | None = None,
@@ -201,7 +206,7 @@ class profile:
         self.with_stack = with_stack
         self.with_flops, self.with_modules, self.acc_events = with_flops, with_modules, acc_events
         self.use_device = "cuda" if ProfilerActivity.CUDA in self.activities else None
-        self.schedule = schedule or (lambda step: _RECORD)
+        self.schedule = schedule or _default_schedule_fn
         self.record_steps = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.custom_trace_id_callback = custom_trace_id_callback

@@ -55,6 +55,11 @@ def test_schedules(numbers: tuple[int, ...]) -> None:
     assert [ours(n).name for n in range(20)] == [theirs(n).name for n in range(20)]
 
 
+def test_without_a_schedule_every_step_is_recorded() -> None:
+    theirs, ours = (p.profiler._default_schedule_fn for p in PROFILERS)
+    assert [ours(n).name for n in range(3)] == [theirs(n).name for n in range(3)]
+
+
 @pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")
 def test_cycles() -> None:
     """`on_trace_ready` is called after the same steps as in torch, with the same steps recorded."""
