@@ -35,6 +35,7 @@ from . import anomaly
 from .anomaly import STATE as ANOMALY
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
 from .mode import GRAD
+from .nesting import call_at_depth
 from .node import AccumulateGrad, Extra, Node
 
 _LOCK = threading.RLock()
@@ -46,11 +47,12 @@ class Task:
     `wanted`: the nodes whose gradients are needed, None for all. `reached`: all nodes of the pass.
     `node`: the node that runs Python code now. `seed`: some tensor to make zeros from. `unpacking`:
     the node whose saved tensors unpack hooks returned last; `unpacked` are those tensors. `nought`:
-    the edges at which a zero gradient arrived as None; see Note [Noughts].
+    the edges at which a zero gradient arrived as None; see Note [Noughts]. `depth`: the number of
+    passes that wait for this one, and itself.
     """
 
     __slots__ = (
-        "callbacks", "node", "nought", "reached", "seed", "unpacked", "unpacking", "wanted",
+        "callbacks", "depth", "node", "nought", "reached", "seed", "unpacked", "unpacking", "wanted",
     )  # fmt: skip
 
     def __init__(self, seed: Any) -> None:
@@ -62,6 +64,7 @@ class Task:
         self.nought: set[tuple[Node, int]] = set()
         self.unpacking: Any = None
         self.unpacked: dict[Any, Any] = {}
+        self.depth = 1
 
     def comes_to(self, node: Node) -> bool:
         """Return whether gradients arrive at a node in this pass."""
@@ -370,10 +373,12 @@ def execute(
     grads.clear()  # a reference to a pending gradient would force it to be written to memory
 
     outer_task, outer_mode, outer_pack = GRAD.task, GRAD.enabled, GRAD.pack
+    if outer_task is not None:
+        task.depth = outer_task.depth + 1
     GRAD.task = task
     GRAD.enabled = create_graph
     try:
-        _walk(task, asked, deps, buffers, keep_graph, create_graph)
+        call_at_depth(task.depth, _walk, task, asked, deps, buffers, keep_graph, create_graph)
         for callback in task.callbacks or ():
             callback()
     finally:

@@ -322,6 +322,38 @@ def test_backward_inside_backward() -> None:
     close(x.grad, [8, 24])
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_backward_inside_backward_to_any_depth(fails: bool) -> None:
+    modes = []
+
+    class Nest(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, t: Any, depth: int) -> Any:
+            ctx.depth = depth
+            return t.clone()
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            modes.append(torch.is_grad_enabled())
+            if ctx.depth == 150:
+                if fails:
+                    raise ValueError("the innermost pass")
+                return g, None
+            inner = leaf(1.0)
+            with torch.enable_grad():
+                Nest.apply(inner, ctx.depth + 1).sum().backward()
+            return g + inner.grad, None
+
+    x = leaf(1.0)
+    if fails:
+        with pytest.raises(ValueError, match="the innermost pass"):
+            Nest.apply(x, 1).sum().backward()
+    else:
+        Nest.apply(x, 1).sum().backward()
+        close(x.grad, [150])
+    assert modes == [False] * 150
+
+
 def test_requires_grad_flag() -> None:
     x = torch.ones(2)
     assert x.is_leaf
