@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -50,17 +51,21 @@ def sizes(function: str, args: tuple, name: str = "shape") -> tuple[int, ...]:
         if a.__class__ is not int:
             if is_tensor(a) and a.numel() == 1 and a.dtype.category < 2:
                 a = int(a)
-            elif hasattr(a, "__index__") and (position or not isinstance(a, bool)):  # as torch does
-                a = a.__index__()
             else:
-                raise TypeError(f"{function}(): {_no_sizes(name, given, args, position)}")
+                if position == 0 and isinstance(a, bool):  # further ones are taken, as torch does
+                    raise TypeError(f"{function}(): {_no_sizes(name, given, args, position)}")
+                try:
+                    a = operator.index(a)
+                except TypeError:
+                    why = _no_sizes(name, given, args, position)
+                    raise TypeError(f"{function}(): {why}") from None
         out.append(a)
     return tuple(out)
 
 
 def _no_sizes(name: str, given: tuple, args: tuple, position: int) -> str:
     """Return torch's words for an element of the wrong type, at this position among the sizes."""
-    kind = type(args[position]).__name__
+    kind = class_name(args[position])
     if position:
         return f"argument '{name}' failed to unpack the object at pos {position + 1} with error \"type must be tuple of ints,but got {kind}\""
     got = f"not {kind}" if given is args else f"but found element of type {kind} at pos 0"
@@ -92,7 +97,7 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     """Look at the same elements as another shape (one size may be -1) or, given a dtype, as other bits."""
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype | type):
         return view_dtype(self, dtypes.required(shape[0], "view"))
-    new = layouts.view(self.shape, self._strides, self._offset, sizes("view", shape))
+    new = layouts.view(self.shape, self._strides, self._offset, sizes("view", shape, "size"))
     return core.view(self, *new, "ViewBackward0", view_back, None)
 
 
