@@ -12,7 +12,7 @@ from typing import Any
 from .. import layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
-from ..dtypes import dtype
+from ..dtypes import C_NAMES, dtype
 from . import core, writes
 from .core import Tensor
 from .dense import run
@@ -230,10 +230,7 @@ def baddbmm(
     shape = (*batch1.shape[:2], batch2.shape[2])
     _expandable(input, shape)
     if input.dtype is not batch1.dtype or batch1.dtype is not batch2.dtype:
-        names = [
-            x.dtype.name.replace("float32", "float").replace("float64", "double")
-            for x in (input, batch1, batch2)
-        ]
+        names = [C_NAMES[x.dtype.name] for x in (input, batch1, batch2)]
         raise RuntimeError(
             f"Input dtypes must be the same, got: input {names[0]}, batch1: {names[1]}, batch2: {names[2]}"
         )

@@ -123,6 +123,8 @@ torch.ones((torch.tensor(3.0), 4))              ## ones(): argument 'size' (posi
 torch.zeros((4, np.array(3.0)))                 ## zeros(): argument 'size' failed to unpack the object at pos 2 with error "type must be tuple of ints,but got numpy.ndarray"
 torch.empty((np.float64(3), 4))                 ## empty(): argument 'size' (position 1) must be tuple of ints, but found element of type numpy.float64 at pos 0
 a.reshape((np.array([3, 4]),))                  ## reshape(): argument 'shape' (position 1) must be tuple of ints, but found element of type numpy.ndarray at pos 0
+torch.baddbmm(torch.ones(1).half(), a[None], a.t()[None])  ## Input dtypes must be the same, got: input c10::Half, batch1: float, batch2: float
+torch.baddbmm(torch.ones(1).long(), a[None], a.t()[None])  ## Input dtypes must be the same, got: input long int, batch1: float, batch2: float
 a.view(-2, 6)                                   ## invalid shape dimension -2
 a.t().view(12)                                  ## view size is not compatible with input tensor's size and stride
 a.reshape(5, 2)                                 ## shape '[5, 2]' is invalid for input of size 12
