@@ -316,7 +316,7 @@ def broadcast_shapes(*shapes):
 
 def is_same_size(input: Tensor, other: Tensor) -> _builtins.bool:
     """Tell whether shapes agree."""
-    return input.shape == other.shape
+    return input.is_same_size(other)
 
 
 def get_device_module(device: _typing.Any = None) -> _typing.Any:

@@ -243,6 +243,18 @@ for _name in ("select", "squeeze", "cumsum"):
     _own(_name)(_of_each(_name))
 
 
+@_own("is_same_size")
+def is_same_size(input: Any, other: Any) -> bool:
+    """Tell whether the tensors of both batches have the same shapes."""
+    nested = [isinstance(x, StridedNestedTensor) for x in (input, other)]
+    if not all(nested):
+        mine, others = ("nested" if x else "not nested" for x in nested)
+        raise RuntimeError(
+            f"Expected both self and other to be nested tensors. Self is {mine}. While Other is {others}."
+        )
+    return input._pattern == other._pattern
+
+
 @_own("narrow")
 def narrow(input: StridedNestedTensor, dim: int, start: int, length: int) -> StridedNestedTensor:
     """Return a part of a dim, or of the batch."""

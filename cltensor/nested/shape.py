@@ -63,6 +63,12 @@ def enlarged(x: Any, sizes: Sequence[int], padding: float) -> Any:
     return F["constant_pad_nd"](x, widths, padding) if any(widths) else x
 
 
+@op("is_same_size")
+def is_same_size(input: JaggedTensor, other: Any) -> bool:
+    """Tell whether all sizes agree; ragged ones do if the offsets are the same tensor."""
+    return input.shape == other.shape
+
+
 @op("transpose", "swapaxes", "swapdims")
 def transpose(input: JaggedTensor, dim0: int, dim1: int) -> JaggedTensor:
     """Swap two dims other than the batch."""

@@ -147,6 +147,7 @@ torch.zeros_like(K)
 torch.cat([K, K])
 K.masked_fill(K > 0, 3.0)
 K.size(0), K.size(2), K.dim(), K.numel(), K.is_nested, K.layout
+K.is_same_size(K * 2), torch.is_same_size(K, S), N.is_same_size(M), N.is_same_size(L), N.is_same_size(D)
 repr(S), repr(K * 2)
 repr(torch.nested.nested_tensor([torch.ones(2, 1), torch.zeros(1, 2)], requires_grad=True))
 torch.nested.nested_tensor([])
@@ -186,6 +187,8 @@ torch.nested.to_padded_tensor(K, 0.0, (3, 1, 1))
 K.size(1)
 S.shape
 S.cat(S)
+K.is_same_size(D)
+torch.is_same_size(D, K)
 torch.nested.nested_tensor([torch.ones(2), torch.ones(2, 2)])
 torch.nested.nested_tensor([torch.ones(2), torch.ones(2, 2)], layout=torch.jagged)
 torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(3, 2)], layout=torch.jagged)
@@ -299,7 +302,7 @@ def slopes(torch: Any, line: str) -> list[Any]:
 
 # Lines without gradients, those whose gradient torch does not have, and those that crash it
 _PLAIN = re.compile(
-    r"like|size\(|len|repr|str\(|detach|prod|lengths|numel|int\(\)|>|nested\.n|is_contiguous|half"
+    r"like|same_size|size\(|len|repr|str\(|detach|prod|lengths|numel|int\(\)|>|nested\.n|is_contiguous|half"
 )
 _NOT_THERE = re.compile(
     r"N.sum\(.|log_softmax|[LN].(mean|max|amin|amax)\([1(]|N\[\.|select|unsqueeze|split|narrow|chunk|K, K|G.contiguous|softmax\(1|N \+ D"
