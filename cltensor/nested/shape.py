@@ -64,8 +64,14 @@ def enlarged(x: Any, sizes: Sequence[int], padding: float) -> Any:
 
 
 @op("is_same_size")
-def is_same_size(input: JaggedTensor, other: Any) -> bool:
+def is_same_size(input: Any, other: Any) -> bool:
     """Tell whether all sizes agree; ragged ones do if the offsets are the same tensor."""
+    for name, x in (("self", input), ("other", other)):
+        if not isinstance(x, JaggedTensor):
+            raise ValueError(
+                "NestedTensor is_same_size_default(self: jt_all, other: jt_all): "
+                f"expected {name} to be a jagged layout NestedTensor"
+            )
     return input.shape == other.shape
 
 
