@@ -17,12 +17,7 @@ from .. import dtypes
 from ..autograd import set_grad_enabled
 from ..autograd.hooks import RemovableHandle
 from ..tensor import Tensor
-from ..utils._foreach_utils import (
-    _foreach_supported_types,
-    _get_foreach_kernels_supported_devices,
-    _get_fused_kernels_supported_devices,
-    _group_tensors_by_device_and_dtype,
-)
+from ..utils import _foreach_utils as foreach_utils
 from .stepper import Replaced, clear
 
 __all__ = [
@@ -81,11 +76,13 @@ def _default_to_fused_or_foreach(
     if differentiable:
         return False, False
     given = [p for p in params if p is not None]
-    plain = all(type(p) in _foreach_supported_types for p in given)
-    types = {p.device.type for p in given}
+    plain = all(type(p) in foreach_utils._foreach_supported_types for p in given)
     floats = all(p.is_floating_point() for p in given)
-    fused = use_fused and plain and floats and types <= {*_get_fused_kernels_supported_devices()}
-    return fused, not fused and plain and types <= {*_get_foreach_kernels_supported_devices()}
+    types = {p.device.type for p in given}
+    fused = use_fused and plain and floats
+    fused = fused and types.issubset(foreach_utils._get_fused_kernels_supported_devices())
+    foreach = plain and types.issubset(foreach_utils._get_foreach_kernels_supported_devices())
+    return fused, foreach and not fused
 
 
 def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
@@ -119,7 +116,9 @@ class Optimizer:
     _optimizer_state_dict_post_hooks: OrderedDict[int, Callable]
     _optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable]
     _optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable]
-    _group_tensors_by_device_and_dtype = staticmethod(_group_tensors_by_device_and_dtype)
+    _group_tensors_by_device_and_dtype = staticmethod(
+        foreach_utils._group_tensors_by_device_and_dtype
+    )
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
