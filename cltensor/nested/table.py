@@ -42,9 +42,7 @@ def elementwise(name: str) -> bool:
 def answer(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """Answer a call with nested operands: the classes' `__torch_function__`."""
     kwargs = kwargs or {}
-    if (
-        func is engine.grad or func is engine.backward
-    ):  # these know that the values have the history
+    if func in (engine.grad, engine.backward):  # they know that the values have the history
         return vars(func)["__plain__"](*args, **kwargs)
     name = getattr(func, "__name__", "")
     if name == "__get__":
