@@ -444,7 +444,7 @@ def test_transformers_take_nested_tensors_in_inference(module: str) -> None:
         assert all(y[0].is_nested for y in made)
         found.append([t.to_padded_tensor(0.0) if t.is_nested else t for y in made for t in y])
     for ours, theirs in zip(*found, strict=True):
-        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-5)
 
 
 REFUSED = {
