@@ -47,6 +47,16 @@ elif "PYTEST_XDIST_WORKER" not in os.environ:  # a worker shares its controller'
     os.environ["CLTENSOR_CACHE_DIR"] = _own_cache
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Say that `cltensor.ops` has none of what pytest asks of modules with docstrings: like `torch.ops`, it has a namespace of any name."""
+    if config.getoption("doctestmodules"):
+        from cltensor import ops
+
+        ops.pytest_plugins, ops.pytestmark = [], []
+        for name in ("setUpModule", "setup_module", "tearDownModule", "teardown_module"):
+            setattr(ops, name, None)
+
+
 def pytest_collection_finish() -> None:
     """Keep what processes that tests start compile; modules and tests stay, so that the collector need not look at them again."""
     # Each would compile the whole package, 0.6 s, where nothing is kept.
