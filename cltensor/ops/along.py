@@ -16,7 +16,7 @@ from ..autograd.mode import unrecorded
 from ..codegen.index import lookup as kernels
 from ..codegen.index import scatter as writing
 from ..errors import warn_once
-from . import core, parts, writes
+from . import core, formats, parts, writes
 from .changes import INTEGERS, backend_of, both, change, like, need_tensor, reading, target, zeros
 from .collect import collected
 from .core import Tensor, is_tensor
@@ -376,8 +376,17 @@ both("index_reduce", _index_reduce)
 # ------------------------------------------------------------------------------------------- views written into a copy
 
 
-def _embedded(node: str, input: Tensor, src: Tensor, place: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return a copy of `input` with `src` in the part that `place` views."""
+def _embedded(
+    node: str,
+    input: Tensor,
+    src: Tensor,
+    place: Callable[[Tensor], Tensor],
+    in_memory: bool = False,
+) -> Tensor:
+    """Return a copy of `input` with `src` in the part that `place` views.
+
+    in_memory: which part that is depends on where the copy's elements lie in memory.
+    """
     need_tensor(node, src=src)
     with unrecorded():
         out = input.detach().clone()
@@ -388,14 +397,18 @@ def _embedded(node: str, input: Tensor, src: Tensor, place: Callable[[Tensor], T
             )
         part.copy_(src.detach())
     if graph.needs_grad(input, src):
-        graph.record(node, (input, src), out, _embedded_back, {"place": place})
+        order = formats.order(out._strides) if in_memory else None
+        graph.record(node, (input, src), out, _embedded_back, {"place": place, "order": order})
     return out
 
 
 def _embedded_back(ctx: Any, g: Tensor) -> tuple:
-    own = None
+    own, order = None, ctx.order
+    if order is not None:  # lay the gradient as the result lies
+        g = g.permute(order).contiguous().permute([order.index(d) for d in range(g.ndim)])
     if ctx.needs[0]:
-        own = _embedded("EmbeddedBackward", g, zeros(g, ctx.shapes[1]), ctx.place)
+        nothing = zeros(g, ctx.shapes[1])
+        own = _embedded("EmbeddedBackward", g, nothing, ctx.place, order is not None)
     return own, ctx.place(g) if ctx.needs[1] else None
 
 
@@ -462,5 +475,6 @@ def as_strided_scatter(
         input,
         src,
         lambda z: parts.as_strided(z, size, stride, storage_offset),
+        in_memory=True,
     )
     return writes.deliver(value, out, "as_strided_scatter", (input, src))

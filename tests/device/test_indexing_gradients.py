@@ -36,6 +36,10 @@ GRADIENTS: dict[str, Callable[..., Any]] = {
     "masked_select": lambda x, s: x.masked_select(ct.tensor([True, False, True, True])),
     "masked_scatter": lambda x, s: x.masked_scatter(ct.tensor(M), s),
     "slice_scatter": lambda x, s: x.slice_scatter(s[:, :2], 1, 0, 4, 2),
+    "as_strided_scatter": lambda x, s: x.as_strided_scatter(s[:2, :2], (2, 2), (1, 4), 1),
+    "as_strided_scatter of columns": lambda x, s: (
+        x.t().as_strided_scatter(s[:2, :2], (2, 2), (1, 4), 1).t() * s
+    ),
 }
 
 
