@@ -1,8 +1,4 @@
-"""torch.linalg: factorizations, solvers, norms and products of (batches of) matrices.
-
-Eigenvalues of matrices that are not Hermitian are found on the host in numpy's LAPACK, on the tensor's own memory where the host
-shares it (`stats().host_ops` counts them); everything else, and all gradients, on the device.
-"""
+"""torch.linalg: factorizations, solvers, norms and products of (batches of) matrices."""
 
 from __future__ import annotations
 

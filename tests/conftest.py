@@ -161,17 +161,6 @@ def default_device(dev: Any) -> Iterator[None]:
 
 
 @pytest.fixture
-def no_host_computation(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Assert that a test computes nothing on the host, unless it is marked `lapack`."""
-    from cltensor.runtime import STATS
-
-    before = STATS.host_ops
-    yield
-    if request.node.get_closest_marker("lapack") is None:
-        assert STATS.host_ops == before, "computed on the host"
-
-
-@pytest.fixture
 def short_header_has_every_builtin() -> Iterator[None]:
     """Assert that PoCL's shortened header has each builtin that the test's kernels call."""
     from cltensor.runtime import pocl
@@ -211,7 +200,6 @@ def nothing_remembered(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def of_kernels(
     default_device: None,
-    no_host_computation: None,
     short_header_has_every_builtin: None,
     a_team_runs_every_kernel: None,
     nothing_remembered: None,

@@ -47,8 +47,11 @@ def _cases(shape: tuple[int, ...], label: str) -> list[Case]:
 
 
 SMALL = ("cholesky", "inverse", "system")
+# A symmetric matrix with its columns shifted is not symmetric; its eigenvalues lie on a circle.
+GENERAL = _of(lambda torch, a, b: torch.linalg.eig(a.roll(1, -1))[0], (256, 64, 64), 1)
 CASES = [
     *_cases((1024, 1024), "1024²"),
     *_cases((256, 64, 64), "256 x 64²"),
+    Case("solve", "general eigenvectors, 256 x 64²", GENERAL, 0.0, 25 * 256 * 64**3),
     *(case for case in _cases((20000, 4, 4), "20,000 x 4²") if case.name.startswith(SMALL)),
 ]

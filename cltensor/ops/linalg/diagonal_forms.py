@@ -73,7 +73,7 @@ def _reflected(xs: Sequence[Tensor], first: int, columns: int) -> list[Tensor]:
     ]
 
 
-def _scaled(A: Tensor) -> tuple[Tensor, Tensor]:
+def scaled(A: Tensor) -> tuple[Tensor, Tensor]:
     """Divide matrices by powers of 2, so that squares of their elements neither overflow nor vanish; also return these
     powers (…, 1).
     """
@@ -86,10 +86,10 @@ def _scaled(A: Tensor) -> tuple[Tensor, Tensor]:
 
 @at_once
 def _hermitian(xs: Sequence[Tensor], upper: bool) -> list[Tensor]:
-    """Return the powers of 2 of `_scaled`, and what `_condensed` returns for the matrices divided by them."""
+    """Return the powers of 2 of `scaled`, and what `_condensed` returns for the matrices divided by them."""
     (A,) = xs
     low = (A.mH if upper else A).tril(-1)
-    narrow, scale = _scaled(low + low.mH + diag(diagonal(A).real))
+    narrow, scale = scaled(low + low.mH + diag(diagonal(A).real))
     return [scale, *_condensed([narrow], True)]
 
 
@@ -107,7 +107,7 @@ def _small(xs: Sequence[Tensor], upper: bool, vectors: bool) -> list[Tensor]:
 
 @at_once
 def _general(xs: Sequence[Tensor]) -> list[Tensor]:
-    narrow, scale = _scaled(xs[0])
+    narrow, scale = scaled(xs[0])
     return [scale, *_condensed([narrow], False)]
 
 

@@ -1,6 +1,6 @@
 """Singular values and eigenvalues.
 
-Eigenvalues of non-Hermitian matrices are computed on the host (lapack.py), all else by kernels (diagonal_forms.py).
+Values and vectors are computed by kernels: diagonal_forms.py and, of matrices that are not Hermitian, general_forms.py.
 Gradients are formulas over tensors, so they are differentiable again.
 """
 
@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ...autograd import record as graph
 from .. import writes
 from ..core import Tensor
 from ..dims import check_flag
 from ..row import public
-from . import diagonal_forms
-from .lapack import device, host
+from . import diagonal_forms, general_forms
 from .matrices import (
     absent,
     adjoint,
@@ -216,16 +213,8 @@ def _eig(A: Tensor, vectors: bool, function: str) -> tuple[Tensor, Tensor | None
     if A.dtype.category < 2:
         A.dtype.to_complex()
     check_float(A, "linalg.eig")
-    a = host(A)
-    if not np.isfinite(a).all():
-        raise RuntimeError(
-            f"torch.linalg.{function}: input tensor should not contain infs or NaNs."
-        )
-    kind = A.dtype.to_complex().np
     grad = graph.needs_grad(A)
-    if not (vectors or grad):
-        return device(np.linalg.eigvals(a).astype(kind), A), None
-    values, vecs = (device(v.astype(kind), A) for v in np.linalg.eig(a))
+    values, vecs = general_forms.eig(A, vectors or grad, f"linalg.{function}")
     if grad:
         graph.record(
             "LinalgEigBackward0",
