@@ -146,6 +146,7 @@ DIFFERENTIABLE: dict[str, tuple[Callable[..., Any], str]] = {
     ),
     "triangular_solve": (lambda a, b: torch.triangular_solve(b, a, transpose=True)[0], "AB"),
     "lu": (lambda a: linalg.lu(a)[1] + linalg.lu(a)[2], "A"),
+    "lu, rows in place": (lambda a: (p := linalg.lu(a, pivot=False))[1] + p[2], "A"),
     "lu_factor": (lambda a: linalg.lu_factor(a)[0], "A"),
     "lu_solve": (lambda a, b: linalg.lu_solve(*linalg.lu_factor(a), b), "AB"),
     "matrix_exp": (lambda a: torch.matrix_exp(a * 0.5), "A"),

@@ -234,6 +234,8 @@ torch.linalg.matrix_rank(torch.ones(2))
 torch.linalg.eig(torch.eye(2), out=(torch.ones(2) * 1j, torch.ones(2)))
 torch.linalg.eigh(torch.ones(2, 2, dtype=torch.int32))
 torch.linalg.lu(torch.ones(2))
+torch.linalg.lu(torch.ones(2, 3, 3, device="meta"), pivot=False).P.shape
+torch.lu_unpack(torch.ones(3), torch.ones(1, dtype=torch.int32))
 torch.linalg.vecdot(torch.ones(2), torch.ones(2).double())
 torch.linalg.vecdot(torch.ones(2, dtype=torch.int32), torch.ones(2))
 torch.linalg.solve(torch.ones(3, 2, 2), torch.ones(2, 2, 1))

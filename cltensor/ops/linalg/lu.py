@@ -40,11 +40,15 @@ def _split(lu: Tensor) -> tuple[Tensor, Tensor]:
     return low + FUNCTIONS["eye"](m, k, dtype=lu.dtype, device=lu.device), triu(lu.narrow(-2, 0, k))
 
 
-def _factor(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _check_matrices(A: Tensor, name: str) -> None:
     if A.ndim < 2:
         raise RuntimeError(
-            f"torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
+            f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
         )
+
+
+def _factor(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
+    _check_matrices(A, "torch.lu_factor")
     check_float(A, "linalg.lu_factor")
     packed, pivots, info = factors.lu(A, pivot)
     if graph.needs_grad(A):
@@ -59,7 +63,7 @@ def _factor(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _lu_gradient(P: Tensor, low: Tensor, up: Tensor, gl: Tensor, gu: Tensor) -> Tensor:
-    """Return the gradient of A = P L U, given those of L and U.
+    """Return the gradient of A = P L U (A = L U if P is empty), given those of L and U.
 
     With L1 and U1 the square parts of L and U, L2 the rows below L1 and U2 the columns beside U1, it is P times a
     matrix whose square part is L1^-H [tril(L1^H gL1 - gU2 U2^H, -1) + triu(gU1 U1^H - L2^H gL2)] U1^-H; the rows below
@@ -78,7 +82,7 @@ def _lu_gradient(P: Tensor, low: Tensor, up: Tensor, gl: Tensor, gu: Tensor) -> 
         value = FUNCTIONS["cat"]((value, _over_unit(low1, gu[..., k:])), -1)
     if m > k:
         value = FUNCTIONS["cat"]((value, _by_upper(gl[..., k:, :], up1)), -2)
-    return P @ value
+    return P @ value if P.ndim > 1 else value
 
 
 def _over_unit(low: Tensor, x: Tensor) -> Tensor:
@@ -150,15 +154,13 @@ def torch_lu(
 def _apart(xs: Sequence[Tensor], pivot: bool) -> list[Tensor]:
     (A,) = xs
     packed, pivots, _ = factors.lu(A, pivot)
-    return [factors.permutation(pivots, A.shape[-2], A.dtype), *_split(packed)]
+    P = factors.permutation(pivots, A.shape[-2], A.dtype) if pivot else A.new_empty(0)
+    return [P, *_split(packed)]
 
 
 def lu(A: Tensor, *, pivot: bool = True, out: Sequence[Tensor] | None = None) -> Any:
-    """Factorize A = P L U into its three matrices."""
-    if A.ndim < 2:
-        raise RuntimeError(
-            f"linalg.lu: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
-        )
+    """Factorize A = P L U into its three matrices; without pivoting, P is empty and A = L U."""
+    _check_matrices(A, "linalg.lu")
     check_float(A, "linalg.lu")
     P, low, up = _apart([A], pivot)
     if graph.needs_grad(A):
@@ -183,6 +185,7 @@ def lu_unpack(
     out: Sequence[Tensor] | None = None,
 ) -> Any:
     """Return the matrices P, L and U of packed factors and pivots; those not asked for are empty."""
+    _check_matrices(LU_data, "torch.lu_unpack")
     m = LU_data.shape[-2]
     empty = LU_data.new_empty(0)
     if unpack_pivots:
