@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from .. import creation, dtypes
 from ..autograd.mode import unrecorded
 from ..creation.factory import place, shape_of
+from ..errors import warn_once
 from ..legacy import TENSOR_NAMES, TensorType
 from ..memory_format import layout as Layout
 from ..memory_format import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
@@ -462,9 +462,8 @@ def _deprecated(args: tuple) -> None:
             old, new = "indices, values, *, device=", "indices, values, dtype=, device="
     else:
         old, new = ("shape, *, device=", "shape, dtype=, device=") if args else ("", "(0,), dtype=")
-    warnings.warn(
-        f"torch.sparse.SparseTensor({old}) is deprecated.  Please use torch.sparse_coo_tensor({new}).",
-        stacklevel=3,
+    warn_once(
+        f"torch.sparse.SparseTensor({old}) is deprecated.  Please use torch.sparse_coo_tensor({new})."
     )
 
 

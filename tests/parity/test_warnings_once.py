@@ -27,6 +27,10 @@ LINES = [
     "torch.lu(torch.eye(2))",
     "torch.lu_solve(torch.eye(2), *torch.linalg.lu_factor(torch.eye(2)))",
     "torch.triangular_solve(torch.eye(2), torch.eye(2))",
+    "torch.sparse.DoubleTensor()",
+    "torch.sparse.DoubleTensor(2, 3)",
+    "torch.sparse.DoubleTensor(torch.tensor([[0, 1]]), torch.ones(2).double())",
+    "torch.sparse.DoubleTensor(torch.tensor([[0, 1]]), torch.ones(2).double(), (3,))",
 ]
 
 
