@@ -131,9 +131,7 @@ def _moments(
     dim, keepdim, correction = _overload(name, args, dim, unbiased, keepdim, correction)
     if input.dtype.category < 2:
         raise RuntimeError(
-            f"{name.replace('_mean', '')} and {'std' if name.startswith('var') else 'var'} only support floating point and complex dtypes"
-            if "_mean" in name
-            else "std and var only support floating point and complex dtypes"
+            f"{name if '_mean' in name else 'std and var'} only support floating point and complex dtypes"
         )
     dims = dims_of(name, dim, input.ndim)
     what = name.split("_", maxsplit=1)[0]

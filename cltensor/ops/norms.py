@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
-from ..dtypes import asked, dtype
+from ..dtypes import asked, dtype, promote_types
 from .core import Tensor
 from .dims import dims_of, refuse
 from .extremes import amax, amin
@@ -82,6 +82,24 @@ def gradient(x: Tensor, g: Tensor, n: Tensor, p: float, dims: tuple[int, ...]) -
     return where(n == 0, 0.0, sign * size ** (p - 1) * g / where(n == 0, 1.0, n) ** (p - 1))
 
 
+def check_wider(name: str, given: dtype, wanted: dtype) -> None:
+    """Raise RuntimeError unless every number of the dtype `given` is one of `wanted`, and both are real or both complex."""
+    if wanted.category < 2:
+        raise RuntimeError(
+            f"{name}: dtype should be floating point or complex, but got {wanted.scalar_name}"
+        )
+    if wanted.is_complex is not given.is_complex:
+        kind = "complex" if given.is_complex else "real"
+        raise RuntimeError(
+            f"{name}: dtype should be {kind} for {kind} inputs, but got {wanted.scalar_name}"
+        )
+    if promote_types(given, wanted) is not wanted:
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({given.scalar_name}) should be convertible without narrowing "
+            f"to the specified dtype ({wanted.scalar_name})"
+        )
+
+
 def vector_norm(
     x: Tensor,
     ord: float = 2,
@@ -99,24 +117,21 @@ def vector_norm(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}"
         )
     p, dtype = float(ord), asked(dtype, "linalg_vector_norm")
-    if dtype is not None and dtype.category < 2:
-        raise RuntimeError(
-            f"linalg.vector_norm: dtype should be floating point or complex, but got {dtype.scalar_name}"
-        )
+    if dtype is not None:
+        check_wider("linalg.vector_norm", x.dtype, dtype)
     dims = dims_of("linalg_vector_norm", dim, x.ndim)
     if p < 0 or p == math.inf:
-        if any(x.shape[d] == 0 for d in dims):
-            kind = "inf" if p == math.inf else f"{p:g}"
+        empty = [at for at, d in enumerate(dims) if not x.shape[d]]
+        if empty:
+            what = "an empty tensor because"
+            if dim or dim == 0:
+                given = dim if hasattr(dim, "__index__") else dim[empty[0]]
+                what = f"the dimension {given}because this dimension is empty and"
             raise RuntimeError(
-                f"linalg.vector_norm cannot compute the {kind} norm on an empty tensor because the operation does not have an identity"
+                f"linalg.vector_norm cannot compute the {p:g} norm on {what} the operation does not have an identity"
             )
     source = x.detach() if graph.needs_grad(x) else x
     if dtype is not None:
-        if dtype.is_complex is not x.dtype.is_complex:
-            kind = "complex" if x.dtype.is_complex else "real"
-            raise RuntimeError(
-                f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {dtype.scalar_name}"
-            )
         source = source.to(dtype)
     value = _value(source, p, dims, keepdim)
     target = (dtype or x.dtype).to_real()

@@ -41,6 +41,7 @@ def _offsets(
             f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}."
         )
     core.common_device((data, given))
+    _need_indices(given, f"_segment_reduce_{name}_cpu_kernel1")
     if data.ndim <= axis or given.shape[:-1] != data.shape[:axis]:
         raise RuntimeError(
             f"segment_reduce(): Expected {name} to have data's sizes before axis {axis}, but got {name} of shape {list(given.shape)} "

@@ -122,6 +122,7 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
 @public(function=False)
 def view_as(self: Tensor, other: Tensor) -> Tensor:
     """View with the other tensor's shape."""
+    check_tensor("view_as", "other", 1, other)
     return self.view(other.shape)
 
 

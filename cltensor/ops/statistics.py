@@ -123,7 +123,7 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 def _check_quantile(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
     """Return `q` as a tensor of the input's dtype, of 0 or 1 dims; RuntimeError in torch's words."""
     if input.dtype is not dtypes.float32 and input.dtype is not dtypes.float64:
-        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
     if not input.numel():
         raise RuntimeError(f"{name}() input tensor must be non-empty")
     if interpolation not in _INTERPOLATIONS:
@@ -201,7 +201,7 @@ def _quantiles(name: str, skip_nan: bool, doc: str) -> Callable[..., Tensor]:
     @public(name)
     def quantiles(
         input: Tensor,
-        q: Any,
+        q: Tensor | float,
         dim: int | None = None,
         keepdim: bool = False,
         *,

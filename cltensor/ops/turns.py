@@ -6,7 +6,7 @@ Owns their order of dimensions and gradients. Must not know how tensors are join
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from .. import layouts
 from ..autograd import record as graph
@@ -117,10 +117,11 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 
 @public()
-def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
+def roll(input: Tensor, shifts: int | Sequence[int], dims: Any = ()) -> Tensor:
     """Shift along dimensions (of the flattened tensor without `dims`); what leaves at the end comes in at the start."""
     moves = [
-        whole("roll", "shifts", s) for s in ([shifts] if hasattr(shifts, "__index__") else shifts)
+        whole("roll", "shifts", s)
+        for s in ([shifts] if hasattr(shifts, "__index__") else cast(Sequence[int], shifts))
     ]
     along = (dims,) if hasattr(dims, "__index__") else tuple(dims or ())
     if not moves:

@@ -400,6 +400,10 @@ torch.where(m, a, a, out=a.double())            ## Expected out type to be Float
 torch.addmm(a, a, torch.ones(4, 4), beta=1j)    ## value cannot be converted to type float without overflow
 torch.addr(a, a[:, 0], v, alpha=True)           ## Boolean alpha only supported for Boolean results.
 torch.lu_unpack(a[:, :3], torch.tensor([0, 1, 2]).int())  ## pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.
+torch.linalg.norm(a, (1, 2))                    ## linalg_norm() received an invalid combination of arguments - got (Tensor, tuple)
+torch.linalg.matrix_norm(a, [1])                ## linalg_matrix_norm() received an invalid combination of arguments - got (Tensor, list)
+torch.quantile(a, [0.5])                        ## quantile() received an invalid combination of arguments - got (Tensor, list)
+a.nanquantile("1")                              ## nanquantile() received an invalid combination of arguments - got (str)
 torch.linalg.lu_solve(a[:, :3], torch.tensor([1, 7, 2]).int(), a)  ## Pivots given to lu_solve must all be smaller or equal to LU.size(-2).
 torch.linalg.lu_solve(a[:, :3], torch.tensor([1, 2]).int(), a)  ## linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix
 torch.einsum("i->i")                            ## einsum(): must specify the equation string and at least one operand

@@ -8,7 +8,7 @@ from typing import Any
 from ...layouts import wrap_dim
 from .. import writes
 from ..core import Tensor
-from ..norms import vector_norm
+from ..norms import check_wider, vector_norm
 from ..row import public
 from .matrices import check_matrix, check_square
 from .solve import inv_ex
@@ -26,7 +26,7 @@ def _order_of(ord: Any) -> Any:
 
 def matrix_norm(
     A: Tensor,
-    ord: Any = "fro",
+    ord: float | str = "fro",
     dim: Any = (-2, -1),
     keepdim: bool = False,
     *,
@@ -51,6 +51,7 @@ def matrix_norm(
         )
     ord = _order_of(ord)
     if dtype is not None:
+        check_wider("linalg.matrix_norm", A.dtype, dtype)
         A = A.to(dtype)
     if ord == "fro":
         value = vector_norm(A, 2, (rows, cols), keepdim)
@@ -78,7 +79,7 @@ def _extreme(x: Tensor, dim: int, keepdim: bool, largest: bool) -> Tensor:
 
 def linalg_norm(
     A: Tensor,
-    ord: Any = None,
+    ord: float | str | None = None,
     dim: Any = None,
     keepdim: bool = False,
     *,
