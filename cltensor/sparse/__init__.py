@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..memory_format import sparse_coo
 from ..ops.elsewhere import HANDLERS
 from ..ops.row import FUNCTIONS as F
 from ..ops.row import METHODS
@@ -17,6 +16,7 @@ from . import arithmetic, convert, pattern, products, shape  # noqa: F401 - to f
 from . import tensor as objects
 from .creation import TYPES, check_sparse_tensor_invariants
 from .products import addmm as _addmm
+from .products import sampled_addmm
 from .reduce import log_softmax, softmax, spdiags, sum
 from .tensor import SparseTensor
 
@@ -50,20 +50,6 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0
     """Compute beta * input + alpha * mat1 @ mat2 with a sparse matrix among them; gradients flow to all."""
     made = _addmm(input, mat1, mat2, beta=beta, alpha=alpha)
     return F["addmm"](input, mat1, mat2, beta=beta, alpha=alpha) if made is NotImplemented else made
-
-
-def sampled_addmm(
-    input: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0, out: Any = None
-) -> SparseTensor:
-    """Compute alpha * (mat1 @ mat2) where the CSR matrix `input` has entries, plus beta * input."""
-    if not isinstance(input, SparseTensor) or input.layout is sparse_coo:
-        raise RuntimeError(
-            f"Expected argument input to have layout torch.sparse_csr, but got layout {input.layout}"
-        )
-    values = products.sampled(input._pattern, mat1, mat2.t()) * alpha
-    return objects.like(
-        input, values + objects.values_of(input) * beta, "SparseSampledAddmmBackward0"
-    )
 
 
 def as_sparse_gradcheck(gradcheck: Any) -> Any:

@@ -21,7 +21,7 @@ from .convert import relaid, to_coo
 from .pattern import Pattern
 from .shape import transpose
 from .table import op
-from .tensor import LAYOUT_NAMES, SparseTensor, coalesced, pack, summed, values_of
+from .tensor import LAYOUT_NAMES, SparseTensor, coalesced, like, pack, summed, values_of
 
 Tensor = Any
 
@@ -85,6 +85,52 @@ def sampled(p: Pattern, left: Tensor, right: Tensor) -> Tensor:
         saved = {"pattern": p, "left": left, "right": right}
         graph.record("SparseSampledBackward0", (left, right), out, _sampled_back, saved)
     return out
+
+
+def sampled_addmm(
+    input: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0, out: Any = None
+) -> SparseTensor:
+    """Compute alpha * (mat1 @ mat2) where the CSR matrix `input` has entries, plus beta * input."""
+    if not isinstance(input, SparseTensor) or input.layout is sparse_coo:
+        raise NotImplementedError(
+            f"Could not run 'aten::sparse_sampled_addmm' with an input of layout {input.layout}: it takes torch.sparse_csr."
+        )
+    _check_sampled(input, mat1, mat2, input if out is None else out)
+    values = sampled(input._pattern, mat1, mat2.t()) * alpha
+    made = like(input, values + values_of(input) * beta, "SparseSampledAddmmBackward0")
+    return made if out is None else into(made, out, "sparse_sampled_addmm")
+
+
+def _check_sampled(input: Any, mat1: Any, mat2: Any, out: Any) -> None:
+    for name, mat in (("mat1", mat1), ("mat2", mat2)):
+        if isinstance(mat, SparseTensor):
+            raise RuntimeError(
+                f"sampled_addmm: Expected {name} to have strided layout, but got {LAYOUT_NAMES[mat.layout]}"
+            )
+    if out.layout is not sparse_csr:
+        raise RuntimeError(
+            f"sampled_addmm: Expected result to have sparse csr layout, but got {LAYOUT_NAMES.get(out.layout, 'Strided')}"
+        )
+    pairs = ("mat1", mat1, "mat2", mat2), ("mat1", mat1, "self", input), ("result", out, "self", input)  # fmt: skip
+    for name, x, other, y in pairs:
+        if x.dtype is not y.dtype:
+            raise RuntimeError(
+                f"sampled_addmm: Expected {name} and {other} to have the same dtype, but got {x.dtype.scalar_name} and {y.dtype.scalar_name}"
+            )
+    for name, mat in (("mat1", mat1), ("mat2", mat2)):
+        if mat.ndim != 2:
+            raise RuntimeError(
+                f"sampled_addmm: Expected {name} to be a matrix, got {mat.ndim}-D tensor"
+            )
+    if mat1.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({mat1.shape[0]}x{mat1.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})"
+        )
+    for name, mat, dim in (("mat1", mat1, 0), ("mat2", mat2, 1)):
+        if mat.shape[dim] != input.shape[dim]:
+            raise RuntimeError(
+                f"sampled_addmm: self.shape[{dim - 2}] must match {name}.shape[{dim - 2}]"
+            )
 
 
 def _sampled_back(ctx: Any, g: Tensor) -> tuple:
@@ -177,7 +223,7 @@ def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
 
 
 @op("mv", mixed=True)
-def mv(input: Any, vec: Any) -> Any:
+def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
     """Multiply a sparse matrix by a vector."""
     if input.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(
@@ -193,7 +239,8 @@ def mv(input: Any, vec: Any) -> Any:
         raise RuntimeError(
             f"mv: expected self.size(-1) == vec.size(-1), but got {input.shape[1]} and {vec.shape[0]}"
         )
-    return mm(input, vec.unsqueeze(1)).squeeze(1)
+    made = mm(input, vec.unsqueeze(1)).squeeze(1)
+    return made if out is None else into(made, out, "mv")
 
 
 def _flat(s: SparseTensor) -> SparseTensor:
@@ -305,7 +352,8 @@ def hspmm(mat1: Any, mat2: Any, *, out: Any = None) -> SparseTensor:
         rows = (pointer[1:] > pointer[:-1]).nonzero().t().contiguous()
         pattern = Pattern((mat1.shape[0],), rows, coalesced=True, checked=True)
     values = mm(mat1, mat2).index_select(0, rows[0])
-    return pack(pattern, values, (mat1.shape[0], mat2.shape[1]), sparse_coo, "HspmmBackward0")
+    made = pack(pattern, values, (mat1.shape[0], mat2.shape[1]), sparse_coo, "HspmmBackward0")
+    return made if out is None else into(made, out, "hspmm")
 
 
 @public()
@@ -326,7 +374,8 @@ def sspaddmm(
 ) -> SparseTensor:
     """Compute beta * input + alpha * mat1 @ mat2 of sparse input and mat1; the result is sparse."""
     product = smm(mat1, mat2)
-    return add(mul(input, beta) if beta != 1 else input, product, alpha)
+    made = add(mul(input, beta) if beta != 1 else input, product, alpha)
+    return made if out is None else into(made, out, "sspaddmm")
 
 
 def reduced(a: Any, dense: Any, reduce: str) -> Tensor:

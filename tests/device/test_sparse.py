@@ -145,6 +145,24 @@ def test_integers_and_complex_numbers_multiply_too() -> None:
         torch.testing.assert_close(s @ d, expected)
 
 
+@pytest.mark.parametrize(
+    ("name", "of"),
+    {
+        "sampled_addmm": lambda s, d: (s.to_sparse_csr(), d, d),
+        "sspaddmm": lambda s, d: (s, s, d),
+        "hspmm": lambda s, d: (s, d),
+        "mv": lambda s, d: (s, d[0]),
+    }.items(),
+)
+def test_results_of_products_are_written_where_asked(name: str, of: Any) -> None:
+    args = of(torch.eye(2).to_sparse(), torch.arange(4.0).reshape(2, 2))
+    product = getattr(torch.sparse, name, None) or getattr(torch, name)
+    expected = product(*args)
+    out = torch.zeros_like(expected)
+    assert product(*args, out=out) is out
+    torch.testing.assert_close(out, expected)
+
+
 def test_second_derivatives() -> None:
     places, values = entries(4, 5, 9)
     indices = torch.tensor(places)

@@ -400,6 +400,16 @@ torch.where(m, a, a, out=a.double())            ## Expected out type to be Float
 torch.addmm(a, a, torch.ones(4, 4), beta=1j)    ## value cannot be converted to type float without overflow
 torch.addr(a, a[:, 0], v, alpha=True)           ## Boolean alpha only supported for Boolean results.
 torch.lu_unpack(a[:, :3], torch.tensor([0, 1, 2]).int())  ## pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.
+torch.sparse.sampled_addmm(torch.eye(2).to_sparse_csc(), torch.eye(2), torch.eye(2))  ## sampled_addmm: Expected result to have sparse csr layout, but got SparseCsc
+torch.sparse.sampled_addmm(torch.eye(2).to_sparse_csr(), torch.eye(2), torch.eye(2), out=a)  ## sampled_addmm: Expected result to have sparse csr layout, but got Strided
+torch.sparse.sampled_addmm(torch.eye(2).to_sparse_csr(), torch.eye(2).to_sparse(), a)  ## sampled_addmm: Expected mat1 to have strided layout, but got Sparse
+torch.sparse.sampled_addmm(torch.eye(2).to_sparse_csr(), torch.eye(2), a[0])  ## sampled_addmm: Expected mat2 to be a matrix, got 1-D tensor
+torch.sparse.sampled_addmm(torch.eye(2).to_sparse_csr(), torch.eye(2), a)  ## sampled_addmm: mat1 and mat2 shapes cannot be multiplied (2x2 and 3x4)
+torch.sparse.sampled_addmm(torch.eye(3).to_sparse_csr(), torch.eye(3), a)  ## sampled_addmm: self.shape[-1] must match mat2.shape[-1]
+torch.sparse.sampled_addmm(torch.eye(2).to_sparse_csr(), a[:, :3], torch.eye(3))  ## sampled_addmm: self.shape[-2] must match mat1.shape[-2]
+torch.sparse.sampled_addmm(torch.eye(2).to_sparse_csr(), torch.eye(2), torch.eye(2).double())  ## sampled_addmm: Expected mat1 and mat2 to have the same dtype, but got Float and Double
+torch.sparse.sampled_addmm(torch.eye(2).double().to_sparse_csr(), torch.eye(2), torch.eye(2))  ## sampled_addmm: Expected mat1 and self to have the same dtype, but got Float and Double
+torch.sparse.sampled_addmm(torch.eye(2).to_sparse_csr(), torch.eye(2), torch.eye(2), out=torch.eye(2).double().to_sparse_csr())  ## sampled_addmm: Expected result and self to have the same dtype, but got Double and Float
 torch.linalg.norm(a, (1, 2))                    ## linalg_norm() received an invalid combination of arguments - got (Tensor, tuple)
 torch.linalg.matrix_norm(a, [1])                ## linalg_matrix_norm() received an invalid combination of arguments - got (Tensor, list)
 torch.quantile(a, [0.5])                        ## quantile() received an invalid combination of arguments - got (Tensor, list)
