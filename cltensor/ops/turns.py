@@ -6,7 +6,7 @@ Owns their order of dimensions and gradients. Must not know how tensors are join
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from .. import layouts
 from ..autograd import record as graph
@@ -120,8 +120,7 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 def roll(input: Tensor, shifts: int | Sequence[int], dims: Any = ()) -> Tensor:
     """Shift along dimensions (of the flattened tensor without `dims`); what leaves at the end comes in at the start."""
     moves = [
-        whole("roll", "shifts", s)
-        for s in ([shifts] if hasattr(shifts, "__index__") else cast(Sequence[int], shifts))
+        whole("roll", "shifts", s) for s in ([shifts] if hasattr(shifts, "__index__") else shifts)
     ]
     along = (dims,) if hasattr(dims, "__index__") else tuple(dims or ())
     if not moves:

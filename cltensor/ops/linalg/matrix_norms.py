@@ -49,24 +49,24 @@ def matrix_norm(
         raise RuntimeError(
             f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})"
         )
-    ord = _order_of(ord)
+    order = _order_of(ord)
     if dtype is not None:
         check_wider("linalg.matrix_norm", A.dtype, dtype)
         A = A.to(dtype)
-    if ord == "fro":
+    if order == "fro":
         value = vector_norm(A, 2, (rows, cols), keepdim)
-    elif ord == "nuc" or abs(ord) == 2:
+    elif order == "nuc" or abs(order) == 2:
         s = svdvals(A.permute((*[d for d in range(A.ndim) if d not in (rows, cols)], rows, cols)))
-        value = s.sum(-1) if ord == "nuc" else _extreme(s, -1, False, ord > 0)
+        value = s.sum(-1) if order == "nuc" else _extreme(s, -1, False, order > 0)
         if keepdim:
             for d in sorted((rows, cols)):
                 value = value.unsqueeze(d)
     else:
-        first, second = (rows, cols) if abs(ord) == 1 else (cols, rows)
+        first, second = (rows, cols) if abs(order) == 1 else (cols, rows)
         if second > first and not keepdim:
             second -= 1
         sums = vector_norm(A, 1, first, keepdim)
-        value = _extreme(sums, second, keepdim, ord > 0)
+        value = _extreme(sums, second, keepdim, order > 0)
     return writes.deliver(value, out, "linalg_matrix_norm", (A,))
 
 
@@ -101,8 +101,7 @@ def linalg_norm(
         raise RuntimeError(
             f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
         )
-    matrix = isinstance(ord, str) or (A.ndim == 2 if dims is None else len(dims) == 2)
-    if not matrix:
+    if not isinstance(ord, str) and (A.ndim if dims is None else len(dims)) == 1:
         return vector_norm(A, ord, dims, keepdim, dtype=dtype, out=out)
     if A.dtype.category < 2 and not isinstance(ord, str):
         raise RuntimeError(
