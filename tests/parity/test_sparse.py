@@ -377,23 +377,6 @@ def test_optimisers(line: str) -> None:
 
 
 @pytest.mark.ours
-def test_old_makers_warn() -> None:
-    def program(torch: Any) -> list[str]:
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            torch.sparse.FloatTensor()
-            torch.sparse.FloatTensor(2, 3)
-            torch.sparse.FloatTensor(torch.tensor([[0]]), torch.tensor([1.0]))
-            torch.sparse.FloatTensor(torch.tensor([[0]]), torch.tensor([1.0]), (2,))
-        told = [str(w.message).partition(" (Triggered")[0] for w in seen]
-        return [text for text in told if "deprecated" in text]
-
-    found, expected = program(ct), program(th)
-    assert set(expected) <= set(found)  # torch warns only once
-    assert len(found) == 4
-
-
-@pytest.mark.ours
 def test_checkpoints_of_both(tmp_path: Path) -> None:
     def made(torch: Any) -> dict[str, Any]:
         s = torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4, 5], (2, 3))
