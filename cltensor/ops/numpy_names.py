@@ -33,10 +33,10 @@ _UNPARSED = {
     "tensordot",
 }
 # Functions without `dim` that are not wrapped, because they take hardly longer than the wrapper: views, mostly.
-_QUICK = {"clone", "flatten", "permute", "reshape", "t", "transpose", "view_as_complex"}
+_QUICK = {"flatten", "permute", "reshape", "t", "transpose", "view_as_complex"}
 # Methods that are not wrapped for the same reason: views, pending operations, and those that only inspect a tensor.
 _QUICK_METHODS = _QUICK | {
-    *("add", "sub", "subtract", "rsub", "add_", "sub_", "subtract_", "div", "divide", "true_divide", "floor_divide", "remainder", "fmod"),
+    *("clone", "add", "sub", "subtract", "rsub", "add_", "sub_", "subtract_", "div", "divide", "true_divide", "floor_divide", "remainder", "fmod"),
     *("div_", "divide_", "true_divide_", "lerp", "lerp_", "pow", "pow_", "float_power", "float_power_", "abs", "absolute", "abs_", "absolute_"),
     *("bitwise_left_shift", "__lshift__", "bitwise_right_shift", "__rshift__", "clamp", "clip", "clamp_", "clip_", "clamp_min", "clamp_max"),
     *("clamp_min_", "clamp_max_", "where", "masked_fill", "masked_fill_", "conj", "positive", "round", "round_", "square", "square_"),

@@ -383,6 +383,7 @@ _ANSWERS = {
     "torch.add(x, d, alpha=2)": ("add", ["Duck"], 2, {"alpha": 2}),
     "torch.mul(d, 3)": ("mul", ["Duck"], 2, {}),
     "torch.exp(d)": ("exp", ["Duck"], 1, {}),
+    "torch.clone(d)": ("clone", ["Duck"], 1, {}),
     "x + d": ("add", ["Duck"], 2, {}),
     "x.mul_(d)": ("mul_", ["Duck"], 2, {}),
     "torch.cat([x, d])": ("cat", ["Duck"], 1, {}),
