@@ -96,7 +96,8 @@ def _eigenvectors(xs: Sequence[Tensor]) -> list[Tensor]:
     size = rows.abs()
     rows, size = (x / size.amax(-1, keepdim=True) for x in (rows, size))
     length = size.square().sum(-1, keepdim=True).sqrt()
-    largest = rows.gather(-1, size.argmax(-1, keepdim=True))
+    here = FUNCTIONS["arange"](n, device=h.device) == size.argmax(-1, keepdim=True)
+    largest = FUNCTIONS["where"](here, rows, 0.0).sum(-1, keepdim=True)
     phase = FUNCTIONS["where"](largest.imag == 0, FUNCTIONS["ones_like"](largest), largest.sgn())
     return [(rows * (phase.conj() / length)).contiguous()]
 
