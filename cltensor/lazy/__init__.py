@@ -31,7 +31,7 @@ from .fusion import Fusion
 from .launch import TURN, runs_across, scalar_args, turned
 from .product import Factors, pending_product
 from .product_tree import forget
-from .reading import is_read, note_read, told
+from .reading import is_grown, is_read, note_read, told
 from .schedule import (
     flush,
     force,
@@ -61,6 +61,7 @@ __all__ = [
     "flush",
     "force",
     "forget",
+    "is_grown",
     "is_read",
     "note_read",
     "pending_product",

@@ -1,4 +1,4 @@
-"""Whether a kernel that reads an expression (a reduction, a norm) computes it as its prologue, or has it run first.
+"""Whether a kernel that reads an expression (a reduction, a norm, a write of a part) computes it itself, or has it run first.
 
 Owns that decision, and the key by which such a kernel is found without collecting a fusion. Knows nothing of kernels or tensors.
 """
@@ -28,9 +28,17 @@ def is_read(storage: Storage) -> bool:
     """
     expr = storage.value
     flags = expr.flags
-    if flags & (INDEXED | PRODUCTS) or (flags & READ and expr.held > MOST_READ * storage.nbytes):
+    if flags & (INDEXED | PRODUCTS) or is_grown(storage):
         return False
     return not storage.reduced or (expr.size <= LIGHT and not flags & HEAVY)
+
+
+def is_grown(storage: Storage) -> bool:
+    """Return whether a pending value is computed from one that a reading kernel has computed without writing it, and its
+    operands take much more memory than it does.
+    """
+    expr = storage.value
+    return bool(expr.flags & READ) and expr.held > MOST_READ * storage.nbytes
 
 
 def note_read(storage: Storage) -> None:

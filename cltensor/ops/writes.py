@@ -18,6 +18,7 @@ from ..codegen.pointwise import IDENTITY
 from ..dtypes import dtype
 from ..errors import caller_level
 from ..lazy import Expr, Leaf, View
+from ..lazy.expression import LIGHT
 from ..runtime import device
 from ..size import Size
 from ..storage import Storage
@@ -28,10 +29,11 @@ from .refusals import out_refusal
 # ------------------------------------------------------------------------------------------- memory
 
 
-def write(t: Tensor, expr: Any, own: Storage | None = None) -> None:
+def write(t: Tensor, expr: Any, own: Storage | None = None, others: Storage | None = None) -> None:
     """Write an expression of the tensor's shape into the tensor's memory (see Note [In place] in storage.py).
 
     own: the storage of a temporary tensor, if `expr` is its pending value: it is not run, because nothing will read it.
+    others: the storage whose pending value `expr` copies, if others hold it, too.
     """
     storage = t._storage
     backend = storage.backend
@@ -47,10 +49,27 @@ def write(t: Tensor, expr: Any, own: Storage | None = None) -> None:
         if config.CONFIG.eager or numpy_sees(expr):
             storage.buffer()
         return
+    if others is not None:
+        _bound(others)
     buffer = storage.for_write(own)
     if _must_copy(expr, t, buffer):
         lazy.force(expr, backend)
     lazy.write_region(backend, expr, t.dtype, buffer, t._strides, t._offset)
+
+
+def _bound(value: Storage) -> None:
+    """Run what a write of a part would compute without keeping it, if later writes would compute it again.
+
+    Otherwise each step of a recurrence that writes its states into a tensor would begin with the first step.
+    """
+    if lazy.is_grown(value):
+        lazy.split("write")
+        value.buffer()
+        return
+    expr = value.value
+    lazy.note_read(value)
+    if expr.size > LIGHT:
+        lazy.run_held(value.backend, expr)
 
 
 def _must_copy(expr: Expr, t: Tensor, buffer: Any) -> bool:
@@ -113,9 +132,12 @@ def overwrite(t: Tensor, value: Tensor, *, fresh: bool = False, own: bool = Fals
         t, value = in_order(t, t.shape, order, shape), in_order(value, t.shape, order, shape)
     source = operand(value, t.shape)
     pending = source.__class__ is Expr
-    if not (pending and (fresh or own)):
-        source = Expr(IDENTITY, value.dtype, value.dtype, t.shape, (source,))
-    write(t, source, value._storage if pending and own else None)
+    if pending and (fresh or own):
+        write(t, source, value._storage if own else None)
+        return
+    storage = value._storage
+    others = storage if storage.value.__class__ is Expr else None
+    write(t, Expr(IDENTITY, value.dtype, value.dtype, t.shape, (source,)), others=others)
 
 
 # ------------------------------------------------------------------------------------------- in place

@@ -391,6 +391,38 @@ def test_a_sum_that_grows_along_reductions_is_run_now_and_then():
     assert np.allclose(norm.cpu().numpy(), ct.softmax(ct.tensor(wanted), 1).cpu().numpy())
 
 
+def _kept(state, decay, step):
+    state = decay * state + step
+    return state, state
+
+
+def _mixed(state, decay, step):
+    """The state itself is not what is written."""
+    total, weight = state if isinstance(state, tuple) else (state, state)
+    total, weight = total * decay + step, weight * decay + 1
+    return (total, weight), total / weight
+
+
+@pytest.mark.parametrize("take", [_kept, _mixed])
+def test_a_step_of_a_recurrence_that_writes_into_a_tensor_does_not_begin_with_the_first(take):
+    """More steps are more launches of the same kernels."""
+
+    def states(steps, decays, inputs, out):
+        state = inputs[:, 0] * 0
+        for t in range(steps):
+            state, out[:, t] = take(state, decays[:, t], inputs[:, t])
+        return out
+
+    decays, inputs = data(3, 24, 8), data(3, 24, 8, seed=1)
+    for steps in (6, 24):
+        a, x = on_device(decays[:, :steps]), on_device(inputs[:, :steps])
+        out = on_device(np.zeros((3, steps, 8), np.float32))
+        made = builds(lambda n=steps, a=a, x=x, out=out: states(n, a, x, out))
+    assert made == 0
+    wanted = states(24, decays, inputs, np.zeros((3, 24, 8), np.float32))
+    assert np.allclose(out.cpu().numpy(), wanted, atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [ct.float16, ct.bfloat16])
 def test_both_zeros_are_numbers_of_short_types(dtype):
     x = ct.ones(4, dtype=dtype)
