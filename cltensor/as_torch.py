@@ -27,6 +27,7 @@ from .version import __version__
 __all__ = ["install"]
 
 _PACKAGE = __name__.partition(".")[0]
+_HOMES = {"torch": _PACKAGE, "functorch": f"{_PACKAGE}._functorch.deprecated"}
 _USAGE = "usage: python -m cltensor.as_torch (SCRIPT | -m MODULE) [ARGUMENT ...]"
 
 
@@ -43,16 +44,16 @@ class _Release(Distribution):
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds `torch.<name>` as the module `cltensor.<name>`."""
+    """Finds `torch.<name>` as the module `cltensor.<name>`, and functorch."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         root, dot, rest = fullname.partition(".")
-        if root != "torch":
+        if root not in _HOMES:
             return None
         try:
-            module = importlib.import_module(f"{_PACKAGE}{dot}{rest}")
+            module = importlib.import_module(f"{_HOMES[root]}{dot}{rest}")
         except ModuleNotFoundError as error:
             if error.name is not None and error.name.partition(".")[0] == _PACKAGE:
                 return None

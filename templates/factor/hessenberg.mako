@@ -56,7 +56,7 @@ ${reflector.find('x', 'j + 1')}\
                 const int many = (int)min(m - c, (I)4);
                 __global T ${each("*q{0} = p + min(c + {0}, m - 1) * step")};
                 const T ${each("g{0} = " + ("(T)(u[min(c + {0}, m - 1) - 1].x, -u[min(c + {0}, m - 1) - 1].y)" if complex_ else "u[min(c + {0}, m - 1) - 1]"))};
-                ## w is -A v: taking it off with a negative sign adds tau A v conj(u_c), taken off.
+                ## w is -A v, and A H = A - tau A v v^H.
                 const F ${each("b{0} = SPREAD(-(" + times('factor', 'g{0}') + "))")};
                 F ${each("d{0} = 0")};
 <%numbers:rows first="0">\

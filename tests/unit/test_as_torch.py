@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import cltensor as torch
+from cltensor._functorch import deprecated as functorch
+
 LIBRARY = """
 import importlib.metadata
 import importlib.util
@@ -44,6 +47,9 @@ assert torch.nn.__spec__.name == "cltensor.nn"
 assert torch.__spec__.name == "cltensor"
 assert library.there
 assert library.version == torch.__version__
+import functorch
+
+assert functorch.vmap.__wrapped__ is torch.vmap
 assert Normal is cltensor.distributions.Normal
 library.loss(torch.ones(2, 3)).backward()
 try:
@@ -98,3 +104,43 @@ def test_install_is_refused_after_torch_itself(folder: Path) -> None:
     assert (
         "RuntimeError: cltensor.as_torch.install: torch itself is imported already" in done.stderr
     )
+
+
+def test_functorch() -> None:
+    """Modules as functions of their state; every function warns that `torch.func` has taken its place."""
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
+    x = torch.rand(4, 3)
+    with pytest.warns(
+        FutureWarning, match=r"`functorch.make_functional` .* `torch.func.functional_"
+    ):
+        linear, params = functorch.make_functional(net[0], disable_autograd_tracking=True)
+    assert torch.equal(linear(params, x), net[0](x))
+    assert not params[0].requires_grad
+    assert not [*linear.parameters()]
+    with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match="`model` has buffers"):
+        functorch.make_functional(net)
+    with pytest.warns(FutureWarning):
+        called, params, buffers = functorch.make_functional_with_buffers(net)
+    loss = called(params, buffers, x)[0, 0]
+    loss.backward()
+    assert params[0].grad is not None
+    assert net[0].weight.grad is None
+    assert net[1].num_batches_tracked.item() == 0
+
+
+def test_modules_as_an_ensemble() -> None:
+    nets = [torch.nn.Linear(3, 1) for _ in range(4)]
+    x = torch.rand(2, 3)
+    with pytest.warns(FutureWarning, match="stack_module_state"):
+        called, params, buffers = functorch.combine_state_for_ensemble(nets)
+    with pytest.warns(FutureWarning, match="`torch.vmap`"):
+        found = functorch.vmap(called, (0, 0, None))(params, buffers, x)
+    assert torch.allclose(found, torch.stack([net(x) for net in nets]))
+    mixed = [torch.nn.Linear(1, 1), torch.nn.Linear(1, 1).eval()]
+    for bad, why in (
+        ([], "one model, got 0"),
+        (mixed, "training/eval"),
+        ([nets[0], torch.nn.ReLU()], "class"),
+    ):
+        with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match=why):
+            functorch.combine_state_for_ensemble(bad)
