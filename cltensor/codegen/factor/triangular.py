@@ -96,9 +96,11 @@ def _block(
 ) -> None:
     (count, n, k), dt = x.shape, x.dtype
     by_rows = x.strides[2] == 1
-    # As many as have room for their rows in local memory.
     lanes = LANES if dt.itemsize < 16 else LANES // 2
     if is_gpu(backend):
+        # The triangle and the lanes' rows have room in local memory.
+        while lanes > 1 and ROWS * (ROWS + lanes) * dt.itemsize > backend.info.local_mem:
+            lanes //= 2
         items = count * -(-k // lanes)
     else:
         runs = count * -(-k // max(1, 64 // dt.itemsize))
