@@ -5,30 +5,15 @@ an eigenvalue are exchanged with the last and the first ones; the rest is scaled
 that brings the norms of each row and its column together. `places`: the rows of A that the balanced matrix's rows were;
 `scales`: the factors of the columns. A work-item, on a GPU a work-group, takes a matrix, columns `step` numbers apart.
 </%doc>\
+<%namespace name="lane_memory" file="/lanes.mako"/>\
+<%namespace name="numbers" file="/factor/numbers.mako"/>\
 <%namespace name="reflector" file="/factor/reflector.mako"/>\
-<% complex_, one = dt.is_complex, "f" if dt.to_real().itemsize == 4 else "" %>\
 ${headers}\
 typedef ${I} I;
-typedef ${dt.reg} T;
-typedef ${dt.to_real().reg} R;
+${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ())}\
 #define LARGE ${large}
 #define H(i, j) h[(i) + (j) * step]
-% if complex_:
-#define IS_ZERO(z) ((z).x == 0 && (z).y == 0)
-#define SIZE(z) hypot((z).x, (z).y)
-% else:
-#define IS_ZERO(z) ((z) == 0)
-#define SIZE(z) fabs(z)
-% endif
-% if gpu:
-#define LANE (I)get_local_id(0)
-#define LANES ${lanes}
-#define SYNC barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
-% else:
-#define LANE 0
-#define LANES 1
-#define SYNC
-% endif
+#define LENGTH(z) ${'hypot((z).x, (z).y)' if dt.is_complex else 'fabs(z)'}
 /* Exchange rows i and k and columns i and k. Rows are zero before column lo, columns below row hi. */
 static inline void clt_exchange(__global T *h, __global int *places, const I step, const I n, const I lo, const I hi, const I i, const I k) {
     SYNC;
@@ -87,7 +72,7 @@ __kernel void ${fn}(__global T *a, __global int *all_places, __global R *all_sca
             for (I i = lo; i <= hi; ++i) {
                 R column = 0, row = 0;
                 for (I k = lo + LANE; k <= hi; k += LANES) {
-                    const R x = SIZE(H(k, i)), y = SIZE(H(i, k));
+                    const R x = LENGTH(H(k, i)), y = LENGTH(H(i, k));
                     column += x * x, row += y * y;
                 }
 ${reflector.add('column')}\
@@ -99,7 +84,7 @@ ${reflector.add('row')}\
                 R by = 1;
                 while (column < row / 2 && by * known < LARGE) by *= 2, column *= 2, row /= 2;
                 while (column / 2 >= row && by * known > 1 / LARGE) by /= 2, column /= 2, row *= 2;
-                if (column + row >= ${'0.95' + one} * sum) continue;
+                if (column + row >= (R)0.95f * sum) continue;
                 again = 1;
                 for (I j = lo + LANE; j < n; j += LANES) H(i, j) /= by;
                 SYNC;

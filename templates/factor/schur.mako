@@ -24,7 +24,8 @@ ${numbers.helpers(dt, memory, lane_memory, gpu, lanes, ('load', 'store'))}\
 % if complex_:
 #define ABS(z) (fabs((z).x) + fabs((z).y))
 #define TIMES(a, b) cmul_${dt.reg}(a, b)
-/* The square root whose real part is not negative. */
+/* The square root whose real part is not negative. Numbers are finite here, and not large: the text of
+   complex_functions.cl, which csqrt is part of, would only take time to compile. */
 static inline T clt_root(const T x) {
     const R size = hypot(x.x, x.y), large = sqrt(${'0.5' + one} * (size + fabs(x.x)));
     if (large == 0) return (T)(0, 0);

@@ -68,7 +68,7 @@ def diagonalized(
         if (codes == 2).any():
             d, e = whole or (values, beside)
             blocks = len(codes) // (d.numel() // d.shape[-1])
-            raise LinAlgError(_failed(kind, d, e, int((codes == 2).argmax()) // blocks, function))
+            raise _failed(kind, d, e, int((codes == 2).argmax()) // blocks, function)
         if not codes.any():
             return products
         states_of, *lists = (None if x is None else core.kernel_operand(x) for x in found)
@@ -84,15 +84,27 @@ def diagonalized(
             )
 
 
-def _failed(kind: str, values: Tensor, beside: Tensor, where: int, function: str) -> str:
-    place = f"(Batch element {where}): " if values.ndim > 1 else ""
+def unconverged(function: str, where: int | None, why: str) -> LinAlgError:
+    """Return torch's error for an iteration that does not converge; where: the place in the batch, if there is one."""
+    place = "" if where is None else f"(Batch element {where}): "
+    return LinAlgError(
+        f"{function}: {place}The algorithm failed to converge because the input matrix {why}"
+    )
+
+
+def repeated(kind: str, code: int) -> str:
+    """Return why, in torch's words, "eigenvalues" or "singular values" of a finite matrix are not found."""
+    return f"is ill-conditioned or has too many repeated {kind} (error code: {code})."
+
+
+def _failed(kind: str, values: Tensor, beside: Tensor, where: int, function: str) -> LinAlgError:
     n = values.shape[-1]
     left = values.reshape(-1, n)[where].sum() + beside.reshape(-1, n)[where, : n - 1].sum()
     if kind == "singular_values" and not bool(left.isfinite()):
         why = "contained non-finite values."
     else:
-        why = f"is ill-conditioned or has too many repeated {kind.replace('_', ' ')} (error code: {max(n - 1, 1)})."
-    return f"{function}: {place}The algorithm failed to converge because the input matrix {why}"
+        why = repeated(kind.replace("_", " "), max(n - 1, 1))
+    return unconverged(function, where if values.ndim > 1 else None, why)
 
 
 # ------------------------------------------------------------------------------------------- divide and conquer

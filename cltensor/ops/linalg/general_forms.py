@@ -20,7 +20,7 @@ from ..replay import Replayed
 from ..row import FUNCTIONS
 from . import factors
 from .diagonal_forms import scaled
-from .matrices import LinAlgError
+from .diagonal_values import repeated, unconverged
 
 # What `states` of the QR steps say of a matrix; 0 is done.
 _UNFINISHED, _FAILED, _INFINITE = 1, 2, 3
@@ -94,7 +94,8 @@ def _eigenvectors(xs: Sequence[Tensor]) -> list[Tensor]:
     back = places.argsort(-1).unsqueeze(-2).expand(rows.shape)
     rows = (rows * scales.unsqueeze(-2)).gather(-1, back)
     size = rows.abs()
-    rows, size = (x / size.amax(-1, keepdim=True) for x in (rows, size))
+    most = size.amax(-1, keepdim=True)  # divided by it, no square overflows
+    rows, size = rows / most, size / most
     length = size.square().sum(-1, keepdim=True).sqrt()
     here = FUNCTIONS["arange"](n, device=h.device) == size.argmax(-1, keepdim=True)
     largest = FUNCTIONS["where"](here, rows, 0.0).sum(-1, keepdim=True)
@@ -132,11 +133,8 @@ def eig(A: Tensor, vectors: bool, function: str) -> tuple[Tensor, Tensor | None]
                     f"torch.{function}: input tensor should not contain infs or NaNs."
                 )
             if (codes == _FAILED).any():
-                place = f"(Batch element {(codes == _FAILED).argmax()}): " if batch else ""
-                raise LinAlgError(
-                    f"torch.{function}: {place}The algorithm failed to converge because the input matrix is "
-                    f"ill-conditioned or has too many repeated eigenvalues (error code: {n})."
-                )
+                where = int((codes == _FAILED).argmax()) if batch else None
+                raise unconverged(f"torch.{function}", where, repeated("eigenvalues", n))
             if not (codes == _UNFINISHED).any():
                 break
         rows = _eigenvectors([h, values, *rest])[0].view(*batch, n, n) if vectors else None
