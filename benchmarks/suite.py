@@ -42,14 +42,17 @@ def compiled(timed: measure.Timed) -> measure.Timed:
 
 
 def disagreement(mine: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> float:
-    """Return the largest difference relative to the largest number; infinity if shapes differ or either has a NaN."""
+    """Return the largest difference relative to the largest finite number; infinity if shapes differ, either has a NaN,
+    or one is infinite where the other is not.
+    """
     worst = 0.0
     for a, b in zip(mine, theirs, strict=True):
         if a.shape != b.shape:
             return float("inf")
         if a.size:
             a, b = (x if x.dtype.kind in "fc" else x.astype(np.float64) for x in (a, b))
-            off = float(np.abs(a - b).max() / (np.abs(b).max() + 1e-9))
+            apart = np.abs(np.subtract(a, b, out=np.zeros_like(a), where=a != b)).max()
+            off = float(apart / (np.abs(b).max(where=np.isfinite(b), initial=0) + 1e-9))
             worst = max(worst, float("inf") if np.isnan(off) else off)
     return worst
 

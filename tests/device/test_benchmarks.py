@@ -152,6 +152,9 @@ def test_disagreement_is_relative_to_the_largest_number() -> None:
     assert suite.disagreement([a > 2], [a > 1]) == 0
     assert suite.disagreement([a], [a * np.nan]) == float("inf")
     assert suite.disagreement([a], [a[:1]]) == float("inf")
+    infinite = np.array([1.0, -np.inf])
+    assert suite.disagreement([infinite], [infinite]) == 0
+    assert suite.disagreement([infinite], [a]) == float("inf")
 
 
 def test_a_run_is_written_and_drawn(
