@@ -85,11 +85,11 @@ def _is_worth(a: Tensor, b: Tensor) -> bool:
     """Return whether a product is worth fusing with what follows, without keeping much memory alive meanwhile."""
     if len(a.shape) != 2:
         return False
+    (m, k), (_, n) = a.shape, b.shape
+    if m * n * k < WAITS or min(m, n, k) < 2:
+        return False
     known = a.dtype in (dtypes.float32, dtypes.float64)
     if not known and not gemm.takes_chains(get_backend(a.device), a.dtype):
-        return False
-    (m, k), n = a.shape, b.shape[1]
-    if min(m, n, k) < 2 or m * n * k < WAITS:
         return False
     return (m * k + k * n) * a.dtype.itemsize <= max(4 * m * n * a.dtype.itemsize, HELD)
 

@@ -50,17 +50,23 @@ def mm(
         raise RuntimeError("self must be a matrix")
     if len(mat2.shape) != 2:
         raise RuntimeError("mat2 must be a matrix")
-    check_inner(input, mat2)
     if out_dtype is not None:
         input, mat2 = input.to(out_dtype), mat2.to(out_dtype)
-    if input.dtype is not mat2.dtype:
-        raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[input.dtype.name]} != {C_NAMES[mat2.dtype.name]}"
-        )
-    refuse_bool(input.dtype, "addmm_impl_cpu_")
-    same_device(input, mat2)
-    value = multiplied(input, mat2)
+    value = product(input, mat2)
     return value if out is None else into(value, out, "mm", (input, mat2))
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """Multiply matrices; torch's errors for sizes, dtypes and devices that do not fit."""
+    check_inner(a, b)
+    if a.dtype is not b.dtype:
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[a.dtype.name]} != {C_NAMES[b.dtype.name]}"
+        )
+    refuse_bool(a.dtype, "addmm_impl_cpu_")
+    if a.device is not b.device:
+        same_device(a, b)
+    return multiplied(a, b)
 
 
 def multiplied(a: Tensor, b: Tensor, waits: bool = True) -> Tensor:
@@ -135,7 +141,8 @@ def check_bmm(input: Tensor, mat2: Tensor) -> None:
     """Raise torch's errors for dtypes and devices of a batched product."""
     same_dtype(input, mat2)
     refuse_bool(input.dtype, "bmm")
-    same_device(input, mat2)
+    if input.device is not mat2.device:
+        same_device(input, mat2)
 
 
 def record_bmm(value: Tensor, input: Tensor, mat2: Tensor) -> Tensor:
