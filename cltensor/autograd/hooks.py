@@ -66,12 +66,18 @@ def _hook_name(hook: Any) -> str:
     return getattr(hook, "__name__", type(hook).__name__)
 
 
+# The dtypes for which torch's first releases had a class of tensors.
+_NAMED = frozenset(["Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short"])
+
+
 def type_string(t: Any) -> str:
-    """Return torch's legacy type name of a tensor: "torch.FloatTensor", on a GPU
-    "torch.opencl.FloatTensor".
+    """Return a tensor's type as torch's errors call it: "torch.FloatTensor", on a GPU "torch.opencl.FloatTensor", and
+    "CPUBoolType" for dtypes that had no class of tensors once.
     """
-    kind = t.device.type
-    return f"torch.{'' if kind == 'cpu' else kind + '.'}{t.dtype.scalar_name}Tensor"
+    kind, name = t.device.type, t.dtype.scalar_name
+    if name not in _NAMED:
+        return f"{kind.upper()}{name}Type"
+    return f"torch.{'' if kind == 'cpu' else kind + '.'}{name}Tensor"
 
 
 def check_result(before: Any, after: Any, hook: Any) -> None:

@@ -485,15 +485,16 @@ def convert(text: str, source: dtype, target: dtype, lanes: int) -> str:
         else:
             made = f"(({target.reg})(({real})({text}), 0))"
         return round_to(made, target, lanes)
+    given = source.reg
     if source.is_complex:
-        text = f"{text}.{re}"
-    if source.reg == target.reg:
+        text, given = f"{text}.{re}", given[:-1]
+    if given == target.reg:
         return text if target.category != 2 else round_to(text, target, lanes)
-    if source.category == 2 and target.category == 1:
+    if source.category >= 2 and target.category == 1:
         # Convert to a wider integer first, so that a value out of range gives on an x86 CPU what torch gives there. For
         # vectors of float and an 8-bit target int is wide enough: the low 8 bits of a float beyond its range are 0
         # either way, and a conversion to 64 bits would go lane by lane.
-        narrow = lanes > 1 and target.itemsize == 1 and source.reg == "float"
+        narrow = lanes > 1 and target.itemsize == 1 and given == "float"
         wide = "int" if narrow or target.reg in ("int", "short") else "long"
         middle = f"convert_{lanes_of(wide, lanes)}_rtz({text})"
         return middle if target.reg == wide else f"convert_{lanes_of(target.reg, lanes)}({middle})"

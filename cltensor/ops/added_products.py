@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import layouts
 from ..autograd import record as graph
+from ..autograd.hooks import type_string
 from ..autograd.mode import unrecorded
 from ..dtypes import C_NAMES, dtype
 from . import core, writes
@@ -67,11 +68,7 @@ def _check_addmm(input: Any, mat1: Any, mat2: Any) -> None:
     if input.shape == (n,):  # most calls
         return
     if input.ndim > 2:
-        sizes = list(input.shape)
-        raise RuntimeError(
-            f"expand(torch.{input.dtype.scalar_name}Tensor{{{sizes}}}, size={[m, n]}): the number of sizes provided (2) must be "
-            f"greater or equal to the number of dimensions in the tensor ({input.ndim})"
-        )
+        layouts.expand_shape(input.shape, (m, n), type_string(input))  # raises
     _expandable(input, (m, n))
 
 

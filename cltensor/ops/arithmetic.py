@@ -259,8 +259,8 @@ def check_divisor(a: Any, b: Any) -> None:
 
 def _divided(row: Row, name: str, input: Any, other: Any, out: Tensor | None) -> Tensor:
     input, other = normal(name, BINARY, (input, other))
-    check_divisor(input, other)
     value = _stepwise(row, input, other)(input, other)
+    check_divisor(input, other)
     return value if out is None else writes.deliver(value, out, name, (input, other))
 
 

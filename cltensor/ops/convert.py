@@ -220,7 +220,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     else:
         writes.check_overlap(self, (moved,))
         writes.overwrite(self, moved)
-    if graph.needs_grad(self, src):
+    if self.dtype.category >= 2 and graph.needs_grad(self, src):
         graph.rebase(self, "CopyBackwards", (self, src), _copy_back, {"home": src.device})
     return self
 

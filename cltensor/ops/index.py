@@ -372,7 +372,7 @@ def _value(x: Tensor, value: Any) -> Any:
     if is_tensor(value):
         return value
     if value.__class__ not in NUMBERS and not isinstance(value, NUMBERS):
-        raise TypeError(f"can't assign a {type_name(value)} to a {type_string(x)}")
+        raise TypeError(f"can't assign a {type_name(value)} to a {x.type()}")
     if isinstance(value, int) and not isinstance(value, bool):
         if not -(1 << 63) <= value < 1 << 63:
             raise ValueError("Overflow when unpacking long long")

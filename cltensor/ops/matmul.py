@@ -167,6 +167,10 @@ def linear(
 ) -> Tensor:
     """Compute `input @ weight.T + bias` over the last dim: [..., K] by [N, K] -> [..., N]; the bias is added in the kernel."""
     check_tensors("linear", ("input", "weight"), input, weight)
+    if not input.shape or not weight.shape:
+        raise RuntimeError(
+            f"both arguments to linear need to be at least 1D, but they are {input.ndim}D and {weight.ndim}D"
+        )
     if out is not None:
         inputs = (input, weight) if bias is None else (input, weight, bias)
         return writes.deliver(linear(input, weight, bias), out, "linear", inputs)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..autograd import record as graph
 from ..dtypes import C_NAMES, dtype
+from ..dtypes import bool as boolean
 from . import core, writes
 from .core import Tensor
 from .dense import run
@@ -59,11 +60,7 @@ def mm(
 def product(a: Tensor, b: Tensor) -> Tensor:
     """Multiply matrices; torch's errors for sizes, dtypes and devices that do not fit."""
     check_inner(a, b)
-    if a.dtype is not b.dtype:
-        raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[a.dtype.name]} != {C_NAMES[b.dtype.name]}"
-        )
-    refuse_bool(a.dtype, "addmm_impl_cpu_")
+    _check_factors(a.dtype, b.dtype)
     if a.device is not b.device:
         same_device(a, b)
     return multiplied(a, b)
@@ -138,11 +135,22 @@ def bmm(
 
 
 def check_bmm(input: Tensor, mat2: Tensor) -> None:
-    """Raise torch's errors for dtypes and devices of a batched product."""
-    same_dtype(input, mat2)
-    refuse_bool(input.dtype, "bmm")
+    """Raise torch's errors for dtypes and devices of a batched product; torch has a kernel of its own for small ones."""
+    if input.dtype is not mat2.dtype or input.dtype is boolean:
+        if input.shape[-2:].numel() * (mat2.shape[-1] if mat2.ndim > 1 else 1) < 400:
+            refuse_bool(input.dtype, "bmm")
+            same_dtype(input, mat2)
+        _check_factors(input.dtype, mat2.dtype)
     if input.device is not mat2.device:
         same_device(input, mat2)
+
+
+def _check_factors(first: dtype, second: dtype) -> None:
+    if first is not second:
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[first.name]} != {C_NAMES[second.name]}"
+        )
+    refuse_bool(first, "addmm_impl_cpu_")
 
 
 def record_bmm(value: Tensor, input: Tensor, mat2: Tensor) -> Tensor:

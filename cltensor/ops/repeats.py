@@ -74,6 +74,10 @@ def repeat_interleave(
     if repeats is None:
         return _interleave_index(input, output_size)
     x, at = (input.reshape(-1), 0) if dim is None else (input, layouts.wrap_dim(dim, input.ndim))
+    if not x.ndim:
+        if is_tensor(repeats):
+            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        layouts.wrap_dim(1, 0)  # raises
     if is_tensor(repeats):
         if repeats.ndim > 1:
             raise RuntimeError("repeats must be 0-dim or 1-dim tensor")

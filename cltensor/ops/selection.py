@@ -186,6 +186,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
 def clamp_(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place form of `clamp`."""
     row, xs = _clamp_call(t, min, max)
+    _check_result(t, xs[1:])
     return row.inplace(*xs)
 
 
@@ -195,7 +196,19 @@ METHODS["clamp_"] = METHODS["clip_"] = clamp_
 def _check_bound(function: str, input: Any, bound: Any) -> None:
     if not is_tensor(input):
         raise invalid_combination(function, (input, bound))
+    if input.dtype.is_complex and not is_tensor(bound):
+        raise NotImplementedError("clamp is not supported for complex types")
     _check_numbers((input, bound), (bound,))
+
+
+def _check_result(t: Tensor, bounds: Sequence[Any]) -> None:
+    """Raise torch's RuntimeError where `t`, which is to be limited in place by numbers, cannot hold the result."""
+    if all(b.__class__ in NUMBERS for b in bounds):
+        dt = core.result_type((t, *bounds))
+        if not dtypes.can_cast(dt, t.dtype):
+            raise RuntimeError(
+                f"result type {dt.scalar_name} can't be cast to the desired output type {dtypes.C_NAMES[t.dtype.name]}"
+            )
 
 
 @public()
@@ -214,14 +227,25 @@ def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     return value if out is None else writes.deliver(value, out, "clamp_max", (input,))
 
 
-METHODS["clamp_min_"] = lambda t, min: clamp_min_row.inplace(
-    *normal("clamp_min_", ("input", "min"), (t, min))
-)
+def clamp_min_(t: Tensor, min: Any) -> Tensor:
+    """In-place form of `clamp_min`."""
+    return _limited(t, "min", min, clamp_min_row)
 
 
-METHODS["clamp_max_"] = lambda t, max: clamp_max_row.inplace(
-    *normal("clamp_max_", ("input", "max"), (t, max))
-)
+def clamp_max_(t: Tensor, max: Any) -> Tensor:
+    """In-place form of `clamp_max`."""
+    return _limited(t, "max", max, clamp_max_row)
+
+
+def _limited(t: Tensor, side: str, bound: Any, row: Row) -> Tensor:
+    function = f"clamp_{side}_"
+    t, bound = normal(function, ("input", side), (t, bound))
+    _check_bound(function, t, bound)
+    _check_result(t, (bound,))
+    return row.inplace(t, bound)
+
+
+METHODS["clamp_min_"], METHODS["clamp_max_"] = clamp_min_, clamp_max_
 
 
 where_row = Row(

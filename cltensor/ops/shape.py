@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import dtypes, layouts
 from ..autograd import views
+from ..autograd.hooks import type_string
 from ..autograd.node import op_class
 from ..errors import caller_level, class_name, warn_once
 from ..memory_format import contiguous_format
@@ -161,6 +162,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
             f"unflatten(): argument 'sizes' (position 2) must be tuple of ints, not {kind}"
         )
     if not input.ndim:
+        layouts.wrap_dim(dim, 0)
         raise RuntimeError(
             "unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions"
         )
@@ -265,6 +267,12 @@ def t(input: Tensor) -> Tensor:
     return core.view(input, shape, strides, input._offset, "TBackward0", _t_back, None)
 
 
+def _t_in_place(x: Tensor) -> Tensor:
+    if x.ndim > 2:
+        raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {x.ndim}D")
+    return t(x)
+
+
 def _t_back(ctx: Any, g: Tensor) -> Tensor:
     return g.t()
 
@@ -367,7 +375,10 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 @variadic("size")
 def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     """Repeat dimensions of size 1 without copying; -1 keeps a size."""
-    new = layouts.expand(self.shape, self._strides, self._offset, sizes("expand", size, "size"))
+    wanted = sizes("expand", size, "size")
+    if len(wanted) < len(self.shape):
+        layouts.expand_shape(self.shape, wanted, type_string(self))  # raises
+    new = layouts.expand(self.shape, self._strides, self._offset, wanted)
     return core.view(self, *new, "ExpandBackward0", None, None)
 
 
@@ -448,7 +459,7 @@ def inplace_view(name: str, fn: Callable) -> None:
 
 
 for _name, _fn in (
-    ("t_", t),
+    ("t_", _t_in_place),
     ("transpose_", transpose),
     ("swapaxes_", swapaxes),
     ("swapdims_", transpose),

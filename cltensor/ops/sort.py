@@ -82,7 +82,7 @@ def sort(
     input: Tensor,
     dim: int = -1,
     descending: bool = False,
-    stable: bool = False,
+    stable: bool | None = None,
     *,
     out: Sequence[Tensor] | None = None,
 ) -> Any:
@@ -97,7 +97,7 @@ def sort(
     values, indices = (formats.settled(v, to) for v in made)
     if graph.needs_grad(input):
         graph.record(
-            "SortBackward0",
+            "SortBackward0" if stable is None else "SortBackward1",
             (input,),
             (values, indices),
             _scatter_back,
@@ -107,9 +107,11 @@ def sort(
 
 
 @public()
-def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+def argsort(
+    input: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = None
+) -> Tensor:
     """Positions (int64) that put `input` in order along `dim`."""
-    return sort(input.detach(), dim, descending, stable)[1]
+    return sort(input.detach(), dim, descending)[1]
 
 
 @public()
@@ -131,9 +133,12 @@ def topk(
     """The `k` largest (or smallest) elements along `dim` in order, and their positions."""
     refuse(input, "topk")
     if input.dtype.is_complex or input.dtype is dtypes.bool:
-        raise RuntimeError(
-            f"topk does not support {'complex' if input.dtype.is_complex else 'bool'} dtypes on CPU"
+        kind = (
+            " topk does not support complex"
+            if input.dtype.is_complex
+            else "topk does not support bool"
         )
+        raise RuntimeError(f"{kind} dtypes on CPU")
     at = one_dim("topk", dim, input.ndim)
     values, indices = _run(family.topk, input, whole("topk", "k", k), at, bool(largest))
     if graph.needs_grad(input):
@@ -154,7 +159,7 @@ def _select(
     nonempty(f"{name.removeprefix('nan')}()", input, (at,) if input.ndim else ())
     if (input.dtype is dtypes.bool and name != "mode") or input.dtype.is_complex:
         raise NotImplementedError(
-            f"\"{'median_cpu' if 'median' in name else name + '_cpu'}\" not implemented for '{input.dtype.scalar_name}'"
+            f"\"{'median_out' if 'median' in name else name + '_cpu'}\" not implemented for '{input.dtype.scalar_name}'"
         )
     values, indices = (
         _run(fn, input, *args)

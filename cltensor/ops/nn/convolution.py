@@ -10,6 +10,7 @@ from typing import Any
 
 from ... import dtypes
 from ...autograd import record as graph
+from ...autograd.hooks import type_string
 from ...autograd.mode import unrecorded
 from ...errors import warn_once
 from ...symbols import remembered
@@ -57,25 +58,18 @@ def _batched(function: str, x: Tensor, dims: int) -> tuple[Tensor, bool]:
     return (x, True) if x.ndim == dims + 2 else (x.unsqueeze(0), False)
 
 
-def _type_name(t: Tensor) -> str:
-    kind = "" if t.device.type == "cpu" else f"{t.device.type}."
-    if t.dtype.is_complex:
-        return f"CPU{t.dtype.scalar_name}Type"
-    return f"torch.{kind}{t.dtype.scalar_name}Tensor"
-
-
 def _check_dtypes(x: Tensor, w: Tensor, bool_kernel: str) -> None:
+    if x.dtype is dtypes.bool:
+        raise NotImplementedError(f"\"{bool_kernel}\" not implemented for 'Bool'")
     if x.dtype is not w.dtype:
-        if x.dtype is dtypes.float32 or x.dtype.is_complex:
+        if x.dtype in (dtypes.float32, dtypes.bfloat16, dtypes.float16) or x.dtype.is_complex:
             rest = "" if x.dtype.is_complex else " or input should be a MKLDNN tensor and weight is a dense tensor"  # fmt: skip
             raise RuntimeError(
-                f"Input type ({_type_name(x)}) and weight type ({_type_name(w)}) should be the same{rest}"
+                f"Input type ({type_string(x)}) and weight type ({type_string(w)}) should be the same{rest}"
             )
         raise RuntimeError(
             f"expected scalar type {x.dtype.scalar_name} but found {w.dtype.scalar_name}"
         )
-    if x.dtype is dtypes.bool:
-        raise NotImplementedError(f"\"{bool_kernel}\" not implemented for 'Bool'")
 
 
 _DILATION = "dilation should be greater than zero"

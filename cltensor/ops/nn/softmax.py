@@ -68,7 +68,7 @@ def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, no
     out = asked(dt, kind) or input.dtype
     if out.category != 2:
         raise NotImplementedError(
-            f"\"{'log_' if kind == 'log_softmax' else ''}softmax{'_lastdim' if at == input.ndim - 1 and kind != 'softmax' else ''}_kernel_impl\" not implemented for '{out.scalar_name}'"
+            f"\"{'log_' if kind == 'log_softmax' else ''}softmax{'_lastdim' if at >= input.ndim - 1 else ''}_kernel_impl\" not implemented for '{out.scalar_name}'"
         )
     dims = (at,) if input.ndim else ()
     if dims and _by_sums(input, dims):
