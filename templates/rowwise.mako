@@ -388,7 +388,7 @@ lowest, bound = f'({S})(-INFINITY)', f'until = nred - from < {2 * blocks} ? nred
 %>\
     ${S} highest = ${lowest}, sum = (${S})(0);
 % if kind.keep:
-    __global ${T} *tops = spare + get_global_id(0) * ${pitch} + nred;
+    __global ${T} *tops = spare + get_global_id(0) * ${pitch} + nred + ${L}; // behind the last vector
 % endif
     ${every} {
       ${bound}

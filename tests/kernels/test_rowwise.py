@@ -235,10 +235,13 @@ def test_logsumexp_of_what_is_not_finite(schedule: str) -> None:
     np.testing.assert_allclose(found.cpu().numpy(), want, rtol=1e-6)
 
 
-@pytest.mark.parametrize("width", [20480, 20011])
-def test_long_rows_go_through_by_blocks(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("width", "overlap"), [(20480, False), (20011, False), (20011, True)])
+def test_long_rows_go_through_by_blocks(
+    width: int, overlap: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Blocks are relative to the maximum so far: rising rows, falling rows, rows that begin with -inf; a value that is
-    not finite spoils its row only."""
+    not finite spoils its row only. `overlap`: a row's last vector is whole, as on AVX2."""
+    monkeypatch.setattr(rowwise, "LANES", 1 << 20 if overlap else 0)
     monkeypatch.setattr(
         rowwise, "STREAM", 0
     )  # so that intermediate results of blocks are stored apart from the result
