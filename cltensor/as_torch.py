@@ -4,13 +4,15 @@ In a program, or a notebook's first cell, `cltensor.as_torch.install()` does the
 
 `torch` and its modules are then this package's, the same objects under a second name, whether torch is installed or
 not; `importlib.metadata` knows "torch" by the version whose interface this is, because libraries ask whether it is
-there. Compiled extensions of torch (torchvision's operators, for example) cannot be loaded. A process that is spawned
-has to call `install()` itself; forked ones inherit it.
+there. Compiled extensions of torch (torchvision's operators, for example) cannot be loaded. Python processes that the
+program starts have cltensor in the place of torch, too: forked ones inherit it, spawned ones find
+_children/sitecustomize.py by PYTHONPATH.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import runpy
 import sys
@@ -19,7 +21,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from .version import __version__
@@ -53,7 +55,7 @@ class _Finder(MetaPathFinder, Loader):
         if root not in _HOMES:
             return None
         try:
-            module = importlib.import_module(f"{_HOMES[root]}{dot}{rest}")
+            module = importlib.import_module(_HOMES[root] + dot + rest)
         except ModuleNotFoundError as error:
             if error.name is not None and error.name.partition(".")[0] == _PACKAGE:
                 return None
@@ -71,8 +73,18 @@ class _Finder(MetaPathFinder, Loader):
             module.__spec__ = module.__spec__.loader_state[1]
         _name_alike()
 
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return a module's code, which `python -m torch.<name>` runs."""
+        root, dot, rest = fullname.partition(".")
+        spec = importlib.util.find_spec(_HOMES[root] + dot + rest)
+        assert spec is not None
+        return spec.loader.get_code(spec.name)
+
     def find_distributions(self, context: DistributionFinder.Context) -> Iterable[Distribution]:
         return [_Release()] if context.name in (None, "torch") else []
+
+
+FINDER = _Finder()
 
 
 def _name_alike() -> None:
@@ -83,18 +95,28 @@ def _name_alike() -> None:
 
 
 def install() -> None:
-    """Let `import torch` mean cltensor in this process, from now on.
+    """Let `import torch` mean cltensor in this process and in those it starts, from now on.
 
     RuntimeError: torch itself is imported already.
     """
-    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+    if FINDER in sys.meta_path:
         return
     if "torch" in sys.modules:
         raise RuntimeError(
             "cltensor.as_torch.install: torch itself is imported already; call install() before that"
         )
-    sys.meta_path.insert(0, _Finder())
+    insert()
     importlib.import_module("torch")
+
+
+def insert() -> Any:
+    """Let this process and those it starts find torch, without importing it; return the finder."""
+    sys.meta_path.insert(0, FINDER)
+    children = str(Path(__file__).parent / "_children")
+    places = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if children not in places:
+        os.environ["PYTHONPATH"] = os.pathsep.join([children, *filter(None, places)])
+    return FINDER
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""The `--device`, `--units`, `--as-gpu`, `--later`, `--whole`, `--asked` and `--schedules` options, the `dev` fixture, and checks that several folders make of each test.
+"""The `--device`, `--units`, `--vectors`, `--as-gpu`, `--later`, `--whole`, `--asked` and `--schedules` options, the `dev` fixture, and checks that several folders make of each test.
 
 What must happen before cltensor is imported is in the root conftest.
 """
@@ -27,6 +27,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--units",
         type=int,
         help="divide work as for so many compute units, e.g. 24; there are no more threads for it",
+    )
+    parser.addoption(
+        "--vectors",
+        choices=("own", "other"),
+        default="own",
+        help="choose kernels as for this processor, or as for one of AVX2 if this has AVX-512, and the other way round",
     )
     parser.addoption(
         "--as-gpu",
@@ -64,6 +70,18 @@ def pytest_configure(config: pytest.Config) -> None:
         backend.describe = lambda *args, **kwargs: dataclasses.replace(
             describe(*args, **kwargs), compute_units=units
         )
+    if config.getoption("--vectors") == "other":
+        from cltensor.codegen.products import product
+        from cltensor.runtime import backend
+
+        described, wide = backend.describe, product._wide_registers
+
+        def other(*args: Any, **kwargs: Any) -> Any:
+            info = described(*args, **kwargs)
+            return dataclasses.replace(info, native_lanes=24 - info.native_lanes)
+
+        backend.describe = other
+        product._wide_registers = lambda there: not wide(there)
     if config.getoption("--later"):
         from cltensor.runtime import team
 

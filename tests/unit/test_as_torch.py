@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,49 @@ def test_scripts_and_modules(folder: Path, tmp_path_factory: pytest.TempPathFact
     assert done.stdout == "__main__ ['--lr', '1']\n", done.stderr
     done = run("-m", "cltensor.as_torch", "-m", "program", "-x", cwd=folder)
     assert done.stdout == "__main__ ['-x']\n", done.stderr
+    done = run("-m", "cltensor.as_torch", "-m", "torch.distributed.run", "--help", cwd=folder)
+    assert "nproc" in done.stdout, done.stderr
+
+
+PARENT = """
+import subprocess
+import sys
+import torch
+import torch.multiprocessing
+
+
+def answer(place):
+    import torch
+
+    place.put(torch.version.package)
+
+
+if __name__ == "__main__":
+    ask = "import torch.nn, cltensor; print(torch is cltensor, torch.nn is cltensor.nn)"
+    version = "import importlib.metadata as m; print(m.version('torch'))"
+    plain = "import sys; print('cltensor' in sys.modules)"
+    for program in (ask, version, plain):
+        print(subprocess.check_output([sys.executable, "-c", program], text=True), end="", flush=True)
+    context = torch.multiprocessing.get_context("spawn")
+    place = context.SimpleQueue()
+    child = context.Process(target=answer, args=(place,))
+    child.start()
+    print(place.get())
+    child.join()
+"""
+
+
+def test_processes_that_a_program_starts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have cltensor in the place of torch, imported when they ask for it; a sitecustomize of the user's runs, too."""
+    (folder / "parent.py").write_text(PARENT)
+    (folder / "of_user").mkdir()
+    (folder / "of_user" / "sitecustomize.py").write_text("print('mine', __name__)")
+    monkeypatch.setenv("PYTHONPATH", str(folder / "of_user"), prepend=os.pathsep)
+    done = run("-m", "cltensor.as_torch", "parent.py", cwd=folder)
+    mine, version = "mine sitecustomize", torch.__version__
+    spawned = [mine] * 2  # of multiprocessing's resource tracker and of the process itself
+    expected = [mine, mine, "True True", mine, version, mine, "False", *spawned, torch.version.package]  # fmt: skip
+    assert sorted(done.stdout.split("\n")) == sorted([*expected, ""]), done.stderr
 
 
 def test_usage(folder: Path) -> None:
