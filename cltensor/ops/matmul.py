@@ -19,7 +19,7 @@ from .core import Tensor
 from .dense import run
 from .dims import whole
 from .operands import check_tensors
-from .products import bmm, check_bmm, dot, mm, mv, product, record_bmm
+from .products import bmm, check_bmm, dot, mm, mv, record_bmm
 from .row import FUNCTIONS, public
 from .shape import expand, reshape, t, view_back
 from .values import into
@@ -83,7 +83,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
 def _matmul(a: Tensor, b: Tensor) -> Tensor:
     da, db = len(a.shape), len(b.shape)
     if da == 2 and db == 2:
-        return product(a, b)
+        return mm(a, b)
     if not da or not db:
         raise RuntimeError(
             f"both arguments to matmul need to be at least 1D, but they are {da}D and {db}D"

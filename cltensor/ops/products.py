@@ -51,19 +51,14 @@ def mm(
         raise RuntimeError("self must be a matrix")
     if len(mat2.shape) != 2:
         raise RuntimeError("mat2 must be a matrix")
+    check_inner(input, mat2)
     if out_dtype is not None:
         input, mat2 = input.to(out_dtype), mat2.to(out_dtype)
-    value = product(input, mat2)
+    _check_factors(input.dtype, mat2.dtype)
+    if input.device is not mat2.device:
+        same_device(input, mat2)
+    value = multiplied(input, mat2)
     return value if out is None else into(value, out, "mm", (input, mat2))
-
-
-def product(a: Tensor, b: Tensor) -> Tensor:
-    """Multiply matrices; torch's errors for sizes, dtypes and devices that do not fit."""
-    check_inner(a, b)
-    _check_factors(a.dtype, b.dtype)
-    if a.device is not b.device:
-        same_device(a, b)
-    return multiplied(a, b)
 
 
 def multiplied(a: Tensor, b: Tensor, waits: bool = True) -> Tensor:
