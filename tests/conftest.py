@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--vectors",
         choices=("own", "other"),
         default="own",
-        help="choose kernels as for this processor, or as for one of AVX2 if this has AVX-512, and the other way round",
+        help="divide rows, sums and Fourier transforms among lanes as for this processor, or as for one of AVX2 if this has AVX-512, and the other way round",
     )
     parser.addoption(
         "--as-gpu",
@@ -71,17 +71,15 @@ def pytest_configure(config: pytest.Config) -> None:
             describe(*args, **kwargs), compute_units=units
         )
     if config.getoption("--vectors") == "other":
-        from cltensor.codegen.products import product
         from cltensor.runtime import backend
 
-        described, wide = backend.describe, product._wide_registers
+        described = backend.describe
 
         def other(*args: Any, **kwargs: Any) -> Any:
             info = described(*args, **kwargs)
             return dataclasses.replace(info, native_lanes=24 - info.native_lanes)
 
         backend.describe = other
-        product._wide_registers = lambda there: not wide(there)
     if config.getoption("--later"):
         from cltensor.runtime import team
 
