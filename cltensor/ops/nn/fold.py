@@ -202,4 +202,4 @@ def _images(xs: Sequence[Tensor], size: Pair, blocks: Blocks, counts: Pair) -> l
             for j in range(kw):
                 places[:, :, i, j].add_(columns[:, :, i, j])
     image = image[:, :, ph : ph + size[0], pw : pw + size[1]].to(x.dtype)
-    return [image.reshape(*lead, channels, *size)]
+    return [image.contiguous().reshape(*lead, channels, *size)]
