@@ -7,6 +7,7 @@ along. Owns the list of fields. Must not know what they mean.
 from __future__ import annotations
 
 import copy
+import copyreg
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
@@ -100,6 +101,36 @@ def fields(owner: Any) -> dict[str, Any]:
 
 
 _DICT: Any = vars(_Held)["__dict__"]
+
+
+def of_class(made: Any, kind: type) -> Any:
+    """Make an object an instance of another class; return it, or another object with its fields if the class has slots."""
+    try:
+        made.__class__ = kind
+    except TypeError:
+        plain, made = made, object.__new__(kind)
+        fields(made).update(fields(plain))
+    return made
+
+
+def slot_names(kind: type) -> list[str]:
+    """Return the names of the slots that a class and its bases declare."""
+    names: list[str] = copyreg._slotnames(kind)  # type: ignore[attr-defined]
+    return names
+
+
+def slots(owner: Any) -> dict[str, Any]:
+    """Return the values of an object's slots, those that have one."""
+    return {name: getattr(owner, name) for name in slot_names(type(owner)) if hasattr(owner, name)}
+
+
+def state(owner: Any) -> Any:
+    """Return what a pickle keeps of an object beside its fields: what the class says, or attributes, with slots if it has some."""
+    own = getattr(type(owner), "__getstate__", None)
+    if own is not getattr(object, "__getstate__", None):  # Python 3.10 has none
+        return owner.__getstate__()
+    attributes, kept = dict(owner.__dict__), slots(owner)
+    return (attributes, kept) if kept else attributes
 
 
 class Attributes(MutableMapping[str, Any]):

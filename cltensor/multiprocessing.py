@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from .attributes import of_class
 from .nn.parameter import Parameter
 from .reexport import lend
 from .runtime import device, get_backend, start_method
@@ -199,8 +200,7 @@ def _receive(kind: type, path: str, nbytes: int, layout: tuple, requires_grad: b
         _map(storage, path)
     dt, shape, strides, offset = layout
     made = Tensor._make(storage, shape, dt, get_backend(dev).device, strides, offset)
-    made.__class__ = kind
-    return made.requires_grad_(requires_grad)
+    return of_class(made, kind).requires_grad_(requires_grad)
 
 
 for _kind in (Tensor, Parameter):

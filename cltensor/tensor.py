@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import layouts, printing
+from .attributes import of_class, slots, state
 from .autograd import AutogradMixin
 from .autograd.mode import GRAD
 from .autograd.version import InferenceVersion, VersionCounter
@@ -70,9 +71,7 @@ class Tensor(AutogradMixin, Methods):
         from .creation import legacy_new
 
         made = legacy_new(args, None, device)
-        if cls is not Tensor:
-            made.__class__ = cls
-        return made
+        return made if cls is Tensor else of_class(made, cls)
 
     @classmethod
     def _make(
@@ -432,15 +431,12 @@ class Tensor(AutogradMixin, Methods):
     # ------------------------------------------------------------------------------------- copies
 
     def __copy__(self) -> Tensor:
-        t = self.alias()
-        t.__class__ = type(self)
+        t = of_class(self.alias(), type(self))
         t._requires = self.requires_grad  # a leaf, as in torch
-        t.__dict__.update(self._attributes())
+        t.__dict__.update(self.__dict__)
+        for name, value in slots(self).items():
+            setattr(t, name, value)
         return t
-
-    def _attributes(self) -> dict[str, Any]:
-        """Return the attributes that the user has set on the tensor."""
-        return dict(self.__dict__)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
@@ -458,12 +454,14 @@ class Tensor(AutogradMixin, Methods):
             self._strides,
             self._offset,
         )
-        t.__class__ = type(self)
+        t = of_class(t, type(self))
         t._requires = self.requires_grad
         if self._grad is not None:
             t._grad = copying.deepcopy(self._grad, memo)
         memo[id(self)] = t
-        t.__dict__.update(copying.deepcopy(self._attributes(), memo))
+        t.__dict__.update(copying.deepcopy(dict(self.__dict__), memo))
+        for name, value in slots(self).items():
+            setattr(t, name, copying.deepcopy(value, memo))
         return t
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
@@ -485,7 +483,7 @@ class Tensor(AutogradMixin, Methods):
             str(self.device),
             self.requires_grad,
         )
-        return _rebuild, made, self._attributes() or None
+        return _rebuild, made, state(self) or None
 
     def cpu(self, memory_format: Any = None) -> Tensor:
         """Copy to the host's device; the tensor itself if it is there."""
@@ -578,7 +576,7 @@ def _rebuild(
         strides,
         offset,
     )
-    t.__class__ = cls
+    t = of_class(t, cls)
     t._requires = requires
     return t
 

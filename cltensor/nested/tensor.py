@@ -185,7 +185,7 @@ class NestedTensor(Tensor):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
             made = memo[id(self)] = self._like(copy.deepcopy(self._v, memo))
-            made.__dict__.update(self._attributes())
+            made.__dict__.update(self.__dict__)
         return memo[id(self)]
 
 

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from .. import attributes, creation, printing
-from ..attributes import fields
+from ..attributes import fields, of_class, state
 from ..tensor import Tensor
 
 __all__ = [
@@ -49,10 +49,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             data = creation.empty(0)
         made = data.detach()  # AttributeError if `data` is no tensor
         if type(data) is not Tensor and not issubclass(type(data), Parameter):
-            made.__class__ = type(data)
+            made = of_class(made, type(data))
             made._is_param = True
         else:
-            made.__class__ = cls
+            made = of_class(made, cls)
         if requires_grad:
             made._set_requires(
                 True, "Only Tensors of floating point and complex dtype can require gradients"
@@ -71,7 +71,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         made = (type(self), self.data, self.requires_grad)
-        return _rebuild, made, self._attributes() or None
+        return _rebuild, made, state(self) or None
 
 
 class Buffer(Tensor, metaclass=_ParameterMeta):

@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
+from ..attributes import of_class
 from ..autograd.mode import unrecorded
 from . import core
 from .core import Tensor
@@ -82,9 +83,7 @@ def as_subclass(self: Tensor, cls: type) -> Tensor:
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. "
             "Make sure your class inherits from Tensor."
         )
-    made = _alias(self)
-    made.__class__ = cls
-    return made
+    return of_class(_alias(self), cls)
 
 
 def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Tensor:

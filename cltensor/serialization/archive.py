@@ -193,10 +193,11 @@ def source(f: Any) -> Iterator[tuple[BinaryIO, str | None]]:
         return
     if not hasattr(f, "read"):
         raise AttributeError(
-            f"'{type(f).__name__}' object has no attribute 'read'. expected 'f' to be string, path, or a file-like object with a 'read' attribute"
+            f"'{type(f).__name__}' object has no attribute 'seek'. You can only torch.load from a file that is seekable. Please pre-load the data into "
+            "a buffer like io.BytesIO and try to load from it instead."
         )
     seekable = getattr(f, "seekable", None)
-    if seekable is None or not seekable():
+    if seekable is None or not seekable() or not hasattr(f, "seek"):
         yield io.BytesIO(f.read()), None
         return
     yield f, None

@@ -10,9 +10,11 @@ import importlib
 import math
 import pickle
 from collections import OrderedDict
+from types import FunctionType
 from typing import Any, BinaryIO, ClassVar
 
 from .. import creation
+from ..attributes import state
 from ..dtypes import dtype, int64, uint8
 from ..layouts import contiguous_strides
 from ..memory_format import jagged, layout, memory_format
@@ -45,6 +47,14 @@ def _name(module: str, name: str) -> Name:
     if found is None:
         found = _names[module, name] = Name(module, name)
     return found
+
+
+# The functions that rebuild objects -> torch's names for them; a class's `__reduce_ex__` may return one.
+_REBUILDERS = {
+    value: _name(*key.rsplit(".", 1))
+    for key, value in rebuild.ALLOWED.items()
+    if value.__class__ is FunctionType
+}
 
 
 class StorageReference:
@@ -107,7 +117,8 @@ class TorchPickler(_Base):
     def reducer_override(self, obj: Any) -> Any:
         """Return the reduction of this library's objects."""
         if isinstance(obj, Tensor):
-            return _reduce_tensor(obj)
+            own = type(obj).__reduce_ex__.__module__.partition(".")[0]
+            return _reduce_tensor(obj) if own == "cltensor" else NotImplemented
         kind = obj.__class__
         if kind is Size:
             return _name("torch", "Size"), (tuple(obj),)
@@ -170,6 +181,8 @@ class TorchPickler(_Base):
 
 def _torch_name(obj: Any, module: str, name: str) -> Name | None:
     """Find where torch has an object of this library: layers in modules of the same names, the rest under its shortest public name."""
+    if obj.__class__ is FunctionType and obj in _REBUILDERS:
+        return _REBUILDERS[obj]
     if obj.__class__ is type and issubclass(obj, Tensor):
         if obj is Tensor:
             return _name("torch", "Tensor")
@@ -229,15 +242,15 @@ def _reduce_tensor(t: Tensor) -> tuple[Any, ...]:
         c.__name__ == "Parameter" and c.__module__.startswith("cltensor") for c in kind.__mro__
     )
     function, own = _function_and_arguments(t, bool(t.requires_grad) and not parameter)
-    state = t._attributes()
+    kept = state(t)
     if parameter and kind.__name__ == "Parameter":
         made: Any = (_Plain(function, own), bool(t.requires_grad), OrderedDict())
-        if state:
-            return _name("torch._utils", "_rebuild_parameter_with_state"), (*made, state)
+        if kept:
+            return _name("torch._utils", "_rebuild_parameter_with_state"), (*made, kept)
         return _name("torch._utils", "_rebuild_parameter"), made
-    if kind is Tensor and not state:
+    if kind is Tensor and not kept:
         return function, own
-    return _name("torch._tensor", "_rebuild_from_type_v2"), (function, kind, own, state)
+    return _name("torch._tensor", "_rebuild_from_type_v2"), (function, kind, own, kept)
 
 
 def _function_and_arguments(t: Tensor, requires_grad: bool) -> tuple[Any, tuple]:

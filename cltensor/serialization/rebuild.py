@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..attributes import of_class, slot_names
 from ..layouts import storage_extent
 from ..memory_format import (
     channels_last,
@@ -231,27 +232,26 @@ def from_type_v2(function: Any, kind: Any, args: Any, state: Any) -> Tensor:
     """Make a tensor, change its type to a subclass, and give it the attributes it had."""
     if function is jagged:
         return set_state(jagged(*args), {})
-    if function not in (tensor_v1, tensor_v2, tensor_v3, parameter):
+    if function not in (tensor_v1, tensor_v2, tensor_v3, parameter, meta_tensor):
         raise RuntimeError("the checkpoint rebuilds a tensor in an unknown way")
     if not (isinstance(kind, type) and issubclass(kind, Tensor)):
         raise RuntimeError("the checkpoint gives a tensor a type that is none")
-    made = function(*args)
-    if type(made) is not kind:
-        made.__class__ = kind
+    made = of_class(function(*args), kind)
+    if hasattr(kind, "__setstate__"):
+        made.__setstate__(state)
+        return made
     return set_state(made, state)
 
 
 def set_state(t: Tensor, state: Any) -> Tensor:
-    """Restore a tensor's user-defined attributes; never one that the library itself uses."""
-    values = state[0] if isinstance(state, tuple) and state else state
-    for name, value in (values or {}).items() if isinstance(values, dict) else ():
-        if (
-            isinstance(name, str)
-            and not name.startswith("_")
-            and name not in t.__dict__
-            and not hasattr(type(t), name)
-        ):
+    """Restore a tensor's user-defined attributes and slots; never one that the library itself uses."""
+    values, kept = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    for name, value in values.items() if isinstance(values, dict) else ():
+        if isinstance(name, str) and name not in t.__dict__ and not hasattr(type(t), name):
             t.__dict__[name] = value
+    for name, value in kept.items() if isinstance(kept, dict) else ():
+        if name in slot_names(type(t)):
+            setattr(t, name, value)
     return t
 
 

@@ -19,6 +19,7 @@ from sys import getrefcount
 from typing import Any, cast
 
 from .. import dtypes, layouts
+from ..attributes import state
 from ..autograd import record as graph
 from ..autograd.mode import GRAD, unrecorded
 from ..autograd.version import InferenceVersion, VersionCounter
@@ -308,7 +309,7 @@ class SparseTensor(Tensor):
     def __copy__(self) -> SparseTensor:
         t = self.alias()
         t._requires, t._node, t._nr = self._requires, self._node, self._nr
-        t.__dict__.update(self._attributes())
+        t.__dict__.update(self.__dict__)
         return t
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
@@ -324,7 +325,7 @@ class SparseTensor(Tensor):
         )
         t._requires = self._requires
         memo[id(self)] = t
-        t.__dict__.update(self._attributes())
+        t.__dict__.update(self.__dict__)
         t._grad = copy.deepcopy(self._grad, memo)
         return t
 
@@ -339,7 +340,7 @@ class SparseTensor(Tensor):
             p.coalesced,
             self._requires,
         )
-        return _rebuild, made, self._attributes() or None
+        return _rebuild, made, state(self) or None
 
 
 def _rebuild(

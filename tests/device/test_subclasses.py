@@ -531,3 +531,26 @@ def test_fields_can_be_asked_of_the_class() -> None:
     assert x.dtype is torch.int32
     with pytest.raises(AttributeError, match="has no attribute 'shapes'"):
         _ = torch.Tensor.shapes
+
+
+class Slotted(torch.Tensor):
+    __slots__ = ("note", "unset")
+
+
+def test_a_class_with_slots(dev: Any) -> None:
+    leaf = torch.ones(2, device=dev, requires_grad=True)
+    x = leaf.as_subclass(Slotted)
+    x.note = [1]
+    y = (x * x)[1:]
+    assert type(y) is Slotted and not hasattr(y, "note")
+    y.sum().backward()
+    assert leaf.grad.tolist() == [0, 2]
+    kept = leaf.detach().as_subclass(Slotted)
+    kept.note = [1]
+    deep, shallow = copy.deepcopy(kept), copy.copy(kept)
+    assert deep.note == [1] and deep.note is not kept.note and shallow.note is kept.note
+    assert type(deep) is type(shallow) is Slotted and not hasattr(deep, "unset")
+    shallow.zero_()
+    assert kept.tolist() == [0, 0] and deep.tolist() == [1, 1]
+    assert Slotted([1.0, 2.0]).tolist() == [1, 2]
+    assert type(nn.Parameter(kept)) is Slotted

@@ -275,13 +275,13 @@ def test_what_is_set_on_a_tensor_is_kept(tmp_path: Path) -> None:
     def made(module: Any) -> list[Any]:
         tensors = [module.ones(2), module.nn.Parameter(module.ones(2))]
         for t in tensors:
-            t.label = ["x"]
+            t.label, t._hidden = ["x"], 3
         return tensors
 
     path = str(tmp_path / "file")
     for write, read in ((save, th.load), (th.save, load)):
         write(made(ct if write is save else th), path)
-        assert [t.label for t in read(path)] == [["x"], ["x"]]
+        assert [(t.label, t._hidden) for t in read(path)] == [(["x"], 3)] * 2
     tensor, parameter = made(ct)
     for copied in (copy.deepcopy(tensor), pickle.loads(pickle.dumps(tensor))):
         assert copied.label == ["x"] and copied.label is not tensor.label

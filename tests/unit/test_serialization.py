@@ -215,6 +215,10 @@ def test_file_objects_need_only_write_or_read() -> None:
     save({"a": torch.ones(3)}, SimpleNamespace(write=lambda data: parts.append(bytes(data))))
     file = io.BytesIO(b"".join(parts))
     assert load(SimpleNamespace(read=file.read, seek=file.seek, tell=file.tell))["a"].sum() == 3
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'seek'. You can only torch.load from a file that is seekable. Please pre-load .* into a buffer"
+    ):  # fmt: skip
+        load(SimpleNamespace())
 
 
 def rewritten(file: io.BytesIO, changes: dict[str, bytes | None]) -> io.BytesIO:
@@ -252,6 +256,66 @@ class Slotted:
 
     def __init__(self) -> None:
         self.a, self.b = 1, 2
+
+
+class Reduced(torch.Tensor):
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return again_ten_times, (self.tolist(),)
+
+
+def again_ten_times(values: list[float]) -> Any:
+    return torch.tensor(values).as_subclass(Reduced) * 10
+
+
+class Wrapped(torch.Tensor):
+    __slots__ = ("inner", "unset")
+
+    @staticmethod
+    def __new__(cls, inner: Any) -> Any:
+        made = torch.Tensor._make_subclass(cls, inner.to("meta"), inner.requires_grad)
+        made.inner = inner
+        return made
+
+
+class Stateful(torch.Tensor):
+    def __getstate__(self) -> Any:
+        return "state", dict(self.__dict__)
+
+    def __setstate__(self, state: Any) -> None:
+        self.__dict__ = state[1]
+        self.mark = state[0]
+
+
+def test_subclasses_say_how_they_are_pickled() -> None:
+    wrapped = Wrapped(torch.ones(2))
+    wrapped.note = 1
+    stateful = torch.zeros(3).as_subclass(Stateful)
+    stateful.note = 2
+    for copied in (lambda x: again(x, weights_only=False), lambda x: pickle.loads(pickle.dumps(x))):
+        made = copied(torch.ones(2).as_subclass(Reduced))
+        assert type(made) is Reduced and made.tolist() == [10, 10]
+        made = copied(wrapped)
+        assert type(made) is Wrapped and made.is_meta and made.shape == (2,)
+        assert made.inner.tolist() == [1, 1] and made.note == 1 and not hasattr(made, "unset")
+        made = copied(stateful)
+        assert type(made) is Stateful and made.tolist() == [0, 0, 0]
+        assert dict(made.__dict__) == {"note": 2, "mark": "state"}
+
+
+class Spoofed:
+    def __init__(self, name: str, *args: Any) -> None:
+        self.made = getattr(torch._utils, name), args
+
+    def __reduce__(self) -> Any:
+        return self.made
+
+
+def test_what_rebuilds_tensors_is_written_under_torchs_name() -> None:
+    parameter = again(Spoofed("_rebuild_parameter", torch.ones(3), True, {}))
+    assert type(parameter) is torch.nn.Parameter and parameter.tolist() == [1, 1, 1]
+    parts = (torch.tensor([[5]]), torch.ones(1), (3,))
+    with pytest.raises(RuntimeError, match="size is inconsistent with indices"):
+        again(Spoofed("_rebuild_sparse_tensor", torch.sparse_coo, parts))
 
 
 def test_other_classes_are_refused_by_name() -> None:
@@ -351,12 +415,12 @@ def test_attributes_of_a_tensor_cannot_be_overwritten() -> None:
     t = load(
         hostile(
             body
-            + b"}(X\x05\x00\x00\x00shapeK\x63X\x0e\x00\x00\x00_lazy_strides_K\x01X\x04\x00\x00\x00noteK\x07ub"
+            + b"}(X\x05\x00\x00\x00shapeK\x63X\x08\x00\x00\x00_stridesK\x01X\x04\x00\x00\x00noteK\x07ub"
         )
     )
     assert t.shape == (2,)
     assert t.note == 7
-    assert "_lazy_strides_" not in t.__dict__
+    assert t.stride() == (1,)
 
 
 def test_pickle_modules_of_the_user_read_trusted_files() -> None:
