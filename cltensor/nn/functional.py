@@ -105,6 +105,7 @@ from ..ops.row import FLOAT as _FLOAT
 from ..ops.row import FUNCTIONS
 from ..ops.values import number as _number
 from ..tensor import Tensor
+from . import _reduction as _Reduction
 from . import grad
 from .grouped_mm import grouped_mm
 from .linear_cross_entropy import linear_cross_entropy

@@ -9,7 +9,8 @@ from .. import dtypes
 from . import norms
 from .core import Tensor, is_tensor
 from .nn.activation import log_sigmoid
-from .nn.losses import check_weight, reduced, reduction_of
+from .nn.losses import check_weight, reduced
+from .nn.reductions import INVALID, reduction_of
 from .row import FUNCTIONS
 from .selection import where
 
@@ -131,7 +132,7 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`triplet_margin_loss` with any distance; `swap` also takes the distance of positive and negative."""
-    reduction = reduction_of(None, None, reduction)
+    reduction = reduction_of(None, None, reduction, INVALID)
     if distance_function is None:
         return triplet_margin_loss(
             anchor, positive, negative, margin, swap=swap, reduction=reduction
@@ -152,7 +153,7 @@ def poisson_nll_loss(
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """exp(input) - target * input (or of log(input), without `log_input`); `full` adds Stirling's approximation of log target!."""
-    reduction = reduction_of(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction, INVALID)
     value = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
@@ -202,7 +203,7 @@ def multilabel_soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """The mean over classes (last dim) of the binary cross entropy with logits."""
-    reduction = reduction_of(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction, "{} is not valid")
     value = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
     if weight is not None:
         value = value * weight

@@ -142,7 +142,8 @@ TORCHS_OWN = {
     "_BatchNorm", "_ConvTransposeNd", "_EXTRA_STATE_KEY_SUFFIX", "_IncompatibleKeys", "_InverseTransform",
     "_LazyNormBase", "_Namespace", "_NormBase", "_StridedShard", "_add_batch_dim", "_assert", "_assign_attr",
     "_broadcast_to_and_flatten", "_foreach_utils", "_jit_set_fusion_strategy", "_lazy_call", "_lazy_init",
-    "_package_registry", "_pytree", "_remove_batch_dim", "_standard_normal", "_sum_rightmost", "_weight_norm",
+    "_package_registry", "_pytree", "_reduction", "_remove_batch_dim", "_standard_normal", "_sum_rightmost",
+    "_weight_norm",
 }  # fmt: skip
 
 

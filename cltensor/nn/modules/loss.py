@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ...ops.nn.losses import reduction_of
+from ...ops.nn.reductions import legacy_get_string
 from ...tensor import Tensor
 from .. import functional as F
 from .distance import PairwiseDistance
@@ -51,7 +51,7 @@ class _Loss(Module):
     ) -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
-            reduction = reduction_of(size_average, reduce, reduction)
+            reduction = legacy_get_string(size_average, reduce)
         self.reduction = reduction
 
 

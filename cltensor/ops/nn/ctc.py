@@ -15,7 +15,7 @@ from .. import core
 from ..core import Tensor
 from ..row import FUNCTIONS, public
 from ..selection import where
-from .losses import reduction_of
+from .reductions import get_enum
 
 _CHECKED = "(while checking arguments for ctc_loss_allocate_outputs)"
 
@@ -203,7 +203,7 @@ def ctc_loss(
     log_probs (T, N, C) or (T, C); targets (N, S) padded, or all labels one after the other. `mean` divides each loss by its number
     of labels first. `zero_infinity`: losses of labels that do not fit into their input count as 0, without gradient.
     """
-    way = ("none", "mean", "sum").index(reduction_of(None, None, reduction))
+    way = get_enum(reduction)
     return reduced_loss(
         log_probs, targets, input_lengths, target_lengths, blank, way, zero_infinity
     )

@@ -20,21 +20,8 @@ from ..shape import broadcast_tensors
 from ..values import real
 from . import class_loss
 from .activation import log_sigmoid
+from .reductions import reduction_of
 from .softmax import log_softmax
-
-
-def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """Join the old arguments `size_average` and `reduce` with `reduction`. ValueError for another name."""
-    if size_average is not None or reduce is not None:
-        average = True if size_average is None else size_average
-        reduction = "none" if reduce is False else "mean" if average else "sum"
-        warnings.warn(
-            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
-            stacklevel=caller_level(),
-        )
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    return reduction
 
 
 def reduced(value: Tensor, reduction: str) -> Tensor:
@@ -125,6 +112,9 @@ def _loss(
     return out
 
 
+_NO_MODE = "Invalid reduction mode: {}. Expected one of 'none', 'mean', 'sum'."
+
+
 def _weighted(value: Tensor, weight: Tensor, shape: Any, reduction: str) -> Tensor:
     if weight.shape != shape:
         raise ValueError("Weights and input must have the same size.")
@@ -141,7 +131,8 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """Squared differences: their mean, sum, or each."""
-    reduction, shape = reduction_of(size_average, reduce, reduction), input.shape
+    shape, refusal = input.shape, "" if weight is None else _NO_MODE
+    reduction = reduction_of(size_average, reduce, reduction, refusal)
     input, target = _paired(input, target)
     _computed("mse_cpu", input, target)
     way = reduction if weight is None else "none"
@@ -158,7 +149,8 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """Absolute differences: their mean, sum, or each."""
-    reduction, shape = reduction_of(size_average, reduce, reduction), input.shape
+    shape, refusal = input.shape, "" if weight is None else _NO_MODE
+    reduction = reduction_of(size_average, reduce, reduction, refusal)
     input, target = _paired(input, target)
     value = (input - target).abs()
     return (
@@ -194,7 +186,8 @@ def huber_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """Squared below `delta`, linear above: 0.5 d², or delta (|d| - 0.5 delta). A mean is not divided by the weights."""
-    reduction, shape = reduction_of(None, None, reduction), input.shape
+    shape, refusal = input.shape, "" if weight is None else _NO_MODE
+    reduction = reduction_of(None, None, reduction, refusal)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     input, target = _paired(input, target)
@@ -218,14 +211,14 @@ def kl_div(
 ) -> Tensor:
     """target * (log target - input), where `input` holds log-probabilities."""
     batch = reduction == "batchmean"
-    reduction = "sum" if batch else reduction_of(size_average, reduce, reduction)
-    if reduction == "mean":
+    if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the batch size, "
             "and aligns with the KL div math definition.'mean' will be changed to behave the same as 'batchmean' in the next major release.",
             stacklevel=caller_level(),
         )
-    out = kl_divergence(input, target, reduction, log_target)
+    way = reduction_of(size_average, reduce, "sum" if batch else reduction)
+    out = kl_divergence(input, target, way, log_target)
     return out / input.shape[0] if batch and input.ndim else out
 
 
