@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import os
 import random
 import subprocess
 import sys
@@ -130,6 +131,17 @@ def test_a_killed_worker() -> None:
     ):
         list(DataLoader(sets.Killed(6), 1, num_workers=2))
     assert children() <= before
+
+
+def test_a_forked_child_leaves_the_workers_to_its_parent() -> None:
+    iterator = iter(DataLoader(sets.Squares(9), 1, num_workers=2))
+    next(iterator)
+    child = os.fork()
+    if not child:
+        del iterator
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert [int(y) for _, y in iterator] == [i * i for i in range(1, 9)]
 
 
 def test_timeout_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:

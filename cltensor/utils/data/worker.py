@@ -193,8 +193,10 @@ def _listen(connection: Any, tasks: Any) -> None:
 # ------------------------------------------------------------------------------------- in the main process
 
 
-def _end(pairs: list[tuple[Any, Any]]) -> None:
-    """Stop workers: send None, wait up to GRACE seconds, then terminate, then kill."""
+def _end(pairs: list[tuple[Any, Any]], owner: int) -> None:
+    """Stop workers: send None, wait up to GRACE seconds, then terminate, then kill. A forked child leaves them to its parent."""
+    if os.getpid() != owner:
+        return
     for _, connection in pairs:
         try:
             send(connection, None)
@@ -219,7 +221,7 @@ class Pool:
 
     def __init__(self, context: Any, jobs: list[Job]) -> None:
         self.pairs: list[tuple[Any, Any]] = []
-        self._finalizer = weakref.finalize(self, _end, self.pairs)
+        self._finalizer = weakref.finalize(self, _end, self.pairs, os.getpid())
         try:
             for job in jobs:
                 ours, theirs = context.Pipe()
