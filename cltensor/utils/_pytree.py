@@ -43,7 +43,7 @@ from ._tree_kinds import (  # noqa: F401  names that libraries look for here
     kind_of,
 )
 
-__all__ = ["Context", "GetAttrKey", "LeafSpec", "MappingKey", "NodeDef", "PyTree", "SUPPORTED_NODES", "SequenceKey", "TreeSpec", "is_constant_class", "is_namedtuple_class", "is_namedtuple_instance", "is_structseq_class", "is_structseq_instance", "keystr", "register_constant", "register_dataclass", "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten", "treespec_leaf"]  # fmt: skip
+__all__ = ["Context", "GetAttrKey", "LeafSpec", "MappingKey", "NodeDef", "PyTree", "SUPPORTED_NODES", "SequenceKey", "TreeSpec", "is_constant_class", "is_namedtuple_class", "is_namedtuple_instance", "is_structseq_class", "is_structseq_instance", "key_get", "keystr", "register_constant", "register_dataclass", "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten", "treespec_leaf"]  # fmt: skip
 
 PyTree = Any
 _MAPPINGS = (dict, OrderedDict, defaultdict)
@@ -312,6 +312,11 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     return tree_flatten(tree, is_leaf)[0]
 
 
+def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
+    """Return the leaves of all arguments in order."""
+    return tree_leaves((args, tuple(kwargs.values())))
+
+
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeSpec:
     """Return the tree's spec."""
     return tree_flatten(tree, is_leaf)[1]
@@ -370,6 +375,13 @@ def _broadcast_to_and_flatten(
 def keystr(kp: Iterable[Any]) -> str:
     """Return a key path in Python syntax: "['a'][0].weight"."""
     return "".join(map(str, kp))
+
+
+def key_get(obj: Any, kp: Iterable[Any]) -> Any:
+    """Return what a key path leads to in an object."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj
 
 
 def _ways(node: Any, is_leaf: IsLeaf, way: tuple[Any, ...] = ()) -> Iterator[Any]:
