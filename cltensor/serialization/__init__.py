@@ -350,12 +350,13 @@ def _load_legacy(
     if machine.load() != _LEGACY_PROTOCOL:
         raise pickle.UnpicklingError("Invalid protocol version of the older checkpoint format")
     info = machine.load()
-    if weights_only:
-        value = machine.load()
-    else:
-        rest = io.BytesIO(data[machine.at :])
-        value = load_all(rest, storages, pickle_module, **kwargs)
-        machine.at += rest.tell()
+    with rebuild.checked_later() as checks:
+        if weights_only:
+            value = machine.load()
+        else:
+            rest = io.BytesIO(data[machine.at :])
+            value = load_all(rest, storages, pickle_module, **kwargs)
+            machine.at += rest.tell()
     keys = machine.load()
     at = machine.at
     swap = isinstance(info, dict) and info.get("little_endian", True) != (sys.byteorder == "little")
@@ -374,6 +375,8 @@ def _load_legacy(
                 made._storage.buffer(), 0, rebuild.swap_bytes(raw, dtype_of(made)) if swap else raw
             )
         at += 8 + nbytes
+    for check in checks:
+        check()
     file.seek(start + at)
     return value
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import itertools
 import sys
+import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -296,14 +299,33 @@ def sparse(layout: Any, parts: Any) -> Tensor:
     if not all(isinstance(t, Tensor) and t._strided for t in tensors):
         raise RuntimeError("the checkpoint has a sparse tensor without indices or values")
     shape = Size(_ints(size, "sizes"))
-    if layout is not sparse_coo:
-        return FUNCTIONS["sparse_compressed_tensor"](
-            *tensors, shape, layout=layout, check_invariants=True
-        )
-    coalesced = last[1] is True if len(last) > 1 else False
-    return FUNCTIONS["sparse_coo_tensor"](
-        *tensors, shape, check_invariants=True, is_coalesced=coalesced
-    )
+    if layout is sparse_coo:
+        how = {"is_coalesced": last[1] is True if len(last) > 1 else False}
+        make = partial(FUNCTIONS["sparse_coo_tensor"], *tensors, shape, **how)
+    else:
+        make = partial(FUNCTIONS["sparse_compressed_tensor"], *tensors, shape, layout=layout)
+    check = partial(make, check_invariants=True)
+    if _waiting.checks is None:
+        return check()
+    _waiting.checks.append(check)
+    return make(check_invariants=False)
+
+
+class _Waiting(threading.local):
+    checks: list[Callable[[], Any]] | None = None
+
+
+_waiting = _Waiting()
+
+
+@contextmanager
+def checked_later() -> Iterator[list[Callable[[], Any]]]:
+    """Context in which sparse tensors are made unchecked, as their memory is yet to be read; yield the checks to be made then."""
+    before, _waiting.checks = _waiting.checks, []
+    try:
+        yield _waiting.checks
+    finally:
+        _waiting.checks = before
 
 
 def jagged(parts: Any) -> Tensor:

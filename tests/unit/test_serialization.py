@@ -526,3 +526,23 @@ def test_classes_that_protocol_2_calls_by_old_names(protocol: int) -> None:
         save(value, file, pickle_protocol=protocol)
         file.seek(0)
         assert load(file, weights_only=False) == value
+
+
+def test_sparse_tensors_in_older_files() -> None:
+    dense = torch.tensor([[0.0, 2, 0], [0, 0, 3]])
+    made = [dense.to_sparse(), dense.to_sparse_csr(), dense.to_sparse_csc()]
+    for weights_only in (True, False):
+        file = saved(made, _use_new_zipfile_serialization=False)
+        for t, found in zip(made, load(file, weights_only=weights_only), strict=True):
+            assert found.layout is t.layout and found.to_dense().tolist() == dense.tolist()
+            assert (found * 2).to_dense().tolist() == (dense * 2).tolist()
+    for layout, *parts in (
+        (torch.sparse_coo, torch.tensor([[5]]), torch.ones(1), (3,)),
+        (torch.sparse_csr, torch.tensor([1, 1]), torch.tensor([0]), torch.ones(1), (1, 2)),
+    ):
+        spoofed = Spoofed("_rebuild_sparse_tensor", layout, tuple(parts))
+        file = saved(spoofed, _use_new_zipfile_serialization=False)
+        with pytest.raises(
+            RuntimeError, match=r"size is inconsistent|`crow_indices\[..., 0\] == 0`"
+        ):
+            load(file)
