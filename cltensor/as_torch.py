@@ -71,6 +71,8 @@ class _Finder(MetaPathFinder, Loader):
         """Take back the spec that importing under a second name has put in place of the module's own."""
         if module.__spec__ is not None and module.__spec__.loader is self:
             module.__spec__ = module.__spec__.loader_state[1]
+        if module.__name__ == _PACKAGE:
+            module.__name__ = "torch"  # libraries find what they patch by it
         _name_alike()
 
     def get_code(self, fullname: str) -> CodeType | None:

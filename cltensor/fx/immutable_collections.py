@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from ..utils._pytree import register_pytree_node
+from ..utils._pytree import SUPPORTED_NODES, register_pytree_node
 
 _REFUSED = """'{}' object does not support mutation. If you are attempting to modify the kwargs or args of a torch.fx.Node object,
 instead create a new copy of it and assign the copy to the node:
@@ -53,5 +53,16 @@ def _dict_again(values: Iterable[Any], context: Any) -> immutable_dict:
     return immutable_dict(zip(context, values, strict=True))
 
 
-register_pytree_node(immutable_list, lambda x: (list(x), None), _list_again)
-register_pytree_node(immutable_dict, lambda x: (list(x.values()), list(x)), _dict_again)
+_LIST, _DICT = SUPPORTED_NODES[list], SUPPORTED_NODES[dict]
+register_pytree_node(
+    immutable_list,
+    _LIST.flatten_fn,
+    _list_again,
+    flatten_with_keys_fn=_LIST.flatten_with_keys_fn,
+)
+register_pytree_node(
+    immutable_dict,
+    _DICT.flatten_fn,
+    _dict_again,
+    flatten_with_keys_fn=_DICT.flatten_with_keys_fn,
+)

@@ -1,7 +1,7 @@
 """The kinds of containers that trees are made of: how each is flattened and rebuilt, and the keys of its children.
 
-Owns the table of them, `SUPPORTED_NODES`, with its entries for Python's own containers. Must not know trees; _pytree.py
-re-exports what programs use of this module.
+Owns the table of them, `SUPPORTED_NODES`, with its entries for Python's own containers and torch.Size. Must not know
+trees; _pytree.py re-exports what programs use of this module.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from ..size import Size
 
 Context = Any
 Flatten = Callable[[Any], tuple[Iterable[Any], Context]]
@@ -92,7 +94,7 @@ def kind_of(tree: Any) -> Any:
     return kind
 
 
-# --- Python's own containers --------------------------------------------------------------------
+# --- Python's own containers, and torch.Size, which is rebuilt as a plain tuple ------------------
 
 
 def _tuple_flatten(d: tuple[Any, ...]) -> tuple[list[Any], Any]:
@@ -184,5 +186,6 @@ for _kind in (
     NodeDef(OrderedDict, _dict_flatten, _ordereddict_unflatten, _dict_flatten_with_keys),
     NodeDef(defaultdict, _defaultdict_flatten, _defaultdict_unflatten, _defaultdict_flatten_with_keys),
     NodeDef(deque, _deque_flatten, _deque_unflatten, _deque_flatten_with_keys),
+    NodeDef(Size, _tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys),
 ):  # fmt: skip
     SUPPORTED_NODES[_kind.type] = _kind

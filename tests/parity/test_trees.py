@@ -73,6 +73,22 @@ def test_forms_and_ways(tree: Any) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize(
+    "text", ["Size([2, 3])", "[Size([]), 1]", "fx.immutable_collections.immutable_list([1, (2, 3)])", "fx.immutable_collections.immutable_dict(b=1, a=[2])"],
+)  # fmt: skip
+def test_containers_of_torch(text: str) -> None:
+    found = []
+    for module in (ct, th):
+        p = importlib.import_module(f"{module.__name__}.utils._pytree")
+        importlib.import_module(f"{module.__name__}.fx")
+        tree = eval(text, {"Size": module.Size, "fx": module.fx})
+        leaves, spec = p.tree_flatten(tree)
+        ways = [(p.keystr(way), leaf) for way, leaf in p.tree_leaves_with_path(tree)]
+        again = p.tree_unflatten(leaves, spec)
+        found.append((leaves, repr(spec), ways, again, type(again).__name__))
+    assert found[0] == found[1]
+
+
 def test_what_functions_return_is_a_tree() -> None:
     found = []
     for module in (ct, th):

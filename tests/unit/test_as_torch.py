@@ -46,6 +46,8 @@ assert torch.fft is sys.modules["cltensor.fft"] is sys.modules["torch.fft"]
 assert library.DataLoader is cltensor.utils.data.DataLoader
 assert torch.nn.__spec__.name == "cltensor.nn"
 assert torch.__spec__.name == "cltensor"
+assert torch.__name__ == "torch"
+assert torch.onnx is cltensor.onnx
 assert library.there
 assert library.version == torch.__version__
 import functorch
