@@ -75,6 +75,7 @@ class Beta(ExponentialFamily):
     }
     support = constraints.unit_interval
     has_rsample = True
+    _parts = ("_dirichlet",)
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: Any = None) -> None:
         pair = ops.stack(broadcast_all(concentration1, concentration0), -1)

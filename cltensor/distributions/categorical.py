@@ -35,6 +35,7 @@ class Categorical(ProbsOrLogits, Distribution):
     arg_constraints = _SCORES
     has_enumerate_support = True
     _is_binary = False
+    _parts = ("_given", "_num_events")
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: Any = None) -> None:
         if (probs is None) == (logits is None):
@@ -93,6 +94,7 @@ class OneHotCategorical(Distribution):
     arg_constraints = _SCORES
     support = constraints.one_hot
     has_enumerate_support = True
+    _parts = ("_categorical",)
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: Any = None) -> None:
         self._categorical = Categorical(probs, logits)
@@ -145,6 +147,7 @@ class Multinomial(Distribution):
     """How often each class was chosen in `total_count` (a number) choices."""
 
     arg_constraints = _SCORES
+    _parts = ("total_count", "_categorical")
 
     def __init__(
         self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: Any = None

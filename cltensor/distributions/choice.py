@@ -16,6 +16,7 @@ class ProbsOrLogits:
     """
 
     _is_binary = True
+    _parts: tuple[str, ...] = ("_given",)
 
     def _choose(self, probs: Any, logits: Any, *others: Any) -> Any:
         """Keep the parameter that is given; returns the other arguments, all broadcast together."""

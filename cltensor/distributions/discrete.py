@@ -246,6 +246,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     arg_constraints = _PROBS
     support = constraints.unit_interval
     has_rsample = True
+    _parts = ("_given", "_lims")
     _mean_carrier_measure = 0
 
     def __init__(

@@ -28,6 +28,7 @@ class Distribution:
     has_rsample: Any = False
     has_enumerate_support: Any = False
     _validate_args: bool = __debug__
+    _parts: tuple[str, ...] = ()  # what an expanded distribution is made of, beside the parameters
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -73,23 +74,37 @@ class Distribution:
 
     # ---- shapes
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """Return the same distribution with its batch dimensions expanded."""
-        made = self._get_checked_instance(type(self), _instance)
+        """Return the same distribution with its batch dimensions expanded.
+
+        NotImplementedError for a subclass of a program with a constructor of its own: it has to define `expand`, too,
+        which fills `_instance` and passes it on.
+        """
+        home = self._home()
+        if home in (Distribution, ExponentialFamily):
+            raise NotImplementedError
+        made = self._get_checked_instance(home, _instance)
         batch_shape = Size(batch_shape)
-        for name, value in self.__dict__.items():
-            kept = isinstance(getattr(type(self), name, None), lazy_property)
-            # Lazy properties other than parameters are computed anew when asked for.
-            if not kept or name in self.arg_constraints:
-                made.__dict__[name] = self._expanded(name, value, batch_shape)
-        made._batch_shape = batch_shape
+        given: Any = home.arg_constraints
+        parameters: Any = given.__get__(self) if isinstance(given, property) else given
+        for name in (*parameters, *home._parts):
+            if name in self.__dict__:
+                value = self.__dict__[name]
+                made.__dict__[name] = self._expanded(value, parameters.get(name), batch_shape)
+        return self._shaped(made, batch_shape)
+
+    def _home(self) -> type[Distribution]:
+        """The class itself, or the nearest one of this library: subclasses' attributes are not known here."""
+        package = __name__.rpartition(".")[0]
+        return next(c for c in type(self).__mro__ if c.__module__.startswith(package))
+
+    def _shaped(self, made: Any, batch_shape: Size) -> Any:
+        """Complete an expanded distribution, which has its parameters, as the constructor of this class does."""
+        Distribution.__init__(made, batch_shape, self._event_shape, validate_args=False)
+        made._validate_args = self._validate_args
         return made
 
-    def _expanded(self, name: str, value: Any, batch_shape: Size) -> Any:
-        """Return an attribute of the expanded distribution.
-
-        Parameters, also under their names with `_` before, are expanded.
-        """
-        constraint = self.arg_constraints.get(name.lstrip("_"))
+    def _expanded(self, value: Any, constraint: Any, batch_shape: Size) -> Any:
+        """Return a parameter, which has a constraint, or another part of the expanded distribution."""
         if isinstance(value, Distribution):
             return value.expand(batch_shape)
         if not isinstance(value, Tensor) or constraint is None:

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from .. import dtypes
-from ..size import Size
 from . import constraints
 from .distribution import Distribution, ExponentialFamily
 from .transformed_distribution import TransformedDistribution
@@ -113,10 +112,11 @@ class Chi2(Gamma):
     def __init__(self, df: Any, validate_args: Any = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
-    def _expanded(self, name: str, value: Any, batch_shape: Size) -> Any:
-        if name in ("concentration", "rate"):
-            return value.expand(batch_shape)
-        return super()._expanded(name, value, batch_shape)
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        made = super().expand(batch_shape, _instance)
+        made.concentration = self.concentration.expand(batch_shape)
+        made.rate = self.rate.expand(batch_shape)
+        return made
 
     df = property(lambda self: self.concentration * 2)
 
@@ -165,6 +165,7 @@ class StudentT(Distribution):
     }
     support = constraints.real
     has_rsample = True
+    _parts = ("_chi2",)
 
     def __init__(
         self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: Any = None
@@ -207,6 +208,7 @@ class FisherSnedecor(Distribution):
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _parts = ("_gamma1", "_gamma2")
 
     def __init__(self, df1: Any, df2: Any, validate_args: Any = None) -> None:
         self.df1, self.df2 = broadcast_all(df1, df2)

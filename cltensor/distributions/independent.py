@@ -36,11 +36,10 @@ class Independent(Distribution):
         """Return the same distribution with its batch dimensions expanded."""
         made = self._get_checked_instance(Independent, _instance)
         batch_shape = Size(batch_shape)
-        made.__dict__.update(self.__dict__)
         inner = self.event_shape[: self.reinterpreted_batch_ndims]
         made.base_dist = self.base_dist.expand(batch_shape + inner)
-        made._batch_shape = batch_shape
-        return made
+        made.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
+        return self._shaped(made, batch_shape)
 
     has_rsample = property(lambda self: self.base_dist.has_rsample)
 

@@ -52,12 +52,11 @@ class MixtureSameFamily(Distribution):
         """Return the same distribution with its batch dimensions expanded."""
         made = self._get_checked_instance(MixtureSameFamily, _instance)
         batch_shape = Size(batch_shape)
-        made.__dict__.update(self.__dict__)
         inner = (*batch_shape, self._num_component)
         made._component_distribution = self._component_distribution.expand(inner)
         made._mixture_distribution = self._mixture_distribution.expand(batch_shape)
-        made._batch_shape = batch_shape
-        return made
+        made._num_component, made._event_ndims = self._num_component, self._event_ndims
+        return self._shaped(made, batch_shape)
 
     mixture_distribution = property(lambda self: self._mixture_distribution)
     component_distribution = property(lambda self: self._component_distribution)

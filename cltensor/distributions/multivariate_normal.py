@@ -51,6 +51,7 @@ class MatrixParameter:
 
     _unbroadcasted_scale_tril: Any
     _batch_shape: Size
+    _parts: tuple[str, ...] = ("_unbroadcasted_scale_tril",)
 
     def _choose_matrix(self, matrices: dict[str, Any], batch: Any) -> Size:
         """Keep the matrix that is given, its batch broadcast with `batch`; returns that shape."""
@@ -167,6 +168,7 @@ class LowRankMultivariateNormal(Distribution):
     }
     support = constraints.real_vector
     has_rsample = True
+    _parts = ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril")
 
     def __init__(self, loc: Any, cov_factor: Any, cov_diag: Any, validate_args: Any = None) -> None:
         if loc.dim() < 1:

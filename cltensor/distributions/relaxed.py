@@ -27,6 +27,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
     has_rsample = True
+    _parts = ("_given", "temperature")
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: Any = None
@@ -74,6 +75,7 @@ class ExpRelaxedCategorical(Distribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
+    _parts = ("_categorical", "temperature")
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: Any = None

@@ -52,17 +52,16 @@ class TransformedDistribution(Distribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """Return the same distribution with its batch dimensions expanded."""
-        made = self._get_checked_instance(type(self), _instance)
+        made = self._get_checked_instance(self._home(), _instance)
         batch_shape = Size(batch_shape)
-        made.__dict__.update(self.__dict__)
         shape: Any = batch_shape + self.event_shape
         for t in reversed(self.transforms):
             shape = t.inverse_shape(shape)
         made.base_dist = self.base_dist.expand(
             shape[: len(shape) - len(self.base_dist.event_shape)]
         )
-        made._batch_shape = batch_shape
-        return made
+        made.transforms = self.transforms
+        return self._shaped(made, batch_shape)
 
     has_rsample = property(lambda self: self.base_dist.has_rsample)
 

@@ -152,6 +152,7 @@ class LKJCholesky(Distribution):
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
+    _parts = ("dim",)
 
     def __init__(self, dim: int, concentration: Any = 1.0, validate_args: Any = None) -> None:
         if dim < 2:
@@ -169,10 +170,10 @@ class LKJCholesky(Distribution):
         self._beta = Beta(offset + 0.5, marginal.unsqueeze(-1) - 0.5 * offset)
         super().__init__(self.concentration.size(), Size((dim, dim)), validate_args)
 
-    def _expanded(self, name: str, value: Any, batch_shape: Size) -> Any:
-        if name == "_beta":
-            return value.expand((*batch_shape, self.dim))
-        return super()._expanded(name, value, batch_shape)
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        made = super().expand(batch_shape, _instance)
+        made._beta = self._beta.expand((*batch_shape, self.dim))
+        return made
 
     def sample(self, sample_shape: Any = ()) -> Any:
         with no_grad():

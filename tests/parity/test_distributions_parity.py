@@ -224,6 +224,83 @@ def test_expand(line: str) -> None:
     compare(lambda d: d.mean.detach(), a, b)
 
 
+def _subclasses(module: Any) -> dict[str, Any]:
+    """Distributions of a program, which expand attributes of their own before or after the library's."""
+    D, Size = module.distributions, module.Size
+
+    class Before(D.Categorical):
+        arg_constraints = {"cut": D.constraints.real}  # noqa: RUF012
+
+        def __init__(self, cut: Any, validate_args: Any = None) -> None:
+            self.cut = cut
+            super().__init__(logits=module.stack([cut, -cut], -1), validate_args=validate_args)
+
+        def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+            new = self._get_checked_instance(Before, _instance)
+            new.cut = self.cut.expand(batch_shape)
+            return super().expand(batch_shape, new)
+
+    class After(D.Beta):
+        def __init__(self, a: Any, validate_args: Any = None) -> None:
+            super().__init__(a, 2 * a, validate_args=validate_args)
+            self.pair = D.Gamma(module.stack([a, 2 * a], -1), 1.0)
+
+        def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+            new = super().expand(batch_shape, self._get_checked_instance(After, _instance))
+            new.pair = self.pair.expand((*batch_shape, 2))
+            return new
+
+    class Transformed(D.LogNormal):
+        def __init__(self, a: Any) -> None:
+            self.a = a
+            super().__init__(a, 1.0)
+
+        def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+            new = self._get_checked_instance(Transformed, _instance)
+            new.a = self.a.expand(batch_shape)
+            return super().expand(batch_shape, _instance=new)
+
+    class Module(D.Independent, module.nn.Module):
+        pass
+
+    class Marked(D.Normal):
+        pass
+
+    class Closed(D.Normal):
+        def __init__(self, a: Any) -> None:
+            super().__init__(a, 1.0)
+
+    class Bare(D.Distribution):
+        arg_constraints = {}  # noqa: RUF012
+
+    a = module.tensor([0.5, 1.5])
+    marked = Marked(a, 1.0)
+    marked.note = "note"
+    return {
+        "before": lambda: vars(Before(a).expand(Size([3, 2]))),
+        "after": lambda: After(a).expand(Size([3, 2])).pair.batch_shape,
+        "after's parameters": lambda: vars(After(a).expand(Size([3, 2])))["_dirichlet"],
+        "transformed": lambda: vars(Transformed(a).expand([3, 2]))["a"],
+        "module": lambda: Module(D.Normal(a, 1.0), 1).expand([3]),
+        "marked": lambda: vars(marked.expand([3, 2])),
+        "closed": lambda: Closed(a).expand([3, 2]),
+        "bare": lambda: Bare((2,)).expand([3, 2]),
+    }
+
+
+@pytest.mark.parametrize("name", _subclasses(th))
+def test_expanding_subclasses(name: str) -> None:
+    ours, theirs = (Ran(m, lambda m: _subclasses(m)[name]()) for m in (ct, th))
+    if theirs.error is not None:
+        assert_same_error(ours, theirs)
+    elif isinstance(theirs.value, dict):
+        kept = {key: value for key, value in ours.value.items() if key != "_given"}
+        assert kept.keys() == theirs.value.keys() - {"_param"}
+        assert all(str(kept[key]) == str(theirs.value[key]) for key in kept)
+    else:
+        assert str(ours.value) == str(theirs.value)
+
+
 @pytest.mark.parametrize("line", LINES)
 def test_samples(line: str) -> None:
     """Samples have torch's shapes and dtypes and the right mean; those of `rsample` require grad as torch's do."""
