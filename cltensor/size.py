@@ -10,10 +10,17 @@ from typing import Any, SupportsIndex
 from .symbols import is_symbol
 
 
+class SymInt:
+    """A size that is no number: that of a ragged dimension (nested/ragged.py)."""
+
+    __slots__ = ()
+    __module__ = "torch"
+
+
 class Size(tuple[int, ...]):
     """A tuple of sizes.
 
-    Slices, sums and multiples stay sizes; TypeError for items that are not integers.
+    Slices, sums and multiples stay sizes; TypeError for items that are neither integers nor a `SymInt`.
     """
 
     __slots__ = ()
@@ -66,8 +73,11 @@ sized: Callable[[Iterable[int]], Size] = partial(tuple.__new__, Size)  # for int
 
 
 def _converted(items: Iterable[Any]) -> Size:
-    sizes = []
+    sizes: list[Any] = []
     for i, item in enumerate(items):
+        if isinstance(item, SymInt):
+            sizes.append(item)
+            continue
         if not hasattr(item, "__index__"):
             raise TypeError(
                 f"torch.Size() takes an iterable of 'int' (item {i} is '{type(item).__name__}')"

@@ -1,6 +1,6 @@
 """`sym_max` and the like: arithmetic that in torch also works on symbolic sizes; here it works on plain numbers.
 
-Sizes are always plain ints for a program; what remains of these functions is their promotion: an int and a float give
+Sizes are plain ints for a program, except ragged ones; what remains of these functions is their promotion: an int and a float give
 a float.
 """
 
@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from .reexport import absent
+from .size import SymInt
 
-SymInt, SymFloat, SymBool = absent(
-    __name__, "SymInt SymFloat SymBool", "sizes are Python's numbers"
-)
+SymFloat, SymBool = absent(__name__, "SymFloat SymBool", "sizes are Python's numbers")
 _FLOATS = (np.floating, builtins.float)
 _NUMBERS = (np.integer, np.floating, builtins.int, builtins.float)
 

@@ -13,12 +13,13 @@ from typing import Any
 from .. import creation, dtypes
 from ..ops.row import FUNCTIONS
 from ..ops.segments import Segments
+from ..size import SymInt
 
 _KNOWN: weakref.WeakValueDictionary[tuple[int, int], Ragged] = weakref.WeakValueDictionary()
 _NUMBERS = itertools.count(1)
 
 
-class NestedInt:
+class NestedInt(SymInt):
     """The size of a ragged dimension, or a multiple of it: equal to itself only, and not less than 2 in comparisons."""
 
     __slots__ = ("_number", "_times")

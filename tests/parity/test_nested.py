@@ -341,6 +341,32 @@ def test_refusals(line: str) -> None:
         assert kinds[0] == kinds[1]
 
 
+SIZES = [
+    "torch.Size((2, s[1]))",
+    "torch.Size([2, s[1], 4]) == s",
+    "s[:2] + (8,)",
+    "(8, *s[:2]), (8,) + s[:2]",
+    "torch.Size(reversed(s)), s * 2",
+    "s[1] in torch.Size((2, s[1])), s.index(s[1])",
+    "torch.Size((2, s[1], 1.5))",
+    "isinstance(s[1], torch.SymInt), isinstance(s[1], int)",
+]
+
+
+@pytest.mark.parametrize("line", SIZES)
+def test_ragged_sizes(line: str) -> None:
+    texts = []
+    for module in (ct, th):
+        parts = [module.ones(2, 4), module.ones(3, 4)]
+        nested = module.nested.nested_tensor(parts, layout=module.jagged)
+        try:
+            found = str(eval(line, {"torch": module, "s": nested.shape}))
+        except TypeError as error:
+            found = str(error)
+        texts.append(re.sub(r"j\d+", "j", found))
+    assert texts[0] == texts[1]
+
+
 def test_leaves_get_nested_gradients() -> None:
     for torch in (ct, th):
         made = [torch.tensor(x) for x in arrays()["D"]]
