@@ -24,6 +24,7 @@ from ..autograd import engine
 from ..interception import Ask, ask_first, for_good
 from ..memory_format import jagged, strided
 from ..ops.row import FUNCTIONS as F
+from ..overrides import is_tensor_like
 from ..size import Size
 from ..subclasses import stand_in
 from ..tensor import Tensor
@@ -220,13 +221,15 @@ class JaggedTensor(NestedTensor):
         """Return the lengths of sequences if there are gaps between them, else None."""
         return self._pattern.lengths
 
-    def _max_seqlen(self) -> int:
+    def _get_max_seqlen(self) -> int:
         return self._pattern.longest
 
-    def _min_seqlen(self) -> int:
+    def _get_min_seqlen(self) -> int:
         return self._pattern.shortest
 
-    _get_max_seqlen, _get_min_seqlen = _max_seqlen, _min_seqlen
+    # Torch's attributes, which libraries read.
+    _values, _offsets, _lengths = property(values), property(offsets), property(lengths)
+    _max_seqlen, _min_seqlen = property(_get_max_seqlen), property(_get_min_seqlen)
     _ragged_idx = property(lambda self: self._at)
 
     def dim(self) -> int:
@@ -436,9 +439,9 @@ def _of_values(plain: Any) -> Ask:
         kwargs = {k: _listed(a) for k, a in kwargs.items()}
         wanted = kwargs.get("inputs", args[1] if len(args) > 1 else None)
         made = plain(*[_values(a) for a in args], **{k: _values(a) for k, a in kwargs.items()})
-        if made is None:
-            return None
         inputs = wanted if type(wanted) is tuple else (wanted,)
+        if made is None or not any(isinstance(x, NestedTensor) for x in inputs):
+            return made
         return tuple(
             x._like(g) if isinstance(x, NestedTensor) and g is not None else g
             for x, g in zip(inputs, made, strict=True)
@@ -449,7 +452,7 @@ def _of_values(plain: Any) -> Ask:
 
 def _listed(a: Any) -> Any:
     """Return what has several items as a tuple, for it may be an iterator and is looked at twice; other things as they are."""
-    if isinstance(a, Tensor | engine.GradientEdge) or not isinstance(a, Iterable):
+    if isinstance(a, engine.GradientEdge) or is_tensor_like(a) or not isinstance(a, Iterable):
         return a
     return tuple(a)
 

@@ -367,6 +367,45 @@ def test_ragged_sizes(line: str) -> None:
     assert texts[0] == texts[1]
 
 
+PARTS = ["_values", "_offsets", "_lengths", "_ragged_idx", "_max_seqlen", "_min_seqlen"]
+
+
+def test_attributes_that_libraries_read() -> None:
+    texts = []
+    for module in (ct, th):
+        nested = module.nested.nested_tensor([module.ones(2, 4), module.ones(3, 4)], layout=module.jagged)  # fmt: skip
+        lengths = module.tensor([2, 3]), module.tensor([0, 1])
+        gaps = module.nested.narrow(module.ones(2, 5, 3), 1, *lengths[::-1], layout=module.jagged)
+        texts.append(
+            [str(getattr(t, n)) for t in (nested, gaps, nested.transpose(1, 2)) for n in PARTS]
+        )
+    assert texts[0] == texts[1]
+
+
+class Pair:
+    """A tensor-like object of several tensors, which can be iterated over."""
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
+
+    def __iter__(self) -> Any:
+        return iter(self.parts)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        parts = [getattr(a[0] if type(a) is tuple else a, "parts", a) for a in args]
+        return Pair(*func(*parts, **(kwargs or {})))
+
+
+def test_gradients_of_tensor_like_objects_beside_nested_tensors() -> None:
+    for module in (ct, th):
+        module.nested.nested_tensor([module.ones(2)], layout=module.jagged)
+        x = Pair(module.ones(2).requires_grad_(), module.ones(3).requires_grad_())
+        found = module.autograd.grad(Pair(*[p.sum() * 3 for p in x]), x)
+        assert type(found) is Pair
+        assert [p.tolist() for p in found] == [[3.0] * 2, [3.0] * 3]
+
+
 def test_leaves_get_nested_gradients() -> None:
     for torch in (ct, th):
         made = [torch.tensor(x) for x in arrays()["D"]]
