@@ -41,8 +41,9 @@ def _there() -> bool:
     return "torch" not in sys.modules and find_spec("cltensor") is not None
 
 
-sys.meta_path.insert(0, _Deferred())
-sys.path[:] = [place for place in sys.path if place != str(Path(__file__).parent)]
-_other = PathFinder.find_spec("sitecustomize")
-if _other is not None and _other.loader is not None:
-    _other.loader.exec_module(module_from_spec(_other))
+if __name__ == "sitecustomize":
+    sys.meta_path.insert(0, _Deferred())
+    sys.path[:] = [place for place in sys.path if place != str(Path(__file__).parent)]
+    _other = PathFinder.find_spec("sitecustomize")
+    if _other is not None and _other.loader is not None:
+        _other.loader.exec_module(module_from_spec(_other))
