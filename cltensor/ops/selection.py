@@ -203,7 +203,7 @@ def _check_bound(function: str, input: Any, bound: Any) -> None:
 
 def _check_result(t: Tensor, bounds: Sequence[Any]) -> None:
     """Raise torch's RuntimeError where `t`, which is to be limited in place by numbers, cannot hold the result."""
-    if all(b.__class__ in NUMBERS for b in bounds):
+    if t.dtype.category < 2 and all(b.__class__ in NUMBERS for b in bounds):
         dt = core.result_type((t, *bounds))
         if not dtypes.can_cast(dt, t.dtype):
             raise RuntimeError(
