@@ -521,8 +521,9 @@ def _frequencies(
     requires_grad = options.pop("requires_grad", False)
     if out is not None:
         writes.check_out(out, out.dtype, out.device, f"aten::fft_{name}", ())
-        FUNCTIONS["arange"](count, dtype=dtype, out=out)  # checks the dtype, resizes
-    k = FUNCTIONS["arange"](count, dtype=dt, **options)
+        k = FUNCTIONS["arange"](count, dtype=dtype, out=out, **options)  # checks the dtype, resizes
+    else:
+        k = FUNCTIONS["arange"](count, dtype=dt, **options)
     unit = 1 / (n * d) if n * d else math.inf
     value = writes.deliver(where(k >= wrap, k - n, k) * unit, out, f"fft_{name}")
     return value.requires_grad_() if requires_grad else value

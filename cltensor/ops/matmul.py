@@ -92,7 +92,7 @@ def _matmul(a: Tensor, b: Tensor) -> Tensor:
         return dot(a, b) if da == 1 else mv(a, b)
     if da == 1 and db == 2:
         return _squeezed(mm(a.unsqueeze(0), b), 0)
-    if da == db:
+    if da == db:  # equal batches, as in most calls, need no expanding
         (*batch, _, k), (*other, m, _) = a.shape, b.shape
         if k == m and batch == other and not graph.needs_grad(a, b):
             check_bmm(a, b)

@@ -77,7 +77,7 @@ def repeat_interleave(
     if not x.ndim:
         if is_tensor(repeats):
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-        layouts.wrap_dim(1, 0)  # raises
+        layouts.wrap_dim(1, 0)  # raises: torch asks for the dim behind
     if is_tensor(repeats):
         if repeats.ndim > 1:
             raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
