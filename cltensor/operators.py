@@ -18,15 +18,15 @@ _accepts = (Tensor, *NUMBERS, np.generic)
 
 
 def _operator(
-    name: str, fn: Any, *, row: Any = None, reflected: bool = False, accepts: Any = _accepts
+    name: str, fn: Any, *, direct: Any = None, reflected: bool = False, accepts: Any = _accepts
 ) -> None:
-    """Attach an operator to Tensor. fn: the public function; row: a shortcut for plain tensors, floats and ints."""
+    """Attach an operator to Tensor. fn: the public function; direct: a shortcut for plain tensors, floats and ints."""
 
     def forward(self: Tensor, other: Any) -> Any:
-        if row is not None:
+        if direct is not None:
             kind = other.__class__
             if (kind is Tensor or kind is float or kind is int) and self.__class__ is Tensor:
-                return row(self, other)
+                return direct(self, other)
         if not isinstance(other, accepts):
             return forward(self, other) if foreign(forward, (self, other), None) else NotImplemented
         return fn(self, other)
@@ -49,12 +49,16 @@ def _operator(
     setattr(Tensor, name, method)
 
 
+# `__call__`, because calling the row itself takes longer.
 _DIRECT = {
-    "__add__": arithmetic.add_row,
-    "__mul__": arithmetic.mul,
-    "__truediv__": arithmetic.true_divide,
+    "__add__": arithmetic.add_row.__call__,
+    "__sub__": arithmetic.minus,
+    "__mul__": arithmetic.mul.__call__,
+    "__truediv__": arithmetic.true_divide.__call__,
 }
-_DIRECT |= {f"__{name}__": rows.ROWS[name] for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+_DIRECT |= {
+    f"__{name}__": rows.ROWS[name].__call__ for name in ("eq", "ne", "lt", "le", "gt", "ge")
+}
 for _name, _fn in {
     "__add__": arithmetic.add, "__sub__": arithmetic.sub, "__mul__": rows.FUNCTIONS["mul"], "__truediv__": arithmetic.div, "__floordiv__": arithmetic.floor_divide,
     "__mod__": arithmetic.remainder, "__pow__": power.pow, "__and__": rows.FUNCTIONS["bitwise_and"], "__or__": rows.FUNCTIONS["bitwise_or"],
@@ -62,7 +66,7 @@ for _name, _fn in {
     "__lt__": rows.FUNCTIONS["lt"], "__le__": rows.FUNCTIONS["le"],
     "__gt__": rows.FUNCTIONS["gt"], "__ge__": rows.FUNCTIONS["ge"],
 }.items():  # fmt: skip
-    _operator(_name, _fn, row=_DIRECT.get(_name))
+    _operator(_name, _fn, direct=_DIRECT.get(_name))
 
 
 def _equality(name: str, fn: Any) -> None:
@@ -73,7 +77,7 @@ def _equality(name: str, fn: Any) -> None:
             other = as_tensor(other, device=self.device)
         return fn(self, other)
 
-    _operator(name, compare, row=_DIRECT[name], accepts=(*_accepts, np.ndarray))
+    _operator(name, compare, direct=_DIRECT[name], accepts=(*_accepts, np.ndarray))
 
 
 for _name in ("eq", "ne"):

@@ -37,6 +37,9 @@ else:
     Methods = object
 
 
+_new = object.__new__
+
+
 class _Strides:
     """Row-major strides of a tensor made without strides; after the first read an attribute of the instance."""
 
@@ -95,6 +98,15 @@ class Tensor(AutogradMixin, Methods):
             if strides == layouts.contiguous_strides(t.shape):
                 t._contig = True
         t._offset = offset
+        t._vc = InferenceVersion() if GRAD.inference else VersionCounter()
+        return t
+
+    @staticmethod
+    def _dense(storage: Storage, shape: Size, dt: Any, dev: Any) -> Tensor:
+        """Do what `_make` does, for a contiguous tensor at the beginning of its storage."""
+        t: Tensor = _new(Tensor)
+        t._storage, t.shape, t.dtype, t.device = storage, shape, dt, dev
+        t._contig, t._offset = True, 0
         t._vc = InferenceVersion() if GRAD.inference else VersionCounter()
         return t
 

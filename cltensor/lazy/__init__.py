@@ -24,6 +24,8 @@ from .expression import (
     Scalar,
     View,
     buffers,
+    counted,
+    flags_of,
     too_big,
     view_dims,
 )
@@ -58,6 +60,8 @@ __all__ = [
     "Scalar",
     "View",
     "buffers",
+    "counted",
+    "flags_of",
     "flush",
     "force",
     "forget",

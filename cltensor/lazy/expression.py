@@ -47,6 +47,13 @@ class Leaf:
         self.buffer, self.dtype, self.strides, self.offset = buffer, dt, strides, offset
 
 
+def flags_of(leaf: Leaf) -> int:
+    """Return the flags of an expression that reads the leaf."""
+    if leaf.strides is None:
+        return 0
+    return NON_DENSE | STRIDED if any(leaf.strides) else NON_DENSE
+
+
 class Scalar:
     """A Python number, passed as a kernel argument in the compute dtype of the node that uses it."""
 
@@ -87,7 +94,6 @@ class Expr:
         "held",
         "leaves",
         "op",
-        "out_of_bounds",
         "shape",
         "size",
         "users",
@@ -109,8 +115,7 @@ class Expr:
             if kind is Leaf:
                 leaves += 1
                 held += a.buffer.nbytes
-                if a.strides is not None:
-                    flags |= NON_DENSE | STRIDED if any(a.strides) else NON_DENSE
+                flags |= flags_of(a)
             elif kind is not Scalar:
                 if kind is View:
                     if a.dims is None:
@@ -126,13 +131,34 @@ class Expr:
         if op is INDEX:
             flags |= INDEXED
         self.size, self.leaves, self.held, self.flags = size, leaves, held, flags
-        # Whether a bound is exceeded, shared subexpressions being counted repeatedly; `too_big` counts exactly.
-        self.out_of_bounds = size > MAX_NODES or leaves > MAX_LEAVES or held > MAX_HELD
 
     def live(self) -> Storage | None:
         """Return the live storage whose value is this expression, or None."""
         storage = self.cell() if self.cell is not None else None
         return storage if storage is not None and storage.value is self else None
+
+
+def counted(
+    op: PointOp,
+    compute: dtype,
+    dt: dtype,
+    shape: tuple[int, ...],
+    args: tuple,
+    size: int,
+    leaves: int,
+    held: int,
+    flags: int,
+) -> Expr:
+    """Do what `Expr` does, for a caller that has counted the operands, and counted itself as their user."""
+    expr = _new(Expr)
+    expr.op, expr.compute, expr.dtype, expr.shape, expr.args = op, compute, dt, shape, args
+    expr.size, expr.leaves, expr.held, expr.flags = size, leaves, held, flags
+    expr.value = expr.cell = None
+    expr.users = expr.again = 0
+    return expr
+
+
+_new = object.__new__
 
 
 def nodes(expr: Expr) -> Iterator[Expr]:
@@ -166,8 +192,8 @@ def buffers(expr: Expr) -> Iterator[Buffer]:
 
 def too_big(expr: Expr) -> str | None:
     """Return the name of the bound that an expression exceeds, or None; shared subexpressions are counted once."""
-    if not expr.out_of_bounds:
-        return None
+    if expr.size <= MAX_NODES and expr.leaves <= MAX_LEAVES and expr.held <= MAX_HELD:
+        return None  # although shared ones were counted repeatedly
     held: dict[int, int] = {}
     seen, todo = {id(expr)}, [expr]
     while todo:

@@ -1,4 +1,9 @@
-"""When pending results run: on demand, before an in-place write, or when there are too many; and which others run in the same launch."""
+"""When pending results run: on demand, before an in-place write, or when there are too many; and which others run in the same launch.
+
+Note [List of pending results]. `Backend.pending` lists weak references to storages in the order in which they became
+pending. Any thread may append to it at any time. Entries are removed by a thread that holds the backend's lock, and
+only among the first `n`, where `n` is a length read before the removed ones were chosen; the list is never replaced.
+"""
 
 from __future__ import annotations
 
@@ -284,11 +289,9 @@ def _settle(backend: Backend, fusion: Fusion, buffers: list[Buffer]) -> None:
     for _, expr, _ in fusion.outputs:
         expr.args = ()
     note_left(backend, fusion.left)
-    pending = backend.pending
-    if len(pending) <= 2 * len(fusion.outputs) + 2:
-        backend.pending = [
-            c for c in pending if (s := c()) is not None and s.value.__class__ is Expr
-        ]
+    pending, n = backend.pending, len(backend.pending)
+    if n <= 2 * len(fusion.outputs) + 2:
+        pending[:n] = [c for c in pending[:n] if _waits(c)]
 
 
 def write_region(
@@ -334,18 +337,22 @@ def run_readers(storage: Storage, spared: Storage | None = None) -> None:
 
 
 def register(backend: Backend, storage: Storage, expr: Expr) -> None:
-    """Register a new pending result; run all pending results of the device if there are too many."""
+    """Register a new pending result; run all pending results of the device if there are too many.
+
+    Acquires no lock, for every small op comes here: see Note [List of pending results].
+    """
     cell = expr.cell = weakref.ref(storage)
-    with backend.lock:
-        pending = backend.pending
-        pending.append(cell)
-        if len(pending) > MAX_PENDING:
+    pending = backend.pending
+    pending.append(cell)
+    if len(pending) > MAX_PENDING:
+        with backend.lock:
+            n = len(pending)
             alive = [
                 c
-                for c in pending
+                for c in pending[:n]
                 if (s := c()) is not None and s.value.__class__ is Expr and not s.value.again
             ]
-            backend.pending = alive
+            pending[:n] = alive
             if len(alive) > MAX_PENDING // 2:
                 split("pending")
                 flush(backend)
@@ -354,10 +361,21 @@ def register(backend: Backend, storage: Storage, expr: Expr) -> None:
 def flush(backend: Backend) -> None:
     """Run everything pending on a device."""
     with backend.lock:
+        tried = [*backend.left, *backend.pending]
         try:
-            for cell in [*backend.left, *backend.pending]:
+            for cell in tried:
                 storage = cell()
                 if storage is not None and storage.value.__class__ is Expr:
                     _realise(backend, storage)
-        finally:  # after an error, too: the lists are emptied, and a failed result raises again when it is read
-            backend.pending, backend.left = [], []
+        finally:  # after an error, too: they are removed, and a failed result raises again when it is read
+            backend.left = []
+            pending, n = backend.pending, len(backend.pending)
+            if n:
+                done = {id(cell) for cell in tried}
+                pending[:n] = [c for c in pending[:n] if id(c) not in done and _waits(c)]
+
+
+def _waits(cell: weakref.ref[Storage]) -> bool:
+    """Return whether a listed result lives and is pending still."""
+    storage = cell()
+    return storage is not None and storage.value.__class__ is Expr

@@ -143,12 +143,13 @@ def settle(
     storage.home = None
     storage.reads = 0
     expr.args = ()
-    # A node seen through a View may be held as well; it then stays pending, and reads the buffers stored here.
-    reads = UNKNOWN_READS if any(through is not None for _, through in names) else 0
-    for (node, other), its in zip(held, kept, strict=True):
-        other.value = node.value = its
-        other.reads = reads
-        node.args = ()
+    if held:
+        # A node seen through a View may be held as well; it then stays pending, and reads the buffers stored here.
+        reads = UNKNOWN_READS if any(through is not None for _, through in names) else 0
+        for (node, other), its in zip(held, kept, strict=True):
+            other.value = node.value = its
+            other.reads = reads
+            node.args = ()
     _drop_done(storage.backend)
 
 
@@ -199,8 +200,10 @@ def _run_node(storage: Storage, expr: Expr) -> bool:
 def _drop_done(backend: Backend) -> None:
     """Remove entries that are no longer pending from the end of the backend's list of pending results."""
     pending = backend.pending
-    while pending and ((last := pending[-1]()) is None or last.value.__class__ is not Expr):
-        pending.pop()
+    n = kept = len(pending)
+    while kept and ((last := pending[kept - 1]()) is None or last.value.__class__ is not Expr):
+        kept -= 1
+    del pending[kept:n]
 
 
 def write_tree(
@@ -307,31 +310,38 @@ def walk(
             steps = None if through is None else seen(None, a.shape, through)
             leaf = (a.value, 0, a.dtype, steps)
         else:
-            if a.users > 1:
+            shared = a.users > 1
+            if shared:
                 missing[a] = missing.get(a, a.users) - 1
-            if a.users > 1 or through is not None:
+            if shared or through is not None:
                 name = names.get((a, through))
                 if name is not None:
                     key.append(name)
                     continue
                 names[a, through] = -1 - len(names)
             # A node seen through a View cannot be kept: the kernel does not compute its elements in their own order.
-            storage = a.live() if through is None and held is not None else None
-            if storage is not None and storage.home is not None:
-                return False
-            if storage is not None:
+            if (
+                through is None
+                and held is not None
+                and (cell := a.cell) is not None
+                and (storage := cell()) is not None
+                and storage.value is a
+            ):
+                if storage.home is not None:
+                    return False
                 key.append(_HELD)  # before the node: behind a chain it would be ambiguous
-            if not walk(a, through, key, leaves, numbers, held, names, missing):
-                return False
-            if storage is not None and held is not None:
+                if not walk(a, None, key, leaves, numbers, held, names, missing):
+                    return False
                 held.append((a, storage))
+            elif not walk(a, through, key, leaves, numbers, held, names, missing):
+                return False
             continue
         if leaf in leaves:
             key.append(leaves.index(leaf))
         else:
             key.append(leaf[2])
-            if leaf[3] is not None:
-                key.append(leaf[3])
+            if steps is not None:
+                key.append(steps)
             leaves.append(leaf)
     return True
 

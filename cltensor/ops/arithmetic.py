@@ -68,6 +68,13 @@ def _operands(name: str, input: Any, other: Any, alpha: Any) -> tuple:
     return input, other, alpha
 
 
+def minus(a: Tensor, b: Tensor | float) -> Tensor:
+    """Compute `a - b`."""
+    if a.dtype is dtypes.bool or (b.__class__ is a.__class__ and b.dtype is dtypes.bool):
+        no_bools(a, b)
+    return sub_row(a, b)
+
+
 def no_bools(a: Any, b: Any) -> None:
     ba = a.__class__ is bool or getattr(a, "dtype", None) is dtypes.bool
     bb = b.__class__ is bool or getattr(b, "dtype", None) is dtypes.bool

@@ -150,7 +150,7 @@ def expression(
                 found[k] = operand(args[k], shape)
     operands = tuple(found)
     expr = Expr(op, compute, out, shape, operands)
-    if expr.out_of_bounds and (reason := lazy.too_big(expr)) is not None:
+    if (reason := lazy.too_big(expr)) is not None:
         lazy.split(reason)
         backend = next(a._storage.backend for a in args if a.__class__ not in NUMBERS)
         for a in operands:
@@ -213,88 +213,6 @@ class Types(NamedTuple):
     op: PointOp  # the formula for the dtype's category
     compute: dtype  # the dtype in which the formula is computed
     result: dtype  # the dtype of the result
-
-
-def compute_alike(types: Types, xs: Sequence[Any], into: Storage | None = None) -> Tensor | None:
-    """Do what `compute` does for the operands of most calls; return None for any others.
-
-    These are tensors of one dtype and device, of the first one's shape or broadcasting to it (pending ones dense), and
-    after the first also numbers that do not promote them. `into`: the first one's storage, if the result is to replace
-    its whole value; the first one is then returned. Every small op goes through here, so this is written for speed.
-    """
-    first = xs[0]
-    shape, dt, dev = first.shape, first.dtype, first.device
-    backend = first._storage.backend
-    if config.CONFIG.eager:
-        return None
-    operands: list[Any] = []
-    read: list[Storage] = []
-    seen = False  # whether numpy sees an operand
-    for x in xs:
-        kind = x.__class__
-        if kind is float or kind is int:
-            if dt.category <= (kind is float):
-                return None
-            short = dt.itemsize == 2 and dt.category == 2 and types.op.rounds
-            operands.append(Scalar(dtypes.nearest(x, dt) if short else x))
-            continue
-        if kind is bool or kind is complex:
-            return None
-        if x is not first and (x.dtype is not dt or x.device is not dev):
-            return None
-        storage = x._storage
-        value = storage.value
-        plain = x._contig and not x._offset and (x is first or x.shape == shape)
-        if value.__class__ is Expr:
-            if not plain or value.dtype is not dt or value.shape != shape:
-                return None
-            operands.append(value)
-        else:
-            leaf = Leaf(value, dt, None, 0) if plain else _leaf_in_order(x, value, shape)
-            if leaf is None:
-                return None
-            seen = seen or value.exported
-            read.append(storage)
-            operands.append(leaf)
-    for storage in read:
-        storage.reads += 1
-    op, compute_dtype, result_dtype = types
-    expr = Expr(op, compute_dtype, result_dtype, shape, tuple(operands))
-    if expr.out_of_bounds and lazy.too_big(expr) is not None:
-        return None
-    if into is not None:
-        into.replace(expr)
-        if seen:
-            into.buffer()
-        return first
-    storage = Storage.pending(backend, expr)
-    if seen:
-        storage.buffer()
-    return Registry.tensor._make(storage, shape, result_dtype, dev, None, 0)
-
-
-def _leaf_in_order(x: Tensor, buffer: Buffer, shape: tuple[int, ...]) -> Leaf | None:
-    """Return a tensor's memory, expanded to `shape`, as an operand of a result in row-major order.
-
-    None if the tensor's strides may demand a result in another memory order (torch keeps that of the operands).
-    """
-    strides = x._strides
-    if x.shape == shape:
-        if x._contig:
-            return Leaf(buffer, x.dtype, None, x._offset)
-        before, wider = strides[0], shape[0]
-        for step, n in zip(strides, shape, strict=True):
-            if not 0 < step <= before or (step == before and n > wider):
-                return None
-            before, wider = step, n
-        return Leaf(buffer, x.dtype, strides, x._offset)
-    own = x.shape
-    if not x._contig or len(own) > len(shape):
-        return None
-    for n, wanted in zip(reversed(own), reversed(shape), strict=False):
-        if n != wanted and n != 1:
-            return None
-    return Leaf(buffer, x.dtype, layouts.expand_strides(own, strides, shape), x._offset)
 
 
 def _result_strides(args: Sequence[Any], shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -26,11 +26,13 @@ copysign = Row(
 class _NextAfter(Row):
     """The row `nextafter`: OpenCL's builtin steps in float32; numbers of 16 bits are stepped by their bits."""
 
-    def forward(self, xs: Sequence[Tensor]) -> Tensor:
+    short = False
+
+    def general(self, xs: Sequence[Tensor]) -> Tensor:
         """Apply without gradient."""
         dt = core.result_type(xs)
         if dt.itemsize != 2 or dt.category != 2:
-            return super().forward(xs)
+            return super().general(xs)
         bits = [x.detach().to(dt).view(dtypes.int16) for x in xs]
         return _next_bits(*bits, 0x7C00 if dt is dtypes.float16 else 0x7F80).view(dt)
 
@@ -65,13 +67,15 @@ nextafter = _NextAfter(
 class _OneType(Row):
     """A row that refuses operands and results of different dtypes."""
 
+    short = False
+
     def _told(self) -> str:
         return super()._told().replace("promote to", "are of")
 
-    def forward(self, xs: Sequence[Tensor]) -> Tensor:
+    def general(self, xs: Sequence[Tensor]) -> Tensor:
         """Apply without gradient."""
         self._check(xs)
-        return super().forward(xs)
+        return super().general(xs)
 
     def bind(self, xs: tuple, kwargs: dict[str, Any], name: str = "") -> tuple[tuple, Any]:
         """Match arguments to operands by torch's names."""

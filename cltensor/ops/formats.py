@@ -120,9 +120,9 @@ def turned_back(x: Tensor, dims: Sequence[int]) -> Tensor:
 class RowMajor(Row):
     """A row whose results are row-major, whatever the operands are."""
 
-    def forward(self, xs: Sequence[Any]) -> Tensor:
+    def general(self, xs: Sequence[Any]) -> Tensor:
         """Return the result, contiguous, without recording a gradient."""
-        return settled(super().forward(xs), None)
+        return settled(super().general(xs), None)
 
 
 @public(function=False)

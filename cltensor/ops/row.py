@@ -17,6 +17,7 @@ from ..autograd import views
 from ..autograd.node import WrappingNode, op_class, read_saved
 from ..codegen.pointwise import PointOp
 from . import arguments, core, writes
+from .alike import apply_alike
 from .core import NUMBERS, Tensor
 from .elsewhere import Strideless, elsewhere, foreign
 from .operands import normal, plain, refuse_numbers
@@ -65,6 +66,8 @@ class Row:
     reference, domain: for the tests, NumPy's function and the interval from which its arguments are sampled.
     """
 
+    short = True  # whether operands that are alike may take the short path instead of `general`
+
     def __init__(
         self,
         name: str,
@@ -104,6 +107,8 @@ class Row:
         self.ops = _ops_by_category(name, formula, masks, rounds=not exact)
         self.promote, self.masks, self.unpromoted = promote, masks, masks + weak
         self._types: dict[Any, core.Types] = {}  # by the dtype of the operands
+        # The same by the first operand's dtype, for `apply_alike`; empty if that is never to be tried.
+        self._alike = {} if masks or not self.short else self._types
 
         self.node = node or name.title().replace("_", "") + "Backward0"
         self.inplace_nodes = inplace_nodes
@@ -131,7 +136,13 @@ class Row:
     def __call__(self, *xs: Any) -> Tensor:
         """Return the pending result of applying the op to tensors and numbers; record its gradient if one is needed."""
         try:
-            out = self.forward(xs)
+            types = self._alike.get(xs[0].dtype)
+        except (AttributeError, IndexError):
+            types = None
+        try:
+            if types is not None and (out := apply_alike(self, types, xs)) is not None:
+                return out
+            out = self.general(xs)
         except MixedDevicesError:
             xs = core.on_one_device(xs)
             out = self.forward(xs)
@@ -141,14 +152,18 @@ class Row:
             refuse_numbers(self.name, self.args[:1], xs[:1], (False,))
             raise
         if self.grads and graph.needs_grad(*xs):
-            self._record(xs, out)
+            self.record(xs, out)
         return out
 
     def forward(self, xs: Sequence[Any]) -> Tensor:
         """Return the pending result, without recording a gradient."""
-        types = None if self.masks else self._types.get(getattr(xs[0], "dtype", None))
-        if types is not None and (out := core.compute_alike(types, xs)) is not None:
+        types = self._alike.get(getattr(xs[0], "dtype", None))
+        if types is not None and (out := apply_alike(None, types, xs)) is not None:
             return out
+        return self.general(xs)
+
+    def general(self, xs: Sequence[Any]) -> Tensor:
+        """Do what `forward` does, for operands of any kinds."""
         shape, dt, dev = self._unify(xs)
         op, compute, result = self._types.get(dt) or self._typed(dt)
         return core.compute(op, compute, result, xs, shape, dev)
@@ -203,7 +218,8 @@ class Row:
             dt = core.result_type([x for i, x in enumerate(xs) if OPERANDS[i] not in unpromoted])
         return shape, dt, dev
 
-    def _record(self, xs: Sequence[Any], out: Tensor) -> None:
+    def record(self, xs: Sequence[Any], out: Tensor) -> None:
+        """Record the gradient of a call."""
         if out.dtype.category < 2:
             return
         graph.record(
@@ -277,9 +293,9 @@ class Row:
         xs = (t, *others)
         record = bool(self.grads or self.inplace_nodes) and graph.needs_grad(*xs)
         if not record and self._replaces(t, others):
-            types = self._types.get(t.dtype)
+            types = self._alike.get(t.dtype)
             if types is not None and types.result is t.dtype:
-                if core.compute_alike(types, xs, t._storage) is not None:
+                if apply_alike(self, types, xs, t._storage) is not None:
                     t._vc.value += 1
                     return t
         if record and any(
@@ -339,11 +355,12 @@ class Row:
     # ---- public forms
     def _publish(self, inplace: bool) -> None:
         arity, name, args, numbers = len(self.args), self.name, self.args, self.numbers
+        apply, registry = self.__call__, core.Registry  # bound: calling the row takes longer
 
         def form(method: bool) -> Callable:
             def function(*xs: Any, **kwargs: Any) -> Tensor:
-                if arity == len(xs) == 1 and xs[0].__class__ is core.Registry.tensor and not kwargs:
-                    return self(*xs)  # fast path: most calls are such
+                if arity == len(xs) == 1 and xs[0].__class__ is registry.tensor and not kwargs:
+                    return apply(*xs)  # fast path: most calls are such
                 if kwargs or len(xs) != arity or not plain(xs, numbers):
                     try:
                         xs, out = self.bind(given := xs, {**kwargs})
@@ -353,7 +370,7 @@ class Row:
                         return function(*given, **kwargs)
                     if out is not None:
                         return writes.deliver(self(*xs), out, name, xs)
-                return self(*xs)
+                return apply(*xs)
 
             titled(function, name, f"{self.doc}\n\n{self._told()}")
             function.__signature__ = _signature(args, numbers, out=True)  # type: ignore[attr-defined]

@@ -179,10 +179,18 @@ class Pool:
     def take(self, nbytes: int) -> Block:
         """Return a block of `nbytes` or a little more; OutOfMemoryError when there is none."""
         size = block_size(nbytes)
-        arena = self.arena
-        if self.dead:
-            if arena is None and (block := self._just_died(size)) is not None:
-                return block
+        arena, dead = self.arena, self.dead
+        if dead:
+            if arena is None:
+                # Before all others the block freed last: it is warm in the cache, and still counted as active.
+                try:
+                    block = dead.pop()
+                    if block.size == size and block.arena is None:
+                        self.allocations += 1
+                        return block
+                    dead.append(block)
+                except IndexError:  # another thread has drained them
+                    pass
             self.drain()
         blocks = (arena.free if arena is not None else self._free).get(size) or self._free.get(size)
         if blocks:
@@ -202,21 +210,6 @@ class Pool:
         if size >= _FINE:
             self._large.add(block)
         return block
-
-    def _just_died(self, size: int) -> Block | None:
-        """Return the block freed last if it has this size, else None.
-
-        It is warm in the cache, and still counted as active.
-        """
-        try:
-            block = self.dead.pop()
-        except IndexError:
-            return None
-        if block.size == size and block.arena is None:
-            self.allocations += 1
-            return block
-        self.dead.append(block)
-        return None
 
     def drain(self) -> None:
         """Move the blocks of dead Buffers to the free lists, and release memory beyond the pool's cap."""

@@ -1,0 +1,130 @@
+"""The short path of pointwise ops: operands of one dtype and device, of the first one's shape or broadcasting to it.
+
+Nearly every small op goes through here, and most of its time is Python's, so this is written for speed: one pass over
+the operands builds the expression, counts its size, and finds out whether the op has to be recorded. What is unlike
+that is left to `core.compute`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import config, dtypes, layouts, lazy
+from ..autograd import record as graph
+from ..autograd.mode import FORWARD
+from ..lazy import HEAVY, Expr, Leaf, Scalar
+from ..runtime import Buffer
+from ..storage import Storage
+from .core import Registry, Tensor, Types
+
+if TYPE_CHECKING:
+    from .row import Row
+
+_new = object.__new__
+
+
+def apply_alike(
+    row: Row | None, types: Types, xs: Sequence[Any], into: Storage | None = None
+) -> Tensor | None:
+    """Return the pending result of a row, given its `types`, for operands of its short path; None for any others.
+
+    These are tensors of one dtype and device, of the first one's shape or broadcasting to it (pending ones dense), and
+    after the first also numbers that do not promote them. row: records the gradient if one is needed; None to record
+    nothing. into: the first one's storage, if the result is to replace its whole value; the first one is then returned,
+    and nothing is recorded.
+    """
+    first = xs[0]
+    if config.CONFIG.eager:
+        return None
+    shape, dt, dev = first.shape, first.dtype, first.device
+    op, compute_dtype, result_dtype = types
+    size, leaves, held, flags = 1, 0, 0, HEAVY if op.heavy else 0
+    operands: list[Any] = []
+    seen = False  # whether numpy sees an operand
+    tied = FORWARD.open  # whether an operand may have a history or a tangent
+    for x in xs:
+        kind = x.__class__
+        if kind is float or kind is int:
+            if dt.category <= (kind is float):
+                break
+            short = dt.itemsize == 2 and dt.category == 2 and op.rounds
+            operands.append(Scalar(dtypes.nearest(x, dt) if short else x))
+            continue
+        if kind is bool or kind is complex or x.dtype is not dt or x.device is not dev:
+            break
+        if x._node is not None or x._requires or x._view is not None:
+            tied = True
+        storage = x._storage
+        value = storage.value
+        plain = x._contig and not x._offset and x.shape == shape
+        if value.__class__ is Expr:
+            if not plain or value.dtype is not dt or value.shape != shape:
+                break
+            value.users += 1
+            size += value.size
+            leaves += value.leaves
+            held += value.held
+            flags |= value.flags
+            operands.append(value)
+            continue
+        if plain:
+            leaf = _new(Leaf)  # in half the time of Leaf(value, dt, None, 0)
+            leaf.buffer, leaf.dtype, leaf.strides, leaf.offset = value, dt, None, 0
+        elif (found := _leaf_in_order(x, value, shape)) is not None:
+            leaf = found
+            flags |= lazy.flags_of(leaf)
+        else:
+            break
+        storage.reads += 1
+        leaves += 1
+        held += value.nbytes
+        if value.exported:
+            seen = True
+        operands.append(leaf)
+    else:
+        args = tuple(operands)
+        expr = lazy.counted(op, compute_dtype, result_dtype, shape, args, size, leaves, held, flags)
+        if lazy.too_big(expr) is None:
+            if into is not None:
+                into.replace(expr)
+                if seen:
+                    into.buffer()
+                return first
+            storage = Storage.pending(first._storage.backend, expr)
+            if seen:
+                storage.buffer()
+            out = Registry.tensor._dense(storage, shape, result_dtype, dev)
+            if tied and row is not None and row.grads and graph.needs_grad(*xs):
+                row.record(xs, out)
+            return out
+    for x, a in zip(xs, operands, strict=False):  # they are not read after all
+        if a.__class__ is Expr:
+            a.users -= 1
+        elif a.__class__ is Leaf:
+            x._storage.reads -= 1
+    return None
+
+
+def _leaf_in_order(x: Tensor, buffer: Buffer, shape: tuple[int, ...]) -> Leaf | None:
+    """Return a tensor's memory, expanded to `shape`, as an operand of a result in row-major order.
+
+    None if the tensor's strides may demand a result in another memory order (torch keeps that of the operands).
+    """
+    strides = x._strides
+    if x.shape == shape:
+        if x._contig:
+            return Leaf(buffer, x.dtype, None, x._offset)
+        before, wider = strides[0], shape[0]
+        for step, n in zip(strides, shape, strict=True):
+            if not 0 < step <= before or (step == before and n > wider):
+                return None
+            before, wider = step, n
+        return Leaf(buffer, x.dtype, strides, x._offset)
+    own = x.shape
+    if not x._contig or len(own) > len(shape):
+        return None
+    for n, wanted in zip(reversed(own), reversed(shape), strict=False):
+        if n != wanted and n != 1:
+            return None
+    return Leaf(buffer, x.dtype, layouts.expand_strides(own, strides, shape), x._offset)
