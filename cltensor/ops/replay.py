@@ -79,14 +79,23 @@ class _Call(NamedTuple):
     results: tuple[_Result | None, ...]
 
     def play(self, given: Sequence[Buffer], dev: Any) -> list[Any]:
-        buffers = self.trace.play(given, self.numbers)
+        """Repeat the launches with other memory; return the results."""
+        trace, numbers, results = self
+        buffers = trace.play(given, numbers)
         STATS.replays += 1
-        backend, make = self.trace.backend, core.Registry.tensor._make
-        return [
-            None if r is None
-            else make(Storage(backend, buffers[r.place], r.nbytes), r.shape, r.dtype, dev, r.strides, r.offset)
-            for r in self.results
-        ]  # fmt: skip
+        backend, tensor = trace.backend, core.Registry.tensor
+        made: list[Any] = []
+        for result in results:
+            if result is None:
+                made.append(None)
+                continue
+            place, nbytes, shape, dt, strides, offset = result
+            storage = Storage(backend, buffers[place], nbytes)
+            if strides is None and not offset:
+                made.append(tensor._dense(storage, shape, dt, dev))
+            else:
+                made.append(tensor._make(storage, shape, dt, dev, strides, offset))
+        return made
 
 
 class _Kind:
