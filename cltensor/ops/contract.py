@@ -31,7 +31,11 @@ from .values import into
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Sum over dims of `a` paired with dims of `b`: a count (last of `a` with first of `b`) or two lists."""
     if is_tensor(dims):
-        dims = dims.tolist()
+        if dims.numel() > 1 and dims.shape[0] != 2:
+            raise AssertionError(
+                f"dims tensor must have size 2 in first dimension, got {dims.shape[0]}"
+            )
+        dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")

@@ -218,7 +218,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     if src is self or _covers(moved, self):  # as after `x[1:] += 1`
         self._vc.value += 1  # still counts as a write
     else:
-        writes.check_overlap(self, (moved,))
+        writes.check_overlap(self, (src,))
         writes.overwrite(self, moved)
     if self.dtype.category >= 2 and graph.needs_grad(self, src):
         graph.rebase(self, "CopyBackwards", (self, src), _copy_back, {"home": src.device})

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..attributes import of_class
+from ..autograd.hooks import type_string
 from ..autograd.mode import unrecorded
 from . import core
 from .core import Tensor
@@ -49,8 +50,9 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
     if not builtins.callable(callable):
         raise TypeError(f"'{type(callable).__name__}' object is not callable")
     if tensor.dtype is not self.dtype:
-        wanted, got = (f"torch.{t.dtype.scalar_name}Tensor" for t in (self, tensor))
-        raise TypeError(f"map_: expected {wanted} for 'other' (got {got})")
+        raise TypeError(
+            f"map_: expected {type_string(self)} for 'other' (got {type_string(tensor)})"
+        )
     other = tensor.detach().expand(self.shape)
     pairs = zip(self.flatten().tolist(), other.flatten().tolist(), strict=True)
     return _put(self, [callable(a, b) for a, b in pairs])
@@ -64,8 +66,9 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
         raise TypeError(f"'{type(callable).__name__}' object is not callable")
     for name, t in (("x", x), ("y", y)):
         if t.dtype is not self.dtype:
-            wanted, got = (f"torch.{v.dtype.scalar_name}Tensor" for v in (self, t))
-            raise TypeError(f"map2_: expected {wanted} for argument '{name}' (got {got})")
+            raise TypeError(
+                f"map2_: expected {type_string(self)} for argument '{name}' (got {type_string(t)})"
+            )
     others = (t.detach().expand(self.shape).flatten().tolist() for t in (x, y))
     triples = zip(self.flatten().tolist(), *others, strict=True)
     return _put(self, [callable(a, b, c) for a, b, c in triples])

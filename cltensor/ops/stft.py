@@ -9,6 +9,7 @@ import math
 import operator
 from typing import Any
 
+from ..autograd.hooks import type_string
 from ..autograd.record import needs_grad
 from ..errors import warn_once
 from . import fft
@@ -18,21 +19,16 @@ from .overlap import overlap_add
 from .row import FUNCTIONS, public
 
 
-def _kind(x: Tensor) -> str:
-    name = x.dtype.scalar_name
-    return f"CPU{name}Type" if x.dtype.is_complex else f"torch.{name}Tensor"
-
-
 def _said(value: Any) -> str:
     if isinstance(value, bool):
         return str(int(value))
-    return f"{_kind(value)}{{{list(value.shape)}}}" if is_tensor(value) else str(value)
+    return f"{type_string(value)}{{{list(value.shape)}}}" if is_tensor(value) else str(value)
 
 
 def _call(function: str, x: Tensor, **arguments: Any) -> str:
     """Return the text of the call as torch's errors quote it."""
     parts = [f"{name}={_said(value)}" for name, value in arguments.items()]
-    return f"{function}({_kind(x)}{list(x.shape)}, {', '.join(parts)})"
+    return f"{function}({type_string(x)}{list(x.shape)}, {', '.join(parts)})"
 
 
 def _full_window(window: Tensor | None, win_length: int, n_fft: int, like: Tensor) -> Tensor | None:

@@ -11,6 +11,16 @@ import pytest
 from parity.oracle import Ran, assert_same_error, assert_same_value, ct, first_line, lines, th
 
 LINES = """
+(lambda a: a.copy_(a[1]))(torch.arange(24.0).reshape(3, 8))
+(lambda a: a[:2].copy_(a[0]))(torch.arange(24.0).reshape(3, 8))
+(lambda a: a.copy_(a[:, :1]))(torch.arange(24.0).reshape(3, 8))
+F.embedding(torch.ones(2, dtype=torch.bfloat16), torch.ones(3, 3))
+F.embedding_bag(torch.ones(4, dtype=torch.complex64), torch.ones(3, 3), torch.tensor([0]))
+torch.linalg.householder_product(torch.ones(2, 3, 3), torch.ones(3, 3))
+torch.linalg.householder_product(torch.ones(2, 3, 3), torch.ones(3))
+torch.linalg.householder_product(torch.ones(3, 3), torch.ones(()))
+torch.tensordot(torch.ones(2, 2), torch.ones(2, 2), torch.tensor([0, 1, 2]))
+torch.linalg.vander(torch.ones(2, dtype=torch.half))
 torch.arange(-3, 4).to(torch.complex64).to(torch.uint8).tanh()
 torch.arange(-3, 4).to(torch.complex64).to(torch.int8) // 2
 torch.zeros(2, dtype=torch.uint8).copy_(torch.ones(2, requires_grad=True)).requires_grad

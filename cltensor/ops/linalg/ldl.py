@@ -83,7 +83,7 @@ def ldl_factor_ex(
 ) -> Any:
     """Factorize symmetric (or, if `hermitian`, Hermitian) matrices; `info` is the number of the first zero pivot, else 0."""
     check_square(A, "torch.linalg.ldl_factor_ex")
-    check_float(A, "torch.linalg.ldl_factor_ex")
+    check_float(A, "torch.linalg.ldl_factor_ex", "ldl_factor_kernel_cpu")
     packed, pivots, info = _factorized([A], hermitian)
     worst = _worst(info) if check_errors else 0
     if worst:
@@ -116,7 +116,7 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Sequence[Tensor] | No
 def _check_solve(LD: Tensor, pivots: Tensor, B: Tensor) -> None:
     what = "torch.linalg.ldl_solve"
     check_square(LD, what)
-    check_float(LD, what)
+    check_float(LD, what, "ldl_solve_kernel_cpu")
     if LD.shape[-1] != B.size(-2):
         n, (rows, columns) = LD.shape[-1], B.shape[-2:]
         raise RuntimeError(

@@ -15,7 +15,7 @@ from ..core import Tensor, is_tensor
 from ..matmul import matmul
 from ..row import FUNCTIONS, public
 from . import diagonal_forms, factors
-from .matrices import adjoint, check_float, check_matrix, check_square, named
+from .matrices import LAPACK, adjoint, check_matrix, check_square, named
 from .solve import deliver_all
 
 
@@ -25,6 +25,11 @@ def _refuse_complex(function: str, **tolerances: Any) -> None:
             raise RuntimeError(
                 f"torch.{function}: {name} tensor of complex type is not supported. Got {value.dtype.scalar_name}"
             )
+
+
+def _check_lapack(A: Tensor) -> None:
+    if A.dtype.name not in LAPACK:
+        raise RuntimeError("This function doesn't handle types other than float and double")
 
 
 def _tolerance(longer: int, s: Tensor, atol: Any, rtol: Any) -> Tensor:
@@ -137,9 +142,7 @@ def matrix_rank(
 ) -> Tensor:
     """Count the singular values above max(atol, rtol * largest)."""
     check_matrix(A, "torch.linalg.matrix_rank", "input")
-    if A.dtype.category < 2:
-        raise RuntimeError("This function doesn't handle types other than float and double")
-    check_float(A, "linalg.matrix_rank")
+    _check_lapack(A)
     if tol is not None:
         atol, rtol = tol, 0.0
     _refuse_complex("linalg.matrix_rank", atol=atol, rtol=rtol)
@@ -187,9 +190,7 @@ def lstsq(
         raise RuntimeError(
             f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype.scalar_name} and other's dtype {B.dtype.scalar_name}"
         )
-    if A.dtype.category < 2:
-        raise RuntimeError("This function doesn't handle types other than float and double")
-    check_float(A, "torch.linalg.lstsq")
+    _check_lapack(A)
     broadcast_shapes(A.shape[:-2], B.shape[: -1 if vector else -2])
     driver = driver or "gelsy"
     wide = B.unsqueeze(-1).detach() if vector else B

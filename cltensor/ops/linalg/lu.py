@@ -49,7 +49,7 @@ def _check_matrices(A: Tensor, name: str) -> None:
 
 def _factor(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
     _check_matrices(A, "torch.lu_factor")
-    check_float(A, "linalg.lu_factor")
+    check_float(A, "", "lu_cpu")
     packed, pivots, info = factors.lu(A, pivot)
     if graph.needs_grad(A):
         graph.record(
@@ -161,7 +161,7 @@ def _apart(xs: Sequence[Tensor], pivot: bool) -> list[Tensor]:
 def lu(A: Tensor, *, pivot: bool = True, out: Sequence[Tensor] | None = None) -> Any:
     """Factorize A = P L U into its three matrices; without pivoting, P is empty and A = L U."""
     _check_matrices(A, "linalg.lu")
-    check_float(A, "linalg.lu")
+    check_float(A, "", "lu_cpu")
     P, low, up = _apart([A], pivot)
     if graph.needs_grad(A):
         saved = {"P": P, "L": low, "U": up}
@@ -233,6 +233,7 @@ def linalg_lu_solve(
 ) -> Tensor:
     """Solve A X = B (X A = B, or with A^H), given the packed factors and pivots of A."""
     check_square(LU, "torch.linalg.lu_solve")
+    check_float(LU, "torch.linalg.lu_solve", "linalg.lu_solve_cpu")
     check_matrix(B, "linalg.lu_solve", "B")
     check_pair(LU, B, "linalg.lu_solve", "LU")
     check_sides(LU, B.shape, left, "linalg.lu_solve")

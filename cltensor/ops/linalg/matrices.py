@@ -31,6 +31,8 @@ def named(name: str, *fields: str) -> Any:
 
 # ------------------------------------------------------------------------------------------- checks
 
+LAPACK = ("float32", "float64", "complex64", "complex128")
+
 
 def check_matrix(x: Any, function: str, name: str = "A") -> None:
     """Raise torch's errors unless `x` is a tensor with at least two dims."""
@@ -39,16 +41,22 @@ def check_matrix(x: Any, function: str, name: str = "A") -> None:
         raise RuntimeError(f"{function}: The input tensor {name} must have at least 2 dimensions.")
 
 
-def check_float(x: Tensor, function: str) -> None:
-    """Raise torch's errors unless the dtype is one of LAPACK's four: 32- or 64-bit floats, real or complex."""
-    if x.dtype.category < 2:
+def check_float(x: Tensor, function: str, kernel: str = "") -> None:
+    """Raise torch's errors unless the dtype is one of LAPACK's four: 32- or 64-bit floats, real or complex.
+
+    kernel: torch's name of what refuses shorter floats, if that is not the function; if `function` is empty, of what
+    refuses all other dtypes.
+    """
+    if x.dtype.name in LAPACK:
+        return
+    name = x.dtype.scalar_name
+    if x.dtype.category < 2 and function:
         raise RuntimeError(
-            f"{function}: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}"
+            f"{function}: Expected a floating point or complex tensor as input. Got {name}"
         )
-    if x.dtype.np is None or x.dtype.name == "float16":
-        raise RuntimeError(
-            f"{function}: Low precision dtypes not supported. Got {x.dtype.scalar_name}"
-        )
+    if kernel:
+        raise NotImplementedError(f'"{kernel}" not implemented for {name!r}')
+    raise RuntimeError(f"{function}: Low precision dtypes not supported. Got {name}")
 
 
 def check_square(x: Any, function: str, name: str = "A") -> None:

@@ -10,7 +10,7 @@ from .. import writes
 from ..core import Tensor
 from ..norms import check_wider, vector_norm
 from ..row import public
-from .matrices import check_matrix, check_square
+from .matrices import check_float, check_matrix, check_square
 from .solve import inv_ex
 from .spectral import svdvals
 
@@ -56,6 +56,7 @@ def matrix_norm(
     if order == "fro":
         value = vector_norm(A, 2, (rows, cols), keepdim)
     elif order == "nuc" or abs(order) == 2:
+        check_float(A, "linalg.matrix_norm")
         s = svdvals(A.permute((*[d for d in range(A.ndim) if d not in (rows, cols)], rows, cols)))
         value = s.sum(-1) if order == "nuc" else _extreme(s, -1, False, order > 0)
         if keepdim:

@@ -27,7 +27,7 @@ LinalgQr = named("linalg_qr", "Q", "R")
 
 def _qr(A: Tensor, mode: Any) -> tuple[Tensor, Tensor]:
     check_matrix(A, "linalg.qr")
-    check_float(A, "linalg.qr")
+    check_float(A, "linalg.qr", "geqrf_cpu")
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
@@ -98,7 +98,7 @@ def geqrf(input: Tensor, *, out: Sequence[Tensor] | None = None) -> Any:
     """Factorize into R (upper triangle) and Householder vectors (below it), with their factors tau."""
     if input.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
-    check_float(input, "geqrf")
+    check_float(input, "", "geqrf_cpu")
     values = factors.geqrf(input.detach())
     if graph.needs_grad(input):
         graph.record("GeqrfBackward0", (input,), values, _geqrf_back)
@@ -159,14 +159,27 @@ def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) ->
         raise RuntimeError(
             "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]"
         )
+    if tau.ndim == 0:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     if A.shape[-1] < tau.shape[-1]:
         raise RuntimeError(
             "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+        )
+    if tau.ndim != A.ndim - 1:
+        raise RuntimeError(
+            "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim equal to "
+            f"{tau.ndim} and input.ndim is equal to {A.ndim}"
+        )
+    if tau.shape[:-1] != A.shape[:-2]:
+        raise RuntimeError(
+            "torch.linalg.householder_product: Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
+            f"{list(tau.shape[:-1])}"
         )
     if A.dtype is not tau.dtype:
         raise RuntimeError(
             f"torch.linalg.householder_product: tau dtype {tau.dtype.scalar_name} does not match input dtype {A.dtype.scalar_name}"
         )
+    check_float(A, "", "orgqr_cpu")
     return writes.deliver(
         _recorded(
             factors.reflected(A, tau), "LinalgHouseholderProductBackward0", _householder, (A, tau)
@@ -218,8 +231,7 @@ def _check_reflectors(input: Tensor, tau: Tensor, other: Tensor, side: int) -> N
             raise RuntimeError(
                 f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype{input.dtype.scalar_name} and {name} has dtype {x.dtype.scalar_name}"
             )
-    if input.dtype.category < 2:
-        raise NotImplementedError(f"\"ormqr_cpu\" not implemented for '{input.dtype.scalar_name}'")
+    check_float(input, "", "ormqr_cpu")
 
 
 @public()

@@ -82,7 +82,7 @@ LinalgSlogdet = named("linalg_slogdet", "sign", "logabsdet")
 def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the determinant (…) of square matrices (…, n, n). RuntimeError for integers."""
     check_square(input, "linalg.det")
-    check_float(input, "linalg.det")
+    check_float(input, "linalg.det", "lu_cpu")
     with unrecorded():
         value = factors.determinant(input.detach())
     if graph.needs_grad(input):
@@ -185,7 +185,7 @@ def solve_ex(
 ) -> Any:
     """Solve AX = B (or XA = B) for (batches of) square A; B may be vectors. `info` is not 0 where A is singular."""
     check_square(A, "linalg.solve")
-    check_float(A, "linalg.solve")
+    check_float(A, "linalg.solve", "lu_cpu")
     check_pair(A, B, "linalg.solve")
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
     if vector and not left:
@@ -246,7 +246,7 @@ def solve_triangular(
     check_square(A, "linalg.solve_triangular")
     check_matrix(B, "linalg.solve_triangular", "B")
     check_pair(A, B, "linalg.solve_triangular")
-    check_float(A, "linalg.solve_triangular")
+    check_float(A, "", "triangular_solve_cpu")
     check_sides(A, B.shape, left, "linalg.solve_triangular")
     broadcast_shapes(A.shape[:-2], B.shape[:-2])
     value = factors.triangular(A, B, upper, left, unitriangular)
@@ -342,7 +342,7 @@ def _cholesky(
     A: Tensor, upper: bool, check: str, node: str, function: str
 ) -> tuple[Tensor, Tensor]:
     check_square(A, function)
-    check_float(A, function)
+    check_float(A, function if function.startswith("linalg") else "", "cholesky_cpu")
     value, code = factors.cholesky(A, upper)
     bad = first_bad(code) if check else None
     if bad:
@@ -429,6 +429,7 @@ def cholesky_solve(
         raise RuntimeError(
             f"Incompatible matrix sizes for cholesky_solve: each A matrix is {input2.shape[-2]} by {input2.shape[-1]} but each b matrix is {input.shape[-2]} by {input.shape[-1]}"
         )
+    check_float(input, "", "cholesky_solve_cpu")
     value = factors.cholesky_solve(input2, input, upper)
     if graph.needs_grad(input, input2):
         graph.record(
@@ -456,7 +457,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
     """Invert a matrix given its Cholesky factor."""
     check_flag("cholesky_inverse", "upper", upper, 2)
     check_square(input, "cholesky_inverse")
-    check_float(input, "cholesky_inverse")
+    check_float(input, "", "cholesky_inverse_out_cpu")
     value, zero = factors.cholesky_inverse(input, upper)
     bad = first_bad(zero)
     if bad:

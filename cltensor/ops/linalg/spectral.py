@@ -57,7 +57,7 @@ _PHASE = (
 
 def _svd(A: Tensor, full: bool, vectors: bool) -> tuple[Any, Tensor, Any]:
     check_matrix(A, "linalg.svd")
-    check_float(A, "linalg.svd")
+    check_float(A, "linalg.svd", "linalg_svd_cpu")
     grad = graph.needs_grad(A)
     u, s, vh = diagonal_forms.svd(A, full, vectors or grad, "linalg.svd")
     if grad:
@@ -163,11 +163,7 @@ Eig = named("linalg_eig", "eigenvalues", "eigenvectors")
 
 def _eigh(A: Tensor, UPLO: Any, vectors: bool) -> tuple[Tensor, Tensor | None]:
     check_square(A, "linalg.eigh")
-    if A.dtype.category < 2:
-        raise NotImplementedError(
-            f"\"linalg_eigh_cpu\" not implemented for '{A.dtype.scalar_name}'"
-        )
-    check_float(A, "linalg.eigh")
+    check_float(A, "", "linalg_eigh_cpu")
     side: Any = UPLO.upper() if isinstance(UPLO, str) else UPLO
     if side not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
@@ -212,7 +208,7 @@ def _eig(A: Tensor, vectors: bool, function: str) -> tuple[Tensor, Tensor | None
     check_square(A, "linalg.eig")
     if A.dtype.category < 2:
         A.dtype.to_complex()
-    check_float(A, "linalg.eig")
+    check_float(A, "linalg.eig", "linalg_eig_out_cpu")
     grad = graph.needs_grad(A)
     values, vecs = general_forms.eig(A, vectors or grad, f"linalg.{function}")
     if grad:

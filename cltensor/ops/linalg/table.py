@@ -164,6 +164,10 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = 
 
 def vander(x: Tensor, N: int | None = None) -> Tensor:
     """Return the Vandermonde matrix: powers 0 to N - 1 of every element in a new last dim."""
+    if x.dtype is dtypes.bool or (x.dtype.category == 2 and x.dtype.itemsize < 4):
+        raise RuntimeError(
+            f"linalg.vander supports floating point, complex, and integer tensors, but got {x.dtype.scalar_name}"
+        )
     n = (x.shape[-1] if x.ndim else 1) if N is None else N
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")

@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import dtypes
 from ...autograd import record as graph
+from ...autograd.hooks import type_string
 from ...autograd.mode import unrecorded
 from ...codegen.index import lookup as kernels
 from .. import core
@@ -90,7 +91,7 @@ def embedding(
     if kind is not dtypes.int64 and kind is not dtypes.int32:
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"torch.{kind.scalar_name}Tensor instead (while checking arguments for embedding)"
+            f"{type_string(indices)} instead (while checking arguments for embedding)"
         )
     out = _rows(weight, indices)
     if graph.needs_grad(weight):

@@ -8,6 +8,7 @@ from typing import Any
 
 from ... import dtypes
 from ...autograd import record as graph
+from ...autograd.hooks import type_string
 from ...codegen.index import bag as family
 from ...errors import caller_level
 from ...runtime import get_backend
@@ -43,7 +44,7 @@ def _check(
         if scale.dtype is not weight.dtype:
             raise RuntimeError(
                 "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 'per_sample_weights'; but "
-                f"type torch.{weight.dtype.scalar_name}Tensor does not equal torch.{scale.dtype.scalar_name}Tensor "
+                f"type {type_string(weight)} does not equal {type_string(scale)} "
                 "(while checking arguments for embedding_bag)"
             )
         if scale.ndim != 1 or scale.numel() != indices.numel():
@@ -56,7 +57,7 @@ def _check(
 def _wrong_type(name: str, allowed: str, t: Tensor) -> RuntimeError:
     return RuntimeError(
         f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: {allowed}; but got "
-        f"torch.{t.dtype.scalar_name}Tensor instead (while checking arguments for embedding_bag)"
+        f"{type_string(t)} instead (while checking arguments for embedding_bag)"
     )
 
 
