@@ -24,6 +24,7 @@ from . import (  # isort: skip
     meshes,
     matmul,
     contract,
+    einsum,
     reduce,
     extremes,
     moments,
