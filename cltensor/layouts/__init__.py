@@ -40,7 +40,15 @@ from .order import (
     preserve_strides,
 )
 from .parts import chunk_sizes, split_sizes, tensor_split_bounds
-from .reshape import flatten_shape, infer_shape, reshape, unflatten_shape, view, view_strides
+from .reshape import (
+    flatten_shape,
+    infer_shape,
+    reshape,
+    shape_for,
+    unflatten_shape,
+    view,
+    view_strides,
+)
 from .views import (
     as_strided,
     diagonal,
@@ -62,6 +70,6 @@ __all__ = [
     "FULL_OVERLAP", "Layout", "NO_OVERLAP", "PARTIAL_OVERLAP", "Shape", "TOO_HARD", "as_strided", "broadcast_shapes", "channels_last_strides", "check_shape",
     "chunk_sizes", "collapse", "contiguous_strides", "dense_strides", "diagonal", "elementwise_strides", "expand", "expand_shape", "expand_strides",
     "flatten_shape", "infer_shape", "internal_overlap", "is_channels_last", "is_contiguous", "is_non_overlapping_and_dense", "joint_shape", "like_channels_last", "may_share", "merge", "movedim_order",
-    "narrow", "numel", "overlap", "permutation", "permute", "permute_inverse", "permuted", "preserve_strides", "reduced_shape", "reshape", "select", "slice_", "split_sizes", "squeeze",
+    "narrow", "numel", "overlap", "permutation", "permute", "permute_inverse", "permuted", "preserve_strides", "reduced_shape", "reshape", "select", "shape_for", "slice_", "split_sizes", "squeeze",
     "storage_bytes", "storage_extent", "tensor_split_bounds", "transpose", "unflatten_shape", "unfold", "unsqueeze", "view", "view_strides", "wrap_dim", "wrap_dims",
 ]  # fmt: skip

@@ -74,6 +74,12 @@ def view_strides(shape: Shape, strides: Shape, newshape: Shape) -> Shape | None:
 
 
 @remembered(4096)
+def shape_for(sizes: Shape, shape: Shape) -> Size:
+    """Return the shape for `sizes`, of which one may be -1, of the elements of a tensor of this shape."""
+    return Size(infer_shape(sizes, prod(shape)))
+
+
+@remembered(4096)
 def reshape(shape: Shape, strides: Shape, sizes: Shape) -> tuple[Shape, Shape | None]:
     """Return the shape for `sizes`, of which one may be -1, and the strides of a view of that shape, None if it needs a
     copy.

@@ -307,14 +307,14 @@ def result_type(args: Sequence[Any]) -> dtype:
 def view(
     x: Tensor,
     shape: tuple[int, ...],
-    strides: tuple[int, ...],
+    strides: tuple[int, ...] | None,
     offset: int,
     name: str,
     backward: Callable | None,
     replay: Callable[[Tensor], Tensor] | None,
     saved: dict[str, Any] | None = None,
 ) -> Tensor:
-    """Return a tensor of another layout on the storage of `x`, recorded as a view.
+    """Return a tensor of another layout on the storage of `x`, recorded as a view; `strides` None means contiguous.
 
     name: torch's name of the gradient node; backward: its function, None to pass the gradient on unchanged; saved: what
     that reads. replay: makes the same view of another tensor in place of `x`, None where that is not possible.

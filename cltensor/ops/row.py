@@ -211,9 +211,14 @@ class Row:
                 dev = core.common_device(tensors)
                 if any(t.device != dev for t in tensors):
                     raise MixedDevicesError
-        for x in tensors:
-            if x.shape != shape:
-                shape = layouts.broadcast_shapes(shape, x.shape)
+        try:
+            for x in tensors:
+                if x.shape != shape:
+                    shape = layouts.broadcast_shapes(shape, x.shape)
+        except RuntimeError:
+            for x in tensors:
+                x._storage  # noqa: B018  # raises Strideless, for tensors with errors of their own
+            raise
         if dt is None or not same or highest > dt.category:
             dt = core.result_type([x for i, x in enumerate(xs) if OPERANDS[i] not in unpromoted])
         return shape, dt, dev

@@ -98,8 +98,12 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     """Look at the same elements as another shape (one size may be -1) or, given a dtype, as other bits."""
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype | type):
         return view_dtype(self, dtypes.required(shape[0], "view"))
-    new = layouts.view(self.shape, self._strides, self._offset, sizes("view", shape, "size"))
-    return core.view(self, *new, "ViewBackward0", view_back, None)
+    wanted = sizes("view", shape, "size")
+    if self._contig:  # so is any view of it
+        found, strides = layouts.shape_for(wanted, self.shape), None
+    else:
+        found, strides, _ = layouts.view(self.shape, self._strides, self._offset, wanted)
+    return core.view(self, found, strides, self._offset, "ViewBackward0", view_back, None)
 
 
 @public()
@@ -109,8 +113,12 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
 
     RuntimeError where their number differs.
     """
-    wanted, strides = layouts.reshape(input.shape, input._strides, sizes("reshape", shape))
-    if strides is not None:
+    given, strides = sizes("reshape", shape), None
+    if input._contig:  # so is any view of it
+        wanted = layouts.shape_for(given, input.shape)
+    else:
+        wanted, strides = layouts.reshape(input.shape, input._strides, given)
+    if input._contig or strides is not None:
         return core.view(input, wanted, strides, input._offset, "ViewBackward0", view_back, None)
     copy = input.clone(memory_format=contiguous_format)
     out = view_of(
