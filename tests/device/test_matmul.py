@@ -13,7 +13,7 @@ from support import close, data
 
 import cltensor as torch
 from cltensor.codegen.products import gemm_cpu, gemm_few, gemm_gram, gemm_small, gemm_tall, gemv
-from cltensor.ops import dense
+from cltensor.ops import dense, einsum
 from cltensor.runtime import STATS
 
 
@@ -482,6 +482,20 @@ def test_einsum_is_numpys(case: Any) -> None:
     equation, *shapes = case
     xs = [data(*s, seed=i) for i, s in enumerate(shapes)]
     close(torch.einsum(equation, *map(t, xs)), np.einsum(equation, *xs), 1e-4)
+
+
+@pytest.mark.parametrize("equation", ["ij,jk->ik", "bij,bkj->bik", "bij,bjk->kbi", "ki,jk", "bhqd,bhkd->bqhk", "ij,ij->", "i,ij->j"])  # fmt: skip
+def test_einsum_of_one_product_is_the_general_one(equation: str) -> None:
+    sizes = dict(zip("bhijkqd", (2, 3, 4, 5, 6, 7, 8), strict=True))
+    a, b = equation.partition("->")[0].split(",")
+    xs = [t(data(*map(sizes.get, labels), seed=i), True) for i, labels in enumerate((a, b))]
+    found = torch.einsum(equation, *xs)
+    assert einsum._product(xs, equation) is not None
+    general = einsum._einsum(xs, *einsum._parse(equation, 2))
+    assert torch.equal(found, general) and found.stride() == general.stride()
+    assert found.grad_fn.name() == general.grad_fn.name()
+    both = [torch.autograd.grad((y * y).sum(), xs) for y in (found, general)]
+    assert all(torch.equal(p, q) for p, q in zip(*both, strict=True))
 
 
 def test_einsum_forms() -> None:
