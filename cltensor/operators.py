@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .creation import as_tensor
-from .ops import arithmetic, compare, host_loops, power
+from .ops import arithmetic, compare, host_loops, matmul, power
 from .ops import row as rows
 from .ops.core import NUMBERS
 from .ops.elsewhere import foreign
@@ -20,13 +20,14 @@ _accepts = (Tensor, *NUMBERS, np.generic)
 def _operator(
     name: str, fn: Any, *, direct: Any = None, reflected: bool = False, accepts: Any = _accepts
 ) -> None:
-    """Attach an operator to Tensor. fn: the public function; direct: a shortcut for plain tensors, floats and ints."""
+    """Attach an operator to Tensor. fn: the public function; direct: a shortcut for plain tensors, and the floats and
+    ints that fn accepts.
+    """
+    plain = (Tensor,) if accepts is Tensor else (Tensor, float, int)
 
     def forward(self: Tensor, other: Any) -> Any:
-        if direct is not None:
-            kind = other.__class__
-            if (kind is Tensor or kind is float or kind is int) and self.__class__ is Tensor:
-                return direct(self, other)
+        if direct is not None and other.__class__ in plain and self.__class__ is Tensor:
+            return direct(self, other)
         if not isinstance(other, accepts):
             return forward(self, other) if foreign(forward, (self, other), None) else NotImplemented
         return fn(self, other)
@@ -138,5 +139,5 @@ for _name, _fn in rows.METHODS.items():
 setattr(Tensor, "_make_subclass", staticmethod(host_loops.make_subclass))  # noqa: B010
 
 if "matmul" in rows.FUNCTIONS:
-    _operator("__matmul__", rows.FUNCTIONS["matmul"], accepts=Tensor)
+    _operator("__matmul__", rows.FUNCTIONS["matmul"], direct=matmul.plain_matmul, accepts=Tensor)
     _operator("__rmatmul__", rows.FUNCTIONS["matmul"], reflected=True, accepts=Tensor)

@@ -76,11 +76,12 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     dtypes that do not fit.
     """
     check_tensors("matmul", ("input", "other"), input, other)
-    value = _matmul(input, other)
+    value = plain_matmul(input, other)
     return value if out is None else into(value, out, "matmul", (input, other))
 
 
-def _matmul(a: Tensor, b: Tensor) -> Tensor:
+def plain_matmul(a: Tensor, b: Tensor) -> Tensor:
+    """Return `a @ b` of two tensors."""
     da, db = len(a.shape), len(b.shape)
     if da == 2 and db == 2:
         return mm(a, b)
@@ -103,9 +104,9 @@ def _matmul(a: Tensor, b: Tensor) -> Tensor:
         # A batch of size 1 that needs a gradient is dropped: the folded product's gradient then sums over the batch by
         # itself.
         if a.shape[0] == 1 and graph.needs_grad(a):
-            return _matmul(a.squeeze(0), b)
+            return plain_matmul(a.squeeze(0), b)
         if b.shape[0] == 1 and graph.needs_grad(b):
-            return _matmul(a, b.squeeze(0))
+            return plain_matmul(a, b.squeeze(0))
     return _batched(a, b)
 
 
@@ -175,14 +176,14 @@ def linear(
         inputs = (input, weight) if bias is None else (input, weight, bias)
         return writes.deliver(linear(input, weight, bias), out, "linear", inputs)
     if bias is None:
-        return _matmul(input, t(weight))
+        return plain_matmul(input, t(weight))
     sizes = tuple(input.shape)
     if len(sizes) == 2:
         return addmm(bias, input, t(weight))
     if sizes and len(weight.shape) == 2 and input.is_contiguous():
         flat = input.view(prod(sizes[:-1]), sizes[-1])
         return addmm(bias, flat, t(weight)).view(*sizes[:-1], weight.shape[0])
-    product = _matmul(input, weight.t())
+    product = plain_matmul(input, weight.t())
     # torch adds the bias in place here, so that its dtype does not promote the result's.
     return product + bias if bias.dtype is product.dtype else product.add_(bias)
 
@@ -285,12 +286,12 @@ def _power(x: Tensor, n: int) -> Tensor:
     if n == 1:
         return x.clone()
     if n == 3:
-        return _matmul(_matmul(x, x), x)
+        return plain_matmul(plain_matmul(x, x), x)
     result = square = None
     while n:
-        square = x if square is None else _matmul(square, square)
+        square = x if square is None else plain_matmul(square, square)
         if n & 1:
-            result = square if result is None else _matmul(result, square)
+            result = square if result is None else plain_matmul(result, square)
         n >>= 1
     return result
 
