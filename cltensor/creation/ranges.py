@@ -88,6 +88,10 @@ def arange(
     dev: device,
 ) -> Tensor:
     """Make the values from start (0) to end, which is excluded, in steps."""
+    if start is end is step and len(args) == 1 and dt in (None, dtypes.int64):  # most calls
+        count = args[0]
+        if count.__class__ is int and 0 <= count < 1 << 31:
+            return _ramp(count, 0, 1, dtypes.int64, dev)
     start, end, step = _ends(args, start, end, step)
     whole = all(isinstance(v, int) for v in (start, end, step))
     made = dt or (dtypes.int64 if whole else dtypes.get_default_dtype())

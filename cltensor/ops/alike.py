@@ -8,6 +8,7 @@ that is left to `core.compute`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from .. import config, dtypes, layouts, lazy
@@ -15,6 +16,7 @@ from ..autograd import record as graph
 from ..autograd.mode import FORWARD
 from ..lazy import HEAVY, Expr, Leaf, Scalar
 from ..runtime import Buffer
+from ..size import Size, sized
 from ..storage import Storage
 from .core import Registry, Tensor, Types
 
@@ -25,19 +27,26 @@ _new = object.__new__
 
 
 def apply_alike(
-    row: Row | None, types: Types, xs: Sequence[Any], into: Storage | None = None
+    row: Row | None,
+    types: Types,
+    xs: Sequence[Any],
+    into: Storage | None = None,
+    shape: Size | None = None,
 ) -> Tensor | None:
     """Return the pending result of a row, given its `types`, for operands of its short path; None for any others.
 
-    These are tensors of one dtype and device, of the first one's shape or broadcasting to it (pending ones dense), and
+    These are tensors of one dtype and device, of the result's shape or broadcasting to it (pending ones dense), and
     after the first also numbers that do not promote them. row: records the gradient if one is needed; None to record
     nothing. into: the first one's storage, if the result is to replace its whole value; the first one is then returned,
-    and nothing is recorded.
+    and nothing is recorded. shape: of the result; None to try the first one's.
     """
     first = xs[0]
     if config.CONFIG.eager:
         return None
-    shape, dt, dev = first.shape, first.dtype, first.device
+    given, dt, dev = shape, first.dtype, first.device
+    if shape is None:
+        shape = first.shape
+    wider: Any = None  # the shape of an operand that does not broadcast to the first one's
     op, compute_dtype, result_dtype = types
     size, leaves, held, flags = 1, 0, 0, HEAVY if op.heavy else 0
     operands: list[Any] = []
@@ -75,6 +84,7 @@ def apply_alike(
             leaf = found
             flags |= lazy.flags_of(leaf)
         else:
+            wider = x.shape
             break
         storage.reads += 1
         leaves += 1
@@ -103,7 +113,13 @@ def apply_alike(
             a.users -= 1
         elif a.__class__ is Leaf:
             x._storage.reads -= 1
-    return None
+    if wider is None or given is not None or into is not None:
+        return None
+    try:
+        joint = layouts.broadcast_shapes(shape, wider)
+    except RuntimeError:
+        return None
+    return None if joint == shape else apply_alike(row, types, xs, None, sized(joint))
 
 
 def _leaf_in_order(x: Tensor, buffer: Buffer, shape: tuple[int, ...]) -> Leaf | None:
@@ -121,10 +137,11 @@ def _leaf_in_order(x: Tensor, buffer: Buffer, shape: tuple[int, ...]) -> Leaf | 
                 return None
             before, wider = step, n
         return Leaf(buffer, x.dtype, strides, x._offset)
-    own = x.shape
-    if not x._contig or len(own) > len(shape):
+    own, lead = x.shape, len(shape) - len(x.shape)
+    if not x._contig or lead < 0:
         return None
-    for n, wanted in zip(reversed(own), reversed(shape), strict=False):
+    # Iterating over a Size takes less time than its subscripts do.
+    for n, wanted in zip(own, islice(shape, lead, None) if lead else shape, strict=True):
         if n != wanted and n != 1:
             return None
     return Leaf(buffer, x.dtype, layouts.expand_strides(own, strides, shape), x._offset)

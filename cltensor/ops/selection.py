@@ -148,7 +148,21 @@ def _check_numbers(result: Sequence[Any], numbers: Sequence[Any]) -> None:
             check_value(v, core.result_type(result))
 
 
+def _is_small(*numbers: Any) -> bool:
+    """Return whether all of these are numbers that every dtype of floats holds; a NaN is none."""
+    for v in numbers:
+        if (v.__class__ is not float and v.__class__ is not int) or not -127 <= v <= 127:
+            return False
+    return True
+
+
 def _clamp_call(input: Tensor, min: Any, max: Any) -> tuple[Row, tuple]:
+    if (
+        input.__class__ is core.Registry.tensor
+        and input.dtype.category == 2
+        and _is_small(min, max)
+    ):
+        return clamp_numbers, (input, min, max)
     if not is_tensor(input):
         raise invalid_combination("clamp", (input, min, max))
     if min is None and max is None:
