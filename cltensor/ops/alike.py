@@ -46,7 +46,7 @@ def apply_alike(
     given, dt, dev = shape, first.dtype, first.device
     if shape is None:
         shape = first.shape
-    wider: Any = None  # the shape of an operand that does not broadcast to the first one's
+    wider: Any = None  # the shape of an operand that may not broadcast to the first one's
     op, compute_dtype, result_dtype = types
     size, leaves, held, flags = 1, 0, 0, HEAVY if op.heavy else 0
     operands: list[Any] = []
@@ -69,6 +69,7 @@ def apply_alike(
         plain = x._contig and not x._offset and x.shape == shape
         if value.__class__ is Expr:
             if not plain or value.dtype is not dt or value.shape != shape:
+                wider = x.shape
                 break
             value.users += 1
             size += value.size
