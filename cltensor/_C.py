@@ -9,6 +9,7 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
+from . import _VF as _VariableFunctions
 from .accelerator import current_accelerator
 from .autograd import TensorBase
 from .backends import cudnn
@@ -17,6 +18,20 @@ from .dtypes import dtype
 from .futures import Future
 from .linalg import LinAlgError as _LinAlgError  # noqa: F401
 from .memory_format import layout, memory_format
+from .nn.functional import (  # noqa: F401
+    avg_pool2d,
+    avg_pool3d,
+    elu_,
+    gelu,
+    hardtanh_,
+    leaky_relu_,
+    linear,
+    one_hot,
+    scaled_dot_product_attention,
+    softplus,
+    softshrink,
+)
+from .nn.functional import logsigmoid as log_sigmoid  # noqa: F401
 from .nn.modules.moving import parse_to
 from .random import Generator
 from .reexport import SCRIPT, absent, expose
@@ -34,6 +49,7 @@ from .tensor import Tensor
 __all__ = ["Future", "Generator", "Size", "TensorBase", "device", "dtype", "layout", "memory_format"]  # fmt: skip
 
 _TensorMeta = type(Tensor)
+_VariableFunctionsClass = _VariableFunctions  # pickles of torch's get functions from it
 globals().update(
     zip(
         SCRIPT.split(),
@@ -140,7 +156,9 @@ def _is_torch_function_mode_enabled() -> bool:
 expose(
     globals(),
     {
-        "_nn": "_parse_to",
+        # Functions of torch.nn.functional that pickles of torch's have under these names.
+        "_nn": "_parse_to avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear log_sigmoid one_hot "
+        "scaled_dot_product_attention softplus softshrink",
         "_functorch": "_add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor",
     },
 )

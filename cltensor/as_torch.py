@@ -72,7 +72,10 @@ class _Finder(MetaPathFinder, Loader):
         if module.__spec__ is not None and module.__spec__.loader is self:
             module.__spec__ = module.__spec__.loader_state[1]
         if module.__name__ == _PACKAGE:
-            module.__name__ = "torch"  # libraries find what they patch by it
+            # Libraries find what they patch by these names, and a tensor's library by its class's.
+            module.__name__ = module.Tensor.__module__ = "torch"
+            module.nn.Parameter.__module__ = "torch.nn.parameter"
+            module.nn.Buffer.__module__ = "torch.nn.parameter"
         _name_alike()
 
     def get_code(self, fullname: str) -> CodeType | None:

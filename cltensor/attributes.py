@@ -133,6 +133,17 @@ def state(owner: Any) -> Any:
     return (attributes, kept) if kept else attributes
 
 
+def restore(owner: Any, kept: Any) -> None:
+    """Give an object what `state` returned for another of its class."""
+    if hasattr(owner, "__setstate__"):
+        owner.__setstate__(kept)
+        return
+    attributes, inner = kept if isinstance(kept, tuple) else (kept, {})
+    owner.__dict__.update(attributes)
+    for name, value in inner.items():
+        setattr(owner, name, value)
+
+
 class Attributes(MutableMapping[str, Any]):
     """A view of a real `__dict__` that hides the fields; writes go to the owner. Copies are plain dicts."""
 

@@ -289,16 +289,10 @@ def tensor_str(t: Any, tensor_contents: str | None = None) -> str:
         else:
             tensor_contents = _contents(t, indent, o)
     text = add_suffixes(prefix + tensor_contents, _suffixes(t, o, meta), indent)
-    return _as_parameter(t, text) if getattr(t, "_is_param", False) else text
+    learnt = getattr(t, "_is_param", getattr(t, "_mark", "") == "_is_param")
+    return f"Parameter({text})" if learnt and kind not in _PLAIN_KINDS else text
 
 
 def parameter_str(t: Any) -> str:
     """Return the printed form of an nn.Parameter or of a subclass of it."""
-    text = tensor_str(t)
-    return "Parameter containing:\n" + (
-        text if getattr(t, "_is_param", False) else _as_parameter(t, text)
-    )
-
-
-def _as_parameter(t: Any, text: str) -> str:
-    return text if type(t).__name__ in _PLAIN_KINDS else f"Parameter({text})"
+    return "Parameter containing:\n" + tensor_str(t)

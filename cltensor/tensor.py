@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import layouts, printing
-from .attributes import of_class, slots, state
+from .attributes import of_class, restore, slots, state
 from .autograd import AutogradMixin
 from .autograd.mode import GRAD
 from .autograd.version import InferenceVersion, VersionCounter
@@ -495,8 +495,9 @@ class Tensor(AutogradMixin, Methods):
             self.dtype,
             str(self.device),
             self.requires_grad,
+            state(self) or None,
         )
-        return _rebuild, made, state(self) or None
+        return _rebuild, made
 
     def cpu(self, memory_format: Any = None) -> Tensor:
         """Copy to the host's device; the tensor itself if it is there."""
@@ -579,6 +580,7 @@ def _rebuild(
     dt: dtype,
     dev: str,
     requires: bool,
+    kept: Any = None,
 ) -> Tensor:
     place = convert.canonical(dev)
     t = Tensor._make(
@@ -591,6 +593,8 @@ def _rebuild(
     )
     t = of_class(t, cls)
     t._requires = requires
+    if kept is not None:
+        restore(t, kept)
     return t
 
 

@@ -287,7 +287,7 @@ class JaggedTensor(NestedTensor):
             "lengths": p.lengths,
             "_ragged_idx": self._at,
         }
-        return rebuild, ({**named, "requires_grad": self.requires_grad},), None
+        return rebuild, ({**named, "requires_grad": self.requires_grad},)
 
 
 class StridedNestedTensor(NestedTensor):
@@ -372,7 +372,7 @@ class StridedNestedTensor(NestedTensor):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         shapes = [tuple(s) for s in self._pattern]
-        return rebuild_flat, (self._v.detach(), shapes, self.requires_grad), None
+        return rebuild_flat, (self._v.detach(), shapes, self.requires_grad)
 
 
 def place(dim: int, ndim: int) -> int:

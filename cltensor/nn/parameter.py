@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from .. import attributes, creation, printing
-from ..attributes import fields, of_class, state
+from ..attributes import fields, of_class, restore, state
 from ..tensor import Tensor
 
 __all__ = [
@@ -59,6 +59,13 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             )
         return made
 
+    def __copy__(self) -> Any:  # through the subclass's pickle, if it has its own
+        function, arguments, *kept = self.__reduce_ex__(4)
+        made = function(*arguments)
+        if kept and kept[0] is not None:
+            restore(made, kept[0])
+        return made
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
             return memo[id(self)]
@@ -70,8 +77,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return printing.parameter_str(self)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        made = (type(self), self.data, self.requires_grad)
-        return _rebuild, made, state(self) or None
+        return _rebuild, (self.data, self.requires_grad, state(self) or None)
 
 
 class Buffer(Tensor, metaclass=_ParameterMeta):
@@ -90,8 +96,11 @@ class Buffer(Tensor, metaclass=_ParameterMeta):
         return made
 
 
-def _rebuild(cls: type, data: Tensor, requires_grad: bool) -> Any:
-    return cls(data, requires_grad)
+def _rebuild(data: Tensor, requires_grad: bool, kept: Any) -> Any:
+    made = Parameter(data, requires_grad)
+    if kept is not None:
+        restore(made, kept)
+    return made
 
 
 _NO_SHAPE = (

@@ -238,12 +238,10 @@ def _reduce_tensor(t: Tensor) -> tuple[Any, ...]:
     kind = type(t)
     if hasattr(kind, "cls_to_become"):  # a parameter or buffer that waits for its shape
         return kind, (bool(t.requires_grad),)
-    parameter = any(
-        c.__name__ == "Parameter" and c.__module__.startswith("cltensor") for c in kind.__mro__
-    )
+    parameter = getattr(kind, "_mark", "") == "_is_param"
     function, own = _function_and_arguments(t, bool(t.requires_grad) and not parameter)
     kept = state(t)
-    if parameter and kind.__name__ == "Parameter":
+    if parameter:
         made: Any = (_Plain(function, own), bool(t.requires_grad), OrderedDict())
         if kept:
             return _name("torch._utils", "_rebuild_parameter_with_state"), (*made, kept)

@@ -19,7 +19,7 @@ from sys import getrefcount
 from typing import Any, cast
 
 from .. import dtypes, layouts
-from ..attributes import state
+from ..attributes import restore, state
 from ..autograd import record as graph
 from ..autograd.mode import GRAD, unrecorded
 from ..autograd.version import InferenceVersion, VersionCounter
@@ -339,12 +339,19 @@ class SparseTensor(Tensor):
             self._layout,
             p.coalesced,
             self._requires,
+            state(self) or None,
         )
-        return _rebuild, made, state(self) or None
+        return _rebuild, made
 
 
 def _rebuild(
-    parts: tuple[Any, ...], values: Any, shape: Any, kind: Layout, coalesced: bool, requires: bool
+    parts: tuple[Any, ...],
+    values: Any,
+    shape: Any,
+    kind: Layout,
+    coalesced: bool,
+    requires: bool,
+    kept: Any = None,
 ) -> SparseTensor:
     if kind is sparse_coo:
         pattern = Pattern(shape[: parts[0].shape[0]], parts[0], coalesced=coalesced)
@@ -352,6 +359,8 @@ def _rebuild(
         pattern = Pattern(shape[:2], None, compressed=(*parts, int(kind is sparse_csc)))
     t = SparseTensor._of(pattern, values, shape, kind)
     t._requires = requires
+    if kept is not None:
+        restore(t, kept)
     return t
 
 

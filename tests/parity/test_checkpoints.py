@@ -314,3 +314,58 @@ def test_pickles_of_torch_open_where_this_package_stands_for_it() -> None:
         assert str(found.dtype) == str(expected.dtype)
         assert found.to_dense().tolist() == expected.detach().to_dense().tolist(), name
     assert read["view"].stride() == (3, 1)
+
+
+def test_functions_of_torch_are_found_under_the_names_it_pickles(tmp_path: Path) -> None:
+    names = [
+        "gelu",
+        "linear",
+        "logsigmoid",
+        "softplus",
+        "softshrink",
+        "one_hot",
+        "avg_pool2d",
+        "relu",
+        "silu",
+    ]
+    for name in (*names, "scaled_dot_product_attention"):
+        th.save(getattr(th.nn.functional, name), tmp_path / "f")
+        assert load(tmp_path / "f", weights_only=False) is getattr(ct.nn.functional, name)
+    for name in ("tanh", "relu", "sigmoid"):
+        th.save(getattr(th, name), tmp_path / "f")
+        assert load(tmp_path / "f", weights_only=False) is getattr(ct, name)
+    layer = th.nn.TransformerEncoderLayer(8, 2, 4, activation=th.nn.functional.gelu).eval()
+    th.save(layer, tmp_path / "layer")
+    x = th.arange(24.0).reshape(3, 1, 8).sin()
+    ours = load(tmp_path / "layer", weights_only=False)(ct.from_numpy(x.numpy()))
+    th.testing.assert_close(th.from_numpy(ours.detach().numpy()), layer(x).detach())
+
+
+def _subclass(base: Any) -> Any:
+    made = type("Own", (base,), {"__module__": __name__})
+    globals()["Own"] = made
+    return made
+
+
+def _copies(torch: Any, x: Any) -> list[Any]:
+    file = io.BytesIO()
+    torch.save(x, file)
+    file.seek(0)
+    return [torch.load(file, weights_only=False), pickle.loads(pickle.dumps(x)), copy.copy(x)]
+
+
+def test_pickled_subclasses() -> None:
+    """Parameters of a subclass become plain ones; all keep their attributes and requires_grad."""
+
+    def told(torch: Any) -> list[Any]:
+        found: list[Any] = []
+        for base in (torch.nn.Parameter, torch.Tensor):
+            x = _subclass(base)(torch.ones(2))
+            for attributes in ({}, {"word": [1]}):
+                x.__dict__.update(attributes)
+                assert len(x.__reduce_ex__(2)) == 2  # subclasses add to the two
+                for y in _copies(torch, x):
+                    found += [type(y).__name__, y.requires_grad, y.tolist(), dict(y.__dict__)]
+        return found
+
+    assert told(ct) == told(th)

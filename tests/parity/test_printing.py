@@ -236,6 +236,19 @@ def test_repr_summary_and_suffixes() -> None:
     assert forms(cltensor) == forms(torch)
 
 
+def test_subclasses_of_parameter() -> None:
+    import cltensor
+
+    def forms(lib: Any) -> list[str]:
+        p = type("Own", (lib.nn.Parameter,), {})(lib.ones(2, 3))
+        marked = lib.nn.Parameter(lib.ones(2).as_subclass(type("Marked", (lib.Tensor,), {})))
+        plain = lib.Tensor.__repr__(lib.nn.Parameter(lib.ones(2)))
+        found = [repr(p), str(p), f"{p}", lib.Tensor.__repr__(p), repr(marked), plain]
+        return [*found, repr(p.detach()), repr(p * 2)]
+
+    assert forms(cltensor) == forms(torch)
+
+
 def test_pieces_that_libraries_print_with() -> None:
     from cltensor import _tensor_str as ours
 

@@ -47,6 +47,8 @@ assert library.DataLoader is cltensor.utils.data.DataLoader
 assert torch.nn.__spec__.name == "cltensor.nn"
 assert torch.__spec__.name == "cltensor"
 assert torch.__name__ == "torch"
+assert repr(torch.Tensor) == "<class 'torch.Tensor'>"
+assert repr(torch.nn.Parameter) == "<class 'torch.nn.parameter.Parameter'>"
 assert torch.onnx is cltensor.onnx
 assert library.there
 assert library.version == torch.__version__

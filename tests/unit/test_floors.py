@@ -140,7 +140,7 @@ def test_each_module_says_what_it_owns() -> None:
 # Names with an underscore because torch spells them so: modules here and programs import them as they do from torch.
 TORCHS_OWN = {
     "_BatchNorm", "_ConvTransposeNd", "_EXTRA_STATE_KEY_SUFFIX", "_IncompatibleKeys", "_InverseTransform",
-    "_LazyNormBase", "_Namespace", "_NormBase", "_StridedShard", "_add_batch_dim", "_assert", "_assign_attr",
+    "_LazyNormBase", "_Namespace", "_NormBase", "_StridedShard", "_VF", "_add_batch_dim", "_assert", "_assign_attr",
     "_broadcast_to_and_flatten", "_foreach_utils", "_jit_set_fusion_strategy", "_lazy_call", "_lazy_init",
     "_package_registry", "_pytree", "_reduction", "_remove_batch_dim", "_standard_normal", "_sum_rightmost",
     "_weight_norm",
