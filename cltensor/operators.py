@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .creation import as_tensor
-from .ops import arithmetic, compare, host_loops, matmul, power
+from .ops import arithmetic, compare, host_loops, matmul, power, unary
 from .ops import row as rows
 from .ops.core import NUMBERS
 from .ops.elsewhere import foreign
@@ -68,6 +68,30 @@ for _name, _fn in {
     "__gt__": rows.FUNCTIONS["gt"], "__ge__": rows.FUNCTIONS["ge"],
 }.items():  # fmt: skip
     _operator(_name, _fn, direct=_DIRECT.get(_name))
+
+
+def _unary(name: str, fn: Any) -> None:
+    """Attach an operator of one operand to Tensor."""
+
+    def method(self: Tensor) -> Any:
+        return fn(self)
+
+    method.__name__ = method.__qualname__ = name
+    setattr(Tensor, name, method)
+
+
+def _invert(self: Tensor) -> Tensor:
+    if self.dtype.category > 1:
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return compare.bitwise_not(self)
+
+
+for _name, _fn in {
+    "__neg__": unary.neg, "__pos__": unary.positive, "__abs__": unary.abs, "__invert__": _invert,
+}.items():  # fmt: skip
+    _unary(_name, _fn)
 
 
 def _equality(name: str, fn: Any) -> None:

@@ -21,7 +21,7 @@ from .errors import warn_once
 from .host import host_array, shared_array, widen
 from .memory_format import contiguous_format, strided
 from .memory_format import layout as _layout
-from .ops import compare, complex_numbers, convert, core, formats, unary
+from .ops import complex_numbers, convert, core, formats
 from .ops import index as indexing
 from .ops import row as rows
 from .ops import shape as view_ops
@@ -538,22 +538,6 @@ class Tensor(AutogradMixin, Methods):
                 + (" For batches of matrices, consider using tensor.mH" if self.ndim > 2 else "")
             )
         return view_ops.matrix_H(self)
-
-    def __neg__(self) -> Tensor:
-        return unary.neg(self)
-
-    def __pos__(self) -> Tensor:
-        return unary.positive(self)
-
-    def __abs__(self) -> Tensor:
-        return unary.abs(self)
-
-    def __invert__(self) -> Tensor:
-        if self.dtype.category > 1:
-            raise TypeError(
-                "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
-            )
-        return compare.bitwise_not(self)
 
 
 def _warn_of_history(t: Tensor) -> None:
