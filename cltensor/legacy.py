@@ -24,6 +24,15 @@ class TensorType(type):
     _dtype: dtypes.dtype
     _device: str | None
 
+    def __new__(mcs, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> TensorType:
+        """Make a type that has no subclasses, as torch's have none."""
+        if bases:
+            base = bases[0]
+            raise TypeError(
+                f"type '{base.__module__}.{base.__name__}' is not an acceptable base type"
+            )
+        return super().__new__(mcs, name, bases, members)
+
     def __instancecheck__(cls, other: Any) -> bool:
         return (
             isinstance(other, Tensor)

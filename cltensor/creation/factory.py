@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes, layouts
 from ..memory_format import strided
 from ..ops import core, writes
+from ..ops.arguments import invalid_combination, lacking
 from ..ops.convert import place
 from ..ops.dims import check_flag
 from ..ops.elsewhere import elsewhere
@@ -89,8 +90,31 @@ def _prototype(function: str, args: tuple, named: dict[str, Any]) -> Tensor:
     return like
 
 
+# These have several forms in torch, which names none of them where an argument is missing.
+_FORMS = ("eye", "linspace", "logspace")
+
+
+def _required(make: Maker) -> list[str]:
+    """Return the names of the arguments that a maker cannot do without."""
+    parameters = inspect.signature(make).parameters.values()
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return [p.name for p in parameters if p.kind is kind and p.default is p.empty]
+
+
+def _missing(
+    function: str, required: Sequence[str], args: tuple, named: dict[str, Any]
+) -> TypeError | None:
+    """Return torch's error if an argument is missing."""
+    for i in range(len(args), len(required)):
+        if required[i] not in named:
+            if function in _FORMS:
+                return invalid_combination(function, args, named)
+            return TypeError(f"{function}(){lacking(required[i:])}")
+    return None
+
+
 def _with_keywords(make: Maker, *, prototype: bool = False, into: bool = False) -> Maker:
-    name = make.__name__
+    name, required = make.__name__, _required(make)
 
     def call(
         *args: Any,
@@ -103,6 +127,8 @@ def _with_keywords(make: Maker, *, prototype: bool = False, into: bool = False) 
     ) -> Tensor:
         dt = None if dtype is None else dtypes.asked(dtype, name)
         dev, out = None if device is None else place(device), None
+        if len(args) < len(required) and (error := _missing(name, required, args, named)):
+            raise error
         if prototype:
             like = _prototype(name, args, named)
             dt, dev = dt or like.dtype, dev or like.device

@@ -118,17 +118,13 @@ def arange(
 
 
 @factory_into
-def range(
-    start: Any = 0, end: Any = None, step: Any = 1, *, dt: DType | None, dev: device
-) -> Tensor:
+def range(start: Any, end: Any, step: Any = 1, *, dt: DType | None, dev: device) -> Tensor:
     """Make the values from start to end inclusive (deprecated form of `arange`)."""
     warnings.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
         UserWarning,
         stacklevel=4,
     )
-    if end is None:
-        start, end = 0, start
     made = dt or dtypes.get_default_dtype()
     if made.category < 2:
         start, end, step = int(start), int(end), int(step)

@@ -119,7 +119,13 @@ def _check_rows(
             f"{function}(): self ({t.dtype.scalar_name}) and source ({source.dtype.scalar_name}) must have the same scalar type"
         )
     sizes, indices = tuple(source.shape), prod(index.shape)
-    count = sizes[dim] if len(sizes) > dim else 1
+    if dim >= max(len(sizes), 1):
+        raise RuntimeError(
+            f"{function}(): Indexing dim {dim} is out of bounds of the source tensor with dim {len(sizes)}"
+        )
+    if not sizes and indices != 1:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    count = sizes[dim] if sizes else 1
     if indices != count:
         raise RuntimeError(
             f"{function}(): Number of indices ({indices}) should be equal to source.size(dim): ({count}), for dim: {dim}"
@@ -338,7 +344,7 @@ def _reduce_rows(
     reduce: str,
     include_self: bool,
 ) -> Tensor:
-    dim, index, values = _check_rows("index_reduce", input, dim, index, source)
+    dim, index, values = _check_rows("index_reduce_", input, dim, index, source)
     saved = {"dim": dim, "index": index, "reduce": reduce, "include_self": include_self}
 
     def run(t: Tensor) -> None:

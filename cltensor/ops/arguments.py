@@ -298,6 +298,15 @@ def invalid_combination(
     return TypeError(f"{name}() received an invalid combination of arguments - got ({given})")
 
 
+def lacking(names: Sequence[str]) -> str:
+    """Return the end of torch's text for missing arguments, which has the plural where one is missing. `names` are
+    those of all required parameters from the first missing one on, given or not.
+    """
+    plural = "s" if len(names) == 1 else ""
+    quoted = ", ".join([f'"{n}"' for n in names])
+    return f" missing {len(names)} required positional argument{plural}: {quoted}"
+
+
 def flaw(
     signature: Signature, name: str, method: bool, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> TypeError | ValueError | None:
@@ -338,10 +347,7 @@ def _text(signature: Signature, method: bool, args: Sequence[Any], kwargs: dict[
             if wrong := p.flaw(kwargs[p.name]):
                 return f": argument '{p.name}' {wrong}"
         elif p.required:
-            missing = [
-                f'"{q.name}"' for q in parameters[place:] if q.required and q.name not in kwargs
-            ]
-            return f" missing {len(missing)} required positional arguments: {', '.join(missing)}"
+            return lacking([q.name for q in parameters[place:] if q.required])
     names = {p.name: place for place, p in enumerate(parameters)}
     for key in kwargs:
         if key not in names:

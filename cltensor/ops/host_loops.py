@@ -81,7 +81,9 @@ def _alias(x: Tensor) -> Tensor:
 @public(function=False)
 def as_subclass(self: Tensor, cls: type) -> Tensor:
     """View the same tensor, history included, as an instance of a subclass."""
-    if not (isinstance(cls, type) and issubclass(cls, core.Registry.tensor)):
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not issubclass(cls, core.Registry.tensor):
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. "
             "Make sure your class inherits from Tensor."

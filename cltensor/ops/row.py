@@ -442,10 +442,10 @@ class Row:
             raise TypeError(
                 f"{name}() takes {len(self.args)} positional argument{'s' * (len(self.args) != 1)} but {len(values)} were given"
             )
-        for arg in self.args[len(values) :]:
+        for place, arg in enumerate(self.args[len(values) :], len(values)):
             key = next((n for n in (arg, *NUMPYS.get(arg, ())) if n in kwargs), None)
             if key is None:
-                raise TypeError(f'{name}() missing 1 required positional arguments: "{arg}"')
+                raise TypeError(f"{name}(){arguments.lacking(self.args[place:])}")
             values.append(kwargs.pop(key))
         if kwargs:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")

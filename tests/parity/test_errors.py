@@ -228,6 +228,9 @@ a.take(torch.tensor([12]))                      ## out of range
 a.masked_select(torch.ones(3, 4))               ## masked_select: expected BoolTensor for mask
 a.masked_fill(torch.ones(3, 4), 0)              ## only supports boolean masks
 a.index_add(0, torch.tensor([0]), a)            ## index_add_(): Number of indices (1) should be equal to source.size(dim)
+a.index_add(1, torch.tensor([0]), a[0])         ## index_add_(): Indexing dim 1 is out of bounds of the source tensor with dim 1
+a.index_add(0, torch.tensor([0, 1]), a[0, 0])   ## Dimension specified as 0 but tensor has no dimensions
+a.index_reduce(1, k[0, :1], a[0], "prod")       ## index_reduce_(): Indexing dim 1 is out of bounds of the source tensor with dim 1
 torch.bincount(torch.tensor([-1]))              ## bincount only supports 1-d non-negative integral inputs.
 a.item()                                        ## a Tensor with 12 elements cannot be converted to Scalar
 bool(a)                                         ## Boolean value of Tensor with more than one value is ambiguous
@@ -473,6 +476,17 @@ torch.acos()                                    ## acos() missing 1 required pos
 a.neg(bogus=1)                                  ## TensorBase.neg() takes no keyword arguments
 a.acos(1)                                       ## TensorBase.acos() takes no arguments (1 given)
 torch.topk(a)                                   ## topk() missing 1 required positional arguments: "k"
+torch.gather(a)                                 ## gather() missing 2 required positional argument: "dim", "index"
+torch.gather(dim=0, index=k)                    ## gather() missing 3 required positional argument: "input", "dim", "index"
+torch.heaviside(values=a)                       ## heaviside() missing 2 required positional argument: "input", "values"
+torch.full((2,))                                ## full() missing 1 required positional arguments: "fill_value"
+torch.full(fill_value=2)                        ## full() missing 2 required positional argument: "size", "fill_value"
+torch.full_like()                               ## full_like() missing 2 required positional argument: "input", "fill_value"
+torch.zeros_like()                              ## zeros_like() missing 1 required positional arguments: "input"
+torch.range(5)                                  ## range() missing 1 required positional arguments: "end"
+torch.linspace(0, 1)                            ## linspace() received an invalid combination of arguments - got (int, int)
+type("A", (torch.FloatTensor,), {})             ## type 'torch.FloatTensor' is not an acceptable base type
+a.as_subclass(3)                                ## cls must be a type (got int)
 torch.cumsum(a, 0, 1)                           ## cumsum() takes 2 positional arguments but 3 were given
 torch.cumsum(a, 0, bogus=1)                     ## cumsum() got an unexpected keyword argument 'bogus'
 torch.cumsum(a, 0, input=a)                     ## cumsum() got multiple values for argument 'input'
