@@ -16,7 +16,6 @@ from .. import dtypes
 from ..dtypes import dtype as DType
 from ..memory_format import sparse_coo, sparse_csr
 from ..nn import functional
-from ..ops.dims import names_none
 from ..ops.norms import vector_norm
 from ..ops.row import FUNCTIONS
 from ..sparse.reduce import reduced
@@ -91,8 +90,8 @@ def _ignored(function: str, dt: DType, ord: Any = 2.0) -> Any:
 
 
 def _dims(dim: Dims, ndim: int) -> tuple[int, ...]:
-    """Return the dims, sorted and counted from the front; None and () are all of them."""
-    if names_none(dim):
+    """Return the dims, sorted and counted from the front; None and () are all of them, [] is none."""
+    if dim is None or dim == ():
         return tuple(range(ndim))
     ndim = builtins.max(ndim, 1)
     found: list[int] = []

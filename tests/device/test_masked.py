@@ -50,6 +50,14 @@ def test_where_nothing_counts() -> None:
     assert ct.masked.amin(whole, mask=whole > 5).item() == ct.iinfo(ct.int64).max
 
 
+def test_an_empty_list_of_dims_is_no_dim_to_the_product_and_an_error_to_softmax() -> None:
+    x, mask = tensors()
+    close(ct.masked.prod(x, [], mask=mask), np.where(MASK, X, 1))
+    close(ct.masked.sum(x, [], mask=mask), KEPT.sum())
+    with pytest.raises(IndexError, match="tuple index out of range"):
+        ct.masked.softmax(x, [], mask=mask)
+
+
 def test_of_the_same_shape() -> None:
     x, mask = tensors()
     powers = np.where(MASK, np.exp(X), 0)
