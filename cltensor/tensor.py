@@ -302,6 +302,10 @@ class Tensor(AutogradMixin, Methods):
         t._vc = type(self._vc)()
         return t
 
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
     @data.setter
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
@@ -583,17 +587,18 @@ def _rebuild(
 
 
 def _refuse_writing(name: str) -> Any:
-    def put(self: Tensor, value: Any) -> None:
+    def put(self: Tensor, value: Any = None) -> None:
         raise AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
 
     return put
 
 
-# Properties without a setter refuse writes in torch's words. `shape`, `dtype` and `device` could be written: they are
+# Properties without a setter refuse writes and deletion in torch's words. `shape`, `dtype` and `device` could be written: they are
 # plain attributes, because every op reads them and a descriptor would slow that down.
 for _name in dir(Tensor):
     _found = getattr(Tensor, _name)
     if isinstance(_found, property) and _found.fset is None:
-        setattr(Tensor, _name, _found.setter(_refuse_writing(_name)))
+        _refuse = _refuse_writing(_name)
+        setattr(Tensor, _name, _found.setter(_refuse).deleter(_refuse))
 
 core.Registry.tensor = Tensor

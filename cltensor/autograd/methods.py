@@ -42,6 +42,10 @@ class AutogradMixin(TensorBase):
             return True
         return self._view is not None and requires(self)
 
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool")
+
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if not isinstance(value, bool):
@@ -240,6 +244,10 @@ class AutogradMixin(TensorBase):
     @property
     def _backward_hooks(self) -> Any:
         return self._hooks
+
+    @_backward_hooks.deleter
+    def _backward_hooks(self) -> None:
+        raise RuntimeError("Deletion of _backwards_hooks not allowed!")
 
     @_backward_hooks.setter
     def _backward_hooks(self, value: Any) -> None:

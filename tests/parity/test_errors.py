@@ -487,6 +487,10 @@ torch.range(5)                                  ## range() missing 1 required po
 torch.linspace(0, 1)                            ## linspace() received an invalid combination of arguments - got (int, int)
 type("A", (torch.FloatTensor,), {})             ## type 'torch.FloatTensor' is not an acceptable base type
 a.as_subclass(3)                                ## cls must be a type (got int)
+delattr(a, "data")                              ## Deleting tensor data is not allowed. Delete tensor instead!
+delattr(a, "requires_grad")                     ## requires_grad must be a bool
+delattr(a, "_backward_hooks")                   ## Deletion of _backwards_hooks not allowed!
+delattr(a, "grad_fn")                           ## attribute 'grad_fn' of 'torch._C.TensorBase' objects is not writable
 torch.cumsum(a, 0, 1)                           ## cumsum() takes 2 positional arguments but 3 were given
 torch.cumsum(a, 0, bogus=1)                     ## cumsum() got an unexpected keyword argument 'bogus'
 torch.cumsum(a, 0, input=a)                     ## cumsum() got multiple values for argument 'input'
