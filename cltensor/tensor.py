@@ -37,9 +37,6 @@ else:
     Methods = object
 
 
-_new = object.__new__
-
-
 class _Strides:
     """Row-major strides of a tensor made without strides; after the first read an attribute of the instance."""
 
@@ -105,7 +102,7 @@ class Tensor(AutogradMixin, Methods):
     @staticmethod
     def _dense(storage: Storage, shape: Size, dt: Any, dev: Any) -> Tensor:
         """Do what `_make` does, for a contiguous tensor at the beginning of its storage."""
-        t: Tensor = _new(Tensor)
+        t = object.__new__(Tensor)
         t._storage, t.shape, t.dtype, t.device = storage, shape, dt, dev
         t._contig, t._offset = True, 0
         t._vc = InferenceVersion() if GRAD.inference else VersionCounter()
@@ -571,15 +568,8 @@ def _rebuild(
     kept: Any = None,
 ) -> Tensor:
     place = convert.canonical(dev)
-    t = Tensor._make(
-        Storage.from_host(get_backend(place), np.frombuffer(data, np.uint8)),
-        shape,
-        dt,
-        place,
-        strides,
-        offset,
-    )
-    t = of_class(t, cls)
+    storage = Storage.from_host(get_backend(place), np.frombuffer(data, np.uint8))
+    t = of_class(Tensor._make(storage, shape, dt, place, strides, offset), cls)
     t._requires = requires
     if kept is not None:
         restore(t, kept)
