@@ -18,7 +18,6 @@ held = max(stage.per_lane * stage.r for stage in stages)
 pairs, whole = halved and herm, halved and not herm
 turns_lanes = across != out_across
 later = 'o' if turns_lanes else 'i'
-exchanges = len(layouts)
 def at(e, b, i):
     x = layouts[e]
     address = f"{b} * {x.line} + ({i}) * {x.step}"

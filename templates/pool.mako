@@ -38,7 +38,6 @@ STRIP = 32  # rows of windows computed one after the other for a vector of colum
 DEEP = 4  # rows of windows through volumes that are made together, for they are met once for each plane of a window
 made = f'(long)(k0 == 1 ? a0 * i1 + a1 * k1 : a0 * k0 * i1) * i2'  # elements whose windows have been met
 def positions(at): return at if W == 'int' else f'convert_long{L}({at})'
-def lanes_mask(condition): return f'({condition})' if M == 'int' else f'convert_int{L}({condition})'
 def mask(condition): return f'({condition})' if M == 'int' else f'convert_{M}{L}({condition})'
 def sent(at): return 'alike' if flat else memory.scalar_load(at)
 def sent_vector(at): return f"({V})(alike)" if flat else memory.vector_load(at)
@@ -173,7 +172,7 @@ ${f'(T)(divide ? divide : (long)({count}))' if geometry == 'regular' else f'(T)(
 ## Keep in `a`, lane by lane, the better of two partial maxima: the larger, the first of equal ones, or the last nan.
 <%def name="better(a, b, n)">\
 <%
-C, N = (f'int{n}', n) if n > 1 else ('int', '')
+C = f'int{n}' if n > 1 else 'int'
 def lanes_of(condition): return f'convert_int{n}({condition})' if n > 1 and M != 'int' else f'({condition})'
 yes = '-1' if n > 1 else '1'
 %>\
