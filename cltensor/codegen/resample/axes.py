@@ -117,13 +117,13 @@ _tables: OrderedDict[tuple, _Table] = OrderedDict()
 
 
 def _kept(key: tuple, make: Callable[[], _Table]) -> _Table:
-    found = _tables.get(key)
+    """Return the table of a key. Each step is atomic: threads may look tables up at the same time."""
+    found = _tables.pop(key, None)
     if found is None:
-        found = _tables[key] = make()
-        if len(_tables) > _KEPT:
+        found = make()
+        if len(_tables) >= _KEPT:
             _tables.popitem(last=False)
-    else:
-        _tables.move_to_end(key)
+    _tables[key] = found  # behind those used less recently
     return found
 
 
