@@ -13,6 +13,7 @@ from .arguments import invalid_combination
 from .core import NUMBERS, Tensor, is_tensor
 from .old_forms import scaled
 from .operands import normal, refuse_numbers
+from .refusals import no_kernel
 from .row import FLOAT, FUNCTIONS, METHODS, Row, public
 from .values import check_value, conj, number
 
@@ -390,7 +391,7 @@ def _lerp_call(input: Tensor, end: Tensor, weight: Any) -> tuple[Row, tuple]:
     row = lerp_row if is_tensor(weight) else lerp_number
     if input.dtype.category < 2:
         kernel = "lerp_kernel_tensor" if row is lerp_row else "lerp_kernel_scalar"
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'")
+        raise no_kernel(kernel, input.dtype)
     return row, (input, end, weight)
 
 

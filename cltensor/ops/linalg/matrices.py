@@ -9,6 +9,7 @@ from ...lazy import Expr, Scalar
 from .. import return_types
 from ..core import Tensor
 from ..operands import check_tensor
+from ..refusals import no_kernel
 from ..row import FUNCTIONS
 
 
@@ -55,7 +56,7 @@ def check_float(x: Tensor, function: str, kernel: str = "") -> None:
             f"{function}: Expected a floating point or complex tensor as input. Got {name}"
         )
     if kernel:
-        raise NotImplementedError(f'"{kernel}" not implemented for {name!r}')
+        raise no_kernel(kernel, x.dtype)
     raise RuntimeError(f"{function}: Low precision dtypes not supported. Got {name}")
 
 

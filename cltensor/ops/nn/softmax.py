@@ -11,6 +11,7 @@ from ..core import Tensor
 from ..dims import one_dim, refuse
 from ..reduce import sum
 from ..reducing import accumulator, run
+from ..refusals import no_kernel
 from ..row import Row, public
 from ..values import into
 from . import rowwise
@@ -67,8 +68,9 @@ def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, no
     at = one_dim(kind, dim, input.ndim)
     out = asked(dt, kind) or input.dtype
     if out.category != 2:
-        raise NotImplementedError(
-            f"\"{'log_' if kind == 'log_softmax' else ''}softmax{'_lastdim' if at >= input.ndim - 1 else ''}_kernel_impl\" not implemented for '{out.scalar_name}'"
+        raise no_kernel(
+            f"{'log_' if kind == 'log_softmax' else ''}softmax{'_lastdim' if at >= input.ndim - 1 else ''}_kernel_impl",
+            out,
         )
     dims = (at,) if input.ndim else ()
     if dims and _by_sums(input, dims):
