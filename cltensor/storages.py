@@ -17,6 +17,7 @@ import numpy as np
 from . import dtypes
 from . import storage as cells
 from .dtypes import dtype as DType
+from .errors import caller_level
 from .host import mapped_file
 from .ops.convert import canonical
 from .ops.core import Tensor, make
@@ -38,12 +39,12 @@ _DEPRECATED = (
 _warned = False
 
 
-def warn_typed(stacklevel: int = 3) -> None:
+def warn_typed() -> None:
     """Warn that typed storages are deprecated, once per process."""
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn(_DEPRECATED, UserWarning, stacklevel=stacklevel + 1)
+        warnings.warn(_DEPRECATED, UserWarning, stacklevel=caller_level())
 
 
 class _Memory:

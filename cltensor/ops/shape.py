@@ -79,10 +79,9 @@ def view_of(
     name: str,
     backward: Callable,
     saved: dict[str, Any] | None = None,
-    replay: Callable | None = None,
 ) -> Tensor:
     """Make a view of another layout and record its gradient."""
-    return core.view(x, new[0], new[1], new[2], name, backward, replay, saved)
+    return core.view(x, new[0], new[1], new[2], name, backward, None, saved)
 
 
 # ------------------------------------------------------------------------------------------- reshaping

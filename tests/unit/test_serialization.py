@@ -459,8 +459,9 @@ def test_texts_of_python_2_may_stay_bytes() -> None:
 def test_empty_storages_of_several_dtypes_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storages, "_warned", False)  # the warning is shown once per process
     empty = torch.tensor([], dtype=torch.float64)
-    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
+    with pytest.warns(UserWarning, match="TypedStorage is deprecated") as seen:
         other = torch.TypedStorage(wrap_storage=empty.untyped_storage(), dtype=torch.int32)
+    assert seen[0].filename == __file__
     for new in (True, False):
         _, found = load(saved([empty, other], _use_new_zipfile_serialization=new))
         assert found.dtype is torch.int32

@@ -60,12 +60,12 @@ def check_float(x: Tensor, function: str, kernel: str = "") -> None:
     raise RuntimeError(f"{function}: Low precision dtypes not supported. Got {name}")
 
 
-def check_square(x: Any, function: str, name: str = "A") -> None:
+def check_square(x: Any, function: str) -> None:
     """Raise torch's errors unless `x` is a batch of square matrices."""
-    check_matrix(x, function, name)
+    check_matrix(x, function)
     if x.shape[-1] != x.shape[-2]:
         raise RuntimeError(
-            f"{function}: {name} must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices"
+            f"{function}: A must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices"
         )
 
 
