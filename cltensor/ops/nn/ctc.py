@@ -14,7 +14,7 @@ from ...runtime import get_backend
 from .. import core
 from ..core import Tensor
 from ..refusals import no_kernel
-from ..row import FUNCTIONS, public
+from ..row import FUNCTIONS, public, raising
 from ..selection import where
 from .reductions import get_enum
 
@@ -105,8 +105,7 @@ def _back(ctx: Any, g: Tensor, *_: Any) -> Any:
     return out
 
 
-def _refuse(ctx: Any, g: Tensor) -> Any:
-    raise RuntimeError("derivative for aten::_ctc_loss_backward is not implemented")
+_refuse = raising("derivative for aten::_ctc_loss_backward is not implemented")
 
 
 def _samples(
