@@ -77,6 +77,7 @@ def minus(a: Tensor, b: Tensor | float) -> Tensor:
 
 
 def no_bools(a: Any, b: Any) -> None:
+    """Raise torch's RuntimeError for a subtraction with a bool operand."""
     ba = a.__class__ is bool or getattr(a, "dtype", None) is dtypes.bool
     bb = b.__class__ is bool or getattr(b, "dtype", None) is dtypes.bool
     if ba and bb:

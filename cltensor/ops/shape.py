@@ -88,6 +88,7 @@ def view_of(
 
 
 def view_back(ctx: Any, g: Tensor) -> Tensor:
+    """Return a gradient in the shape that was viewed as another."""
     return g.reshape(ctx.shapes[0])
 
 

@@ -33,6 +33,7 @@ def _by_sums(x: Tensor, dims: tuple[int, ...]) -> bool:
 
 
 def softmax_back(ctx: Any, g: Tensor) -> Tensor:
+    """Return the gradient of softmax: y (g - sum(g y)), along its dim."""
     y, dim = ctx.result, ctx.dim
     if _in_steps(g, y, dim):
         weighted = g * y
@@ -41,6 +42,7 @@ def softmax_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def log_softmax_back(ctx: Any, g: Tensor) -> Tensor:
+    """Return the gradient of log_softmax: g - exp(y) sum(g), along its dim."""
     y, dim = ctx.result, ctx.dim
     if _in_steps(g, y, dim):
         return g - y.exp() * sum(g, dim, True)
