@@ -11,7 +11,7 @@ their table.
 layouts: of local memory between stages; `at` gives the address of number i of line b.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
-<%namespace name="butterflies" file="/fft_stages.mako"/>\
+<%namespace name="butterflies" file="/fft/stages.mako"/>\
 <%
 S = '' if T == 'double' else 'f'
 held = max(stage.per_lane * stage.r for stage in stages)

@@ -12,7 +12,7 @@ stride     of windows along a row, if their sums are read by vectors, 1 or 2; 0:
 flat: every output gradient is the same element, the first of x.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
-<%namespace name="windows" file="/pool.mako"/>\
+<%namespace name="windows" file="/pool/pool.mako"/>\
 <%
 V = f"{T}{L}" if L > 1 else T
 load = memory.vector_load if L > 1 else memory.scalar_load
