@@ -198,6 +198,11 @@ class Distribution:
         """Return all values along a new first dimension; finite distributions only."""
         raise NotImplementedError
 
+    def _enumerated(self, values: Any, expand: bool) -> Any:
+        """Return numbers, those of the support, along a new first dimension; `expand`: of the batch's shape."""
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1, *self._batch_shape)) if expand else values
+
     def entropy(self) -> Any:
         """Return the entropy."""
         raise NotImplementedError
