@@ -176,7 +176,7 @@ class Distribution:
     def sample_n(self, n: int) -> Any:
         """Draw n samples; deprecated for `sample((n,))`."""
         warnings.warn(
-            "`sample_n(n)` will be deprecated. Use `.sample((n,))` instead.",
+            "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.",
             FutureWarning,
             stacklevel=2,
         )
