@@ -106,6 +106,11 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     return core.view(self, found, strides, self._offset, "ViewBackward0", view_back, None)
 
 
+def contiguous_view(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return what `view` does, for a contiguous tensor and a shape of as many elements."""
+    return core.view(x, sized(shape), None, x._offset, "ViewBackward0", view_back, None)
+
+
 @public()
 @variadic("shape")
 def reshape(input: Tensor, *shape: Any) -> Tensor:
