@@ -1,4 +1,4 @@
-"""The short path of pointwise ops: operands of one dtype and device, of the first one's shape or broadcasting to it.
+"""The short path of pointwise ops: operands of one dtype (beside bool masks) and device, of one shape or broadcasting to it.
 
 Nearly every small op goes through here, and most of its time is Python's, so this is written for speed: one pass over
 the operands builds the expression, counts its size, and finds out whether the op has to be recorded. What is unlike
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .. import config, dtypes, layouts, lazy
 from ..autograd import record as graph
 from ..autograd.mode import FORWARD
+from ..codegen.language import OPERANDS
 from ..lazy import HEAVY, Expr, Leaf, Scalar
 from ..runtime import Buffer
 from ..size import Size, sized
@@ -36,31 +37,36 @@ def apply_alike(
     """Return the pending result of a row, given its `types`, for operands of its short path; None for any others.
 
     These are tensors of one dtype and device, of the result's shape or broadcasting to it (pending ones dense), and
-    after the first also numbers that do not promote them. row: records the gradient if one is needed; None to record
+    after the first also numbers that do not promote them; operands that are conditions are bool tensors. row: records the gradient if one is needed; None to record
     nothing. into: the first one's storage, if the result is to replace its whole value; the first one is then returned,
     and nothing is recorded. shape: of the result; None to try the first one's.
     """
-    first = xs[0]
     if config.CONFIG.eager:
         return None
+    op, compute_dtype, result_dtype = types
+    masks = op.masks
+    first = leading(xs) if masks and "x" in masks else xs[0]
     given, dt, dev = shape, first.dtype, first.device
     if shape is None:
         shape = first.shape
     wider: Any = None  # the shape of an operand that may not broadcast to the first one's
-    op, compute_dtype, result_dtype = types
     size, leaves, held, flags = 1, 0, 0, HEAVY if op.heavy else 0
     operands: list[Any] = []
     seen = False  # whether numpy sees an operand
     tied = FORWARD.open  # whether an operand may have a history or a tangent
     for x in xs:
         kind = x.__class__
+        conditional = masks and OPERANDS[len(operands)] in masks
         if kind is float or kind is int:
-            if dt.category <= (kind is float):
+            if dt.category <= (kind is float) or conditional:
                 break
             short = dt.itemsize == 2 and dt.category == 2 and op.rounds
             operands.append(Scalar(dtypes.nearest(x, dt) if short else x))
             continue
-        if kind is bool or kind is complex or x.dtype is not dt or x.device is not dev:
+        if kind is bool or kind is complex or x.device is not dev:
+            break
+        own = x.dtype
+        if own is not (dtypes.bool if conditional else dt):
             break
         if x._node is not None or x._requires or x._view is not None:
             tied = True
@@ -68,7 +74,7 @@ def apply_alike(
         value = storage.value
         plain = x._contig and not x._offset and x.shape == shape
         if value.__class__ is Expr:
-            if not plain or value.dtype is not dt or value.shape != shape:
+            if not plain or value.dtype is not own or value.shape != shape:
                 wider = x.shape
                 break
             value.users += 1
@@ -79,8 +85,8 @@ def apply_alike(
             operands.append(value)
             continue
         if plain:
-            leaf = _new(Leaf)  # in half the time of Leaf(value, dt, None, 0)
-            leaf.buffer, leaf.dtype, leaf.strides, leaf.offset = value, dt, None, 0
+            leaf = _new(Leaf)  # in half the time of Leaf(value, own, None, 0)
+            leaf.buffer, leaf.dtype, leaf.strides, leaf.offset = value, own, None, 0
         elif (found := _leaf_in_order(x, value, shape)) is not None:
             leaf = found
             flags |= lazy.flags_of(leaf)
@@ -121,6 +127,11 @@ def apply_alike(
     except RuntimeError:
         return None
     return None if joint == shape else apply_alike(row, types, xs, None, sized(joint))
+
+
+def leading(xs: Sequence[Any]) -> Any:
+    """Return the operand that says of which dtype the others are, where the first one is a condition."""
+    return xs[1] if isinstance(xs[1], Registry.tensor) else xs[2]
 
 
 def _leaf_in_order(x: Tensor, buffer: Buffer, shape: tuple[int, ...]) -> Leaf | None:

@@ -17,7 +17,7 @@ from ..autograd import views
 from ..autograd.node import WrappingNode, op_class, read_saved
 from ..codegen.pointwise import PointOp
 from . import arguments, core, writes
-from .alike import apply_alike
+from .alike import apply_alike, leading
 from .core import NUMBERS, Tensor
 from .elsewhere import Strideless, elsewhere, foreign
 from .operands import normal, plain, refuse_numbers
@@ -107,8 +107,11 @@ class Row:
         self.ops = _ops_by_category(name, formula, masks, rounds=not exact)
         self.promote, self.masks, self.unpromoted = promote, masks, masks + weak
         self._types: dict[Any, core.Types] = {}  # by the dtype of the operands
-        # The same by the first operand's dtype, for `apply_alike`; empty if that is never to be tried.
-        self._alike = {} if masks or not self.short else self._types
+        # The same by the dtype of the leading operand, for `apply_alike`; empty if that is never to be tried.
+        self._alike = self._types if self.short else {}
+        self._conditional = (
+            "x" in masks
+        )  # whether the first operand is a condition, so that another one leads
 
         self.node = node or name.title().replace("_", "") + "Backward0"
         self.inplace_nodes = inplace_nodes
@@ -136,7 +139,7 @@ class Row:
     def __call__(self, *xs: Any) -> Tensor:
         """Return the pending result of applying the op to tensors and numbers; record its gradient if one is needed."""
         try:
-            types = self._alike.get(xs[0].dtype)
+            types = self._alike.get((leading(xs) if self._conditional else xs[0]).dtype)
         except (AttributeError, IndexError):
             types = None
         try:
@@ -157,7 +160,8 @@ class Row:
 
     def forward(self, xs: Sequence[Any]) -> Tensor:
         """Return the pending result, without recording a gradient."""
-        types = self._alike.get(getattr(xs[0], "dtype", None))
+        first = leading(xs) if self._conditional else xs[0]
+        types = self._alike.get(getattr(first, "dtype", None))
         if types is not None and (out := apply_alike(None, types, xs)) is not None:
             return out
         return self.general(xs)
