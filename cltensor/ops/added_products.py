@@ -26,6 +26,7 @@ from .products import (
     check_inner,
     check_mv,
     column,
+    gradients_at_once,
     multiplied,
     mv,
     other_factors,
@@ -33,7 +34,6 @@ from .products import (
     pushed,
     reshaped,
     second_gradient,
-    small_gradients,
 )
 from .row import public, with_inplace
 from .values import check_value, conj, into
@@ -141,7 +141,7 @@ def _addmm_back(ctx: Any, g: Tensor) -> tuple:
     if ctx.alpha == 1 and ctx.beta == 1:
         # A bias of one number for each column, as a layer has it, gets its gradient in the same call.
         total = by_input and ctx.shapes[0] == g.shape[1:]
-        found = small_gradients(g, a, b, strides, total)
+        found = gradients_at_once(g, a, b, strides, total)
         if found is not None:
             return (found[2] if total else g if by_input else None, *found[:2])
     return _shares(

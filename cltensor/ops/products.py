@@ -7,6 +7,7 @@ both made of these.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from ..autograd import record as graph
@@ -91,7 +92,7 @@ def _mm_push(ctx: Any, out: Tensor, a: Any, b: Any) -> Any:
 def _mm_back(ctx: Any, g: Tensor) -> tuple:
     by_a, by_b = ctx.needs
     a, b, strides = ctx.self if by_b else None, ctx.mat2 if by_a else None, ctx.mat2_sym_strides
-    return small_gradients(g, a, b, strides) or gradients(g, a, b, strides)
+    return gradients_at_once(g, a, b, strides) or gradients(g, a, b, strides)
 
 
 def gradients(g: Tensor, a: Tensor | None, b: Tensor | None, strides: tuple[int, ...]) -> tuple:
@@ -105,7 +106,7 @@ def gradients(g: Tensor, a: Tensor | None, b: Tensor | None, strides: tuple[int,
     )
 
 
-def small_gradients(
+def gradients_at_once(
     g: Tensor,
     a: Tensor | None,
     b: Tensor | None,
@@ -114,17 +115,21 @@ def small_gradients(
 ) -> tuple | None:
     """Return what `gradients` returns, with `total` followed by the sum of the rows of g, from one replayed call.
 
-    None where a product may stay pending because it is large, and where single ops are recorded or observed.
+    If the products are large, that by a is computed apart, since it may stay pending. None where single ops are
+    recorded or observed.
     """
     if g.dtype.category != 2 or not g._strided or graph.needs_grad(g, a, b) or observed():
         return None
     given, there = present((g, a, b))
     if any(x._storage.__class__ is not Storage for x in given):
         return None
-    (m, n), k = g.shape, 1 if a is b is None else b.shape[0] if a is None else a.shape[1]
-    if m * n * k >= WAITS:
-        return None
-    return tuple(_gradients(given, there, strides[0] == 1 != strides[1], total))
+    columns = strides[0] == 1 != strides[1]
+    if b is None or prod(g.shape) * b.shape[0] < WAITS:
+        return tuple(_gradients(given, there, columns, total))
+    by_a = multiplied(g, adjoint(b))
+    if a is None and not total:
+        return by_a, None
+    return by_a, *_gradients(*present((g, a, None)), columns, total)[1:]
 
 
 @Replayed.of_memory
