@@ -33,19 +33,21 @@ def apply_alike(
     xs: Sequence[Any],
     into: Storage | None = None,
     shape: Size | None = None,
+    first: Any = None,
 ) -> Tensor | None:
     """Return the pending result of a row, given its `types`, for operands of its short path; None for any others.
 
     These are tensors of one dtype and device, of the result's shape or broadcasting to it (pending ones dense), and
     after the first also numbers that do not promote them; operands that are conditions are bool tensors. row: records the gradient if one is needed; None to record
     nothing. into: the first one's storage, if the result is to replace its whole value; the first one is then returned,
-    and nothing is recorded. shape: of the result; None to try the first one's.
+    and nothing is recorded. shape: of the result; None to try the first one's. first: the operand that stands for the
+    first one, if that is a condition.
     """
     if config.CONFIG.eager:
         return None
     op, compute_dtype, result_dtype = types
-    masks = op.masks
-    first = leading(xs) if masks and "x" in masks else xs[0]
+    if first is None:
+        first = xs[0]
     given, dt, dev = shape, first.dtype, first.device
     if shape is None:
         shape = first.shape
@@ -56,9 +58,8 @@ def apply_alike(
     tied = FORWARD.open  # whether an operand may have a history or a tangent
     for x in xs:
         kind = x.__class__
-        conditional = masks and OPERANDS[len(operands)] in masks
         if kind is float or kind is int:
-            if dt.category <= (kind is float) or conditional:
+            if dt.category <= (kind is float):
                 break
             short = dt.itemsize == 2 and dt.category == 2 and op.rounds
             operands.append(Scalar(dtypes.nearest(x, dt) if short else x))
@@ -66,7 +67,7 @@ def apply_alike(
         if kind is bool or kind is complex or x.device is not dev:
             break
         own = x.dtype
-        if own is not (dtypes.bool if conditional else dt):
+        if own is not dt and not (own is dtypes.bool and OPERANDS[len(operands)] in op.masks):
             break
         if x._node is not None or x._requires or x._view is not None:
             tied = True
@@ -127,11 +128,6 @@ def apply_alike(
     except RuntimeError:
         return None
     return None if joint == shape else apply_alike(row, types, xs, None, sized(joint))
-
-
-def leading(xs: Sequence[Any]) -> Any:
-    """Return the operand that says of which dtype the others are, where the first one is a condition."""
-    return xs[1] if isinstance(xs[1], Registry.tensor) else xs[2]
 
 
 def _leaf_in_order(x: Tensor, buffer: Buffer, shape: tuple[int, ...]) -> Leaf | None:

@@ -17,7 +17,7 @@ from ..autograd import views
 from ..autograd.node import WrappingNode, op_class, read_saved
 from ..codegen.pointwise import PointOp
 from . import arguments, core, writes
-from .alike import apply_alike, leading
+from .alike import apply_alike
 from .core import NUMBERS, Tensor
 from .elsewhere import Strideless, elsewhere, foreign
 from .operands import normal, plain, refuse_numbers
@@ -139,7 +139,7 @@ class Row:
     def __call__(self, *xs: Any) -> Tensor:
         """Return the pending result of applying the op to tensors and numbers; record its gradient if one is needed."""
         try:
-            types = self._alike.get((leading(xs) if self._conditional else xs[0]).dtype)
+            types = self._alike.get(xs[0].dtype)
         except (AttributeError, IndexError):
             types = None
         try:
@@ -160,8 +160,7 @@ class Row:
 
     def forward(self, xs: Sequence[Any]) -> Tensor:
         """Return the pending result, without recording a gradient."""
-        first = leading(xs) if self._conditional else xs[0]
-        types = self._alike.get(getattr(first, "dtype", None))
+        types = self._alike.get(getattr(xs[0], "dtype", None))
         if types is not None and (out := apply_alike(None, types, xs)) is not None:
             return out
         return self.general(xs)
