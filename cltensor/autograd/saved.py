@@ -260,6 +260,9 @@ def save(t: Any, output: bool | None = False) -> SavedTensor:
     return saved
 
 
+_NO_TENSORS = frozenset((int, float, bool, str, type(None)))  # asked for first: it takes less time
+
+
 def save_dict(saved: dict[str, Any], outputs: Any) -> None:
     """Replace the tensors in a dict of saved values, and in its lists and tuples, by SavedTensors.
 
@@ -267,6 +270,9 @@ def save_dict(saved: dict[str, Any], outputs: Any) -> None:
     """
     several = outputs.__class__ is tuple or outputs.__class__ is list
     for key, value in saved.items():
+        kind = value.__class__
+        if kind in _NO_TENSORS:
+            continue
         if isinstance(value, TensorBase):
             output = value is outputs
             if several:
@@ -274,9 +280,9 @@ def save_dict(saved: dict[str, Any], outputs: Any) -> None:
                     if value is out:
                         output = True
             saved[key] = save(value, output)
-        elif value.__class__ is list or value.__class__ is tuple:
+        elif kind is list or kind is tuple:
             for item in value:
-                if isinstance(item, TensorBase):
+                if item.__class__ not in _NO_TENSORS and isinstance(item, TensorBase):
                     saved[key] = tuple([save(v) if isinstance(v, TensorBase) else v for v in value])
                     break
 

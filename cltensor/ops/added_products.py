@@ -26,6 +26,7 @@ from .products import (
     check_inner,
     check_mv,
     column,
+    gradients_at_once,
     multiplied,
     mv,
     other_factors,
@@ -87,12 +88,18 @@ def addmm(
     if out_dtype is not None:
         input, mat1, mat2 = (x.to(out_dtype) for x in (input, mat1, mat2))
     _check_addmm(input, mat1, mat2)
+    value = added(input, mat1, mat2, alpha, beta)
+    return value if out is None else into(value, out, "addmm", (input, mat1, mat2))
+
+
+def added(input: Tensor, mat1: Tensor, mat2: Tensor, alpha: Any = 1, beta: Any = 1) -> Tensor:
+    """Return what `addmm` does, for operands that are known to fit."""
     value = run(mat1, mat2, input, alpha, beta)
     if graph.needs_grad(input, mat1, mat2):
         saved = {**other_factors(mat1, mat2, "mat1", "mat2"), "alpha": alpha, "beta": beta}
         saved["mat2_sym_strides"] = mat2._strides
         graph.record("AddmmBackward0", (input, mat1, mat2), value, _addmm_back, saved, _addmm_push)
-    return value if out is None else into(value, out, "addmm", (input, mat1, mat2))
+    return value
 
 
 def _shares(
@@ -129,11 +136,19 @@ def _baddbmm_push(ctx: Any, out: Tensor, x: Any, a: Any, b: Any) -> Any:
 
 
 def _addmm_back(ctx: Any, g: Tensor) -> tuple:
+    by_input, by_a, by_b = ctx.needs
+    a, b, strides = ctx.mat1 if by_b else None, ctx.mat2 if by_a else None, ctx.mat2_sym_strides
+    if ctx.alpha == 1 and ctx.beta == 1:
+        # A bias of one number for each column, as a layer has it, gets its gradient in the same call.
+        total = by_input and ctx.shapes[0] == g.shape[1:]
+        found = gradients_at_once(g, a, b, strides, total)
+        if found is not None:
+            return (found[2] if total else g if by_input else None, *found[:2])
     return _shares(
         ctx,
         g,
-        lambda: multiplied(g, adjoint(ctx.mat2)),
-        lambda: second_gradient(ctx.mat1, g, ctx.mat2_sym_strides),
+        lambda: multiplied(g, adjoint(b)),
+        lambda: second_gradient(a, g, strides),
     )
 
 

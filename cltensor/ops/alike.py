@@ -1,4 +1,4 @@
-"""The short path of pointwise ops: operands of one dtype and device, of the first one's shape or broadcasting to it.
+"""The short path of pointwise ops: operands of one dtype (beside bool masks) and device, of one shape or broadcasting to it.
 
 Nearly every small op goes through here, and most of its time is Python's, so this is written for speed: one pass over
 the operands builds the expression, counts its size, and finds out whether the op has to be recorded. What is unlike
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .. import config, dtypes, layouts, lazy
 from ..autograd import record as graph
 from ..autograd.mode import FORWARD
+from ..codegen.language import OPERANDS
 from ..lazy import HEAVY, Expr, Leaf, Scalar
 from ..runtime import Buffer
 from ..size import Size, sized
@@ -32,22 +33,25 @@ def apply_alike(
     xs: Sequence[Any],
     into: Storage | None = None,
     shape: Size | None = None,
+    first: Any = None,
 ) -> Tensor | None:
     """Return the pending result of a row, given its `types`, for operands of its short path; None for any others.
 
     These are tensors of one dtype and device, of the result's shape or broadcasting to it (pending ones dense), and
-    after the first also numbers that do not promote them. row: records the gradient if one is needed; None to record
+    after the first also numbers that do not promote them; operands that are conditions are bool tensors. row: records the gradient if one is needed; None to record
     nothing. into: the first one's storage, if the result is to replace its whole value; the first one is then returned,
-    and nothing is recorded. shape: of the result; None to try the first one's.
+    and nothing is recorded. shape: of the result; None to try the first one's. first: the operand that stands for the
+    first one, if that is a condition.
     """
-    first = xs[0]
     if config.CONFIG.eager:
         return None
+    op, compute_dtype, result_dtype = types
+    if first is None:
+        first = xs[0]
     given, dt, dev = shape, first.dtype, first.device
     if shape is None:
         shape = first.shape
     wider: Any = None  # the shape of an operand that may not broadcast to the first one's
-    op, compute_dtype, result_dtype = types
     size, leaves, held, flags = 1, 0, 0, HEAVY if op.heavy else 0
     operands: list[Any] = []
     seen = False  # whether numpy sees an operand
@@ -60,7 +64,10 @@ def apply_alike(
             short = dt.itemsize == 2 and dt.category == 2 and op.rounds
             operands.append(Scalar(dtypes.nearest(x, dt) if short else x))
             continue
-        if kind is bool or kind is complex or x.dtype is not dt or x.device is not dev:
+        if kind is bool or kind is complex or x.device is not dev:
+            break
+        own = x.dtype
+        if own is not dt and not (own is dtypes.bool and OPERANDS[len(operands)] in op.masks):
             break
         if x._node is not None or x._requires or x._view is not None:
             tied = True
@@ -68,7 +75,7 @@ def apply_alike(
         value = storage.value
         plain = x._contig and not x._offset and x.shape == shape
         if value.__class__ is Expr:
-            if not plain or value.dtype is not dt or value.shape != shape:
+            if not plain or value.dtype is not own or value.shape != shape:
                 wider = x.shape
                 break
             value.users += 1
@@ -79,8 +86,8 @@ def apply_alike(
             operands.append(value)
             continue
         if plain:
-            leaf = _new(Leaf)  # in half the time of Leaf(value, dt, None, 0)
-            leaf.buffer, leaf.dtype, leaf.strides, leaf.offset = value, dt, None, 0
+            leaf = _new(Leaf)  # in half the time of Leaf(value, own, None, 0)
+            leaf.buffer, leaf.dtype, leaf.strides, leaf.offset = value, own, None, 0
         elif (found := _leaf_in_order(x, value, shape)) is not None:
             leaf = found
             flags |= lazy.flags_of(leaf)

@@ -161,7 +161,12 @@ def plain(tensors: Sequence[Any], most: int = SMALL) -> bool:
         if getattr(t, "_storage", None).__class__ is not Storage:
             return False
         size += t.numel()
-    return size <= most and not FOLLOWED and not any(casting() for casting in CASTING)
+    return size <= most and not observed()
+
+
+def observed() -> bool:
+    """Return whether something observes single ops, or decides the dtypes that they compute in."""
+    return bool(FOLLOWED) or any(casting() for casting in CASTING)
 
 
 def at_once(fn: Callable[..., Sequence[Tensor]]) -> Replayed:

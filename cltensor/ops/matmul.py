@@ -13,7 +13,7 @@ from .. import layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from . import core, writes
-from .added_products import addmm
+from .added_products import added, addmm
 from .composite import at_once
 from .core import Tensor
 from .dense import run
@@ -21,7 +21,7 @@ from .dims import whole
 from .operands import check_tensors
 from .products import bmm, check_bmm, dot, mm, mv, record_bmm
 from .row import FUNCTIONS, public
-from .shape import expand, reshape, t, view_back
+from .shape import contiguous_view, expand, reshape, t, view_back
 from .values import into
 
 
@@ -178,14 +178,28 @@ def linear(
     if bias is None:
         return plain_matmul(input, t(weight))
     sizes = tuple(input.shape)
-    if len(sizes) == 2:
-        return addmm(bias, input, t(weight))
-    if sizes and len(weight.shape) == 2 and input.is_contiguous():
-        flat = input.view(prod(sizes[:-1]), sizes[-1])
-        return addmm(bias, flat, t(weight)).view(*sizes[:-1], weight.shape[0])
+    if len(sizes) == 2 or (len(weight.shape) == 2 and input.is_contiguous()):
+        compute = added if _fits(sizes, input, weight, bias) else addmm
+        if len(sizes) == 2:
+            return compute(bias, input, t(weight))
+        *batch, width = sizes
+        flat = contiguous_view(input, (prod(batch), width))
+        return contiguous_view(compute(bias, flat, t(weight)), (*batch, weight.shape[0]))
     product = plain_matmul(input, weight.t())
     # torch adds the bias in place here, so that its dtype does not promote the result's.
     return product + bias if bias.dtype is product.dtype else product.add_(bias)
+
+
+def _fits(sizes: tuple[int, ...], input: Tensor, weight: Tensor, bias: Tensor) -> bool:
+    """Return whether a layer's operands are as in most calls, so that `addmm` need not check them."""
+    dt, dev = input.dtype, input.device
+    return (
+        len(weight.shape) == 2
+        and weight.shape == (*bias.shape, sizes[-1])
+        and weight.dtype is dt is bias.dtype
+        and weight.device is dev is bias.device
+        and dt.category >= 2
+    )
 
 
 def _trilinear(x: Tensor, weight: Tensor, y: Tensor) -> Tensor:

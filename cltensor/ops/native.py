@@ -15,7 +15,8 @@ from ..dtypes import dtype
 from .convert import wide
 from .core import Tensor
 from .dims import one_dim
-from .nn.normalization import batch_parts, group_parts, layer_parts, statistics
+from .nn.normalization import batch_parts, group_parts, layer_parts
+from .nn.normalized import statistics
 from .nn.softmax import log_softmax, softmax, softmax_back
 from .random.draws import keep_mask
 from .row import FUNCTIONS, operator, public

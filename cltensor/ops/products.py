@@ -6,16 +6,22 @@ both made of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from ..autograd import record as graph
 from ..dtypes import C_NAMES, dtype
 from ..dtypes import bool as boolean
+from ..storage import Storage
 from . import core, writes
+from .composite import observed, placed, present
 from .core import Tensor
-from .dense import run
+from .dense import WAITS, run
 from .operands import check_tensor, check_tensors, refuse_bool, same_device, same_dtype
+from .reducing import accumulator
+from .reducing import run as reduce_run
+from .replay import Replayed
 from .row import public
 from .shape import t
 from .values import conj, into
@@ -84,11 +90,61 @@ def _mm_push(ctx: Any, out: Tensor, a: Any, b: Any) -> Any:
 
 
 def _mm_back(ctx: Any, g: Tensor) -> tuple:
-    a, b = ctx.needs
+    by_a, by_b = ctx.needs
+    a, b, strides = ctx.self if by_b else None, ctx.mat2 if by_a else None, ctx.mat2_sym_strides
+    return gradients_at_once(g, a, b, strides) or gradients(g, a, b, strides)
+
+
+def gradients(g: Tensor, a: Tensor | None, b: Tensor | None, strides: tuple[int, ...]) -> tuple:
+    """Return the gradients of `a @ b` by a and by b from that of the product, g; None for a factor whose partner is None.
+
+    strides: those of b, also where b is None.
+    """
     return (
-        multiplied(g, adjoint(ctx.mat2)) if a else None,
-        second_gradient(ctx.self, g, ctx.mat2_sym_strides) if b else None,
+        None if b is None else multiplied(g, adjoint(b)),
+        None if a is None else second_gradient(a, g, strides),
     )
+
+
+def gradients_at_once(
+    g: Tensor,
+    a: Tensor | None,
+    b: Tensor | None,
+    strides: tuple[int, ...],
+    total: bool = False,
+) -> tuple | None:
+    """Return what `gradients` returns, with `total` followed by the sum of the rows of g, from one replayed call.
+
+    If the products are large, that by a is computed apart, since it may stay pending. None where single ops are
+    recorded or observed.
+    """
+    if g.dtype.category != 2 or not g._strided or graph.needs_grad(g, a, b) or observed():
+        return None
+    given, there = present((g, a, b))
+    if any(x._storage.__class__ is not Storage for x in given):
+        return None
+    columns = strides[0] == 1 != strides[1]
+    if b is None or prod(g.shape) * b.shape[0] < WAITS:
+        return tuple(_gradients(given, there, columns, total))
+    by_a = multiplied(g, adjoint(b))
+    if a is None and not total:
+        return by_a, None
+    return by_a, *_gradients(*present((g, a, None)), columns, total)[1:]
+
+
+@Replayed.of_memory
+def _gradients(
+    given: Sequence[Tensor], there: tuple[bool, ...], columns: bool, total: bool
+) -> list[Tensor | None]:
+    """Return the gradients of the factors, and with `total` the sum of the rows of g. columns: the second one lies by
+    columns.
+    """
+    g, a, b = placed(given, there)
+    found = [*gradients(g, a, b, (1, 2) if columns else (2, 1))]
+    if total:
+        dt = g.dtype
+        found += reduce_run("sum", g, (0,), accumulator(dt), (("value", dt),))
+    return found
 
 
 def second_gradient(first: Tensor, g: Tensor, strides: tuple[int, ...]) -> Tensor:
@@ -98,8 +154,7 @@ def second_gradient(first: Tensor, g: Tensor, strides: tuple[int, ...]) -> Tenso
     The product does not stay pending: nobody may read the gradient before the optimiser does, and a pending product
     keeps its operands alive.
     """
-    columns = strides[0] == 1 and strides[1] != 1
-    if columns:
+    if strides[0] == 1 != strides[1]:
         return t(multiplied(t(g), conj(first), waits=False))
     return multiplied(adjoint(first), g, waits=False)
 

@@ -107,8 +107,11 @@ class Row:
         self.ops = _ops_by_category(name, formula, masks, rounds=not exact)
         self.promote, self.masks, self.unpromoted = promote, masks, masks + weak
         self._types: dict[Any, core.Types] = {}  # by the dtype of the operands
-        # The same by the first operand's dtype, for `apply_alike`; empty if that is never to be tried.
-        self._alike = {} if masks or not self.short else self._types
+        # The same by the dtype of the leading operand, for `apply_alike`; empty if that is never to be tried.
+        self._alike = self._types if self.short else {}
+        self._conditional = (
+            "x" in masks
+        )  # whether the first operand is a condition, so that another one leads
 
         self.node = node or name.title().replace("_", "") + "Backward0"
         self.inplace_nodes = inplace_nodes

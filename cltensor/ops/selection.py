@@ -11,8 +11,10 @@ import numpy as np
 from .. import dtypes, layouts
 from ..errors import caller_level, warn_once
 from . import core, writes
+from .alike import apply_alike
 from .arguments import invalid_combination
 from .core import NUMBERS, Tensor, is_tensor
+from .elsewhere import Strideless
 from .formats import RowMajor
 from .operands import normal
 from .row import FUNCTIONS, METHODS, Row, public
@@ -262,7 +264,24 @@ def _limited(t: Tensor, side: str, bound: Any, row: Row) -> Tensor:
 METHODS["clamp_min_"], METHODS["clamp_max_"] = clamp_min_, clamp_max_
 
 
-where_row = Row(
+class _Where(Row):
+    """A row whose first operand is a condition: the short path looks at another one first."""
+
+    short = False
+
+    def __call__(self, *xs: Any) -> Tensor:
+        """Return the pending result; see Row."""
+        _, x, y = xs
+        first = x if x.__class__ not in NUMBERS else y
+        try:
+            types = self._types.get(first.dtype)
+            out = None if types is None else apply_alike(self, types, xs, first=first)
+        except (AttributeError, Strideless):
+            out = None
+        return super().__call__(*xs) if out is None else out
+
+
+where_row = _Where(
     "where", "where(x, y, z)", masks="x", args=("condition", "input", "other"), public=False, node="WhereBackward0", graph_from=1,
     grad={"y": lambda g, x: where(x, g, 0.0), "z": lambda g, x: where(x, 0.0, g)},
 )  # fmt: skip

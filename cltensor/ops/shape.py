@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes, layouts
+from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.hooks import type_string
 from ..autograd.node import op_class
@@ -89,7 +90,20 @@ def view_of(
 
 def view_back(ctx: Any, g: Tensor) -> Tensor:
     """Return a gradient in the shape that was viewed as another."""
-    return g.reshape(ctx.shapes[0])
+    shape = ctx.shapes[0]
+    return _alias(g, shape) if _is_final(g) and g._contig else g.reshape(shape)
+
+
+def _is_final(g: Tensor) -> bool:
+    """Return whether a gradient is plain memory whose history nobody wants."""
+    return g.__class__ is core.Registry.tensor and not graph.differentiating()
+
+
+def _alias(g: Tensor, shape: tuple[int, ...], strides: tuple[int, ...] | None = None) -> Tensor:
+    """Return a gradient's memory in another layout, in half the time that a view takes."""
+    out = core.make(g._storage, shape, g.dtype, g.device, strides, g._offset)
+    out._vc = g._vc
+    return out
 
 
 @public(function=False)
@@ -104,6 +118,11 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     else:
         found, strides, _ = layouts.view(self.shape, self._strides, self._offset, wanted)
     return core.view(self, found, strides, self._offset, "ViewBackward0", view_back, None)
+
+
+def contiguous_view(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return what `view` does, for a contiguous tensor and a shape of as many elements."""
+    return core.view(x, sized(shape), None, x._offset, "ViewBackward0", view_back, None)
 
 
 @public()
@@ -242,7 +261,11 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
 
 
 def _permute_back(ctx: Any, g: Tensor) -> Tensor:
-    return g.permute(layouts.permute_inverse(ctx.order))
+    order = layouts.permute_inverse(ctx.order)
+    if not _is_final(g):
+        return g.permute(order)
+    strides = g._strides
+    return _alias(g, ctx.shapes[0], tuple([strides[d] for d in order]))
 
 
 @public(aliases=("swapdims",))
@@ -254,7 +277,12 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 
 def _transpose_back(ctx: Any, g: Tensor) -> Tensor:
-    return g.transpose(ctx.dim0, ctx.dim1)
+    a, b = ctx.dim0, ctx.dim1
+    if not _is_final(g) or not g.shape:
+        return g.transpose(a, b)
+    strides = [*g._strides]
+    strides[a], strides[b] = strides[b], strides[a]
+    return _alias(g, ctx.shapes[0], tuple(strides))
 
 
 @public()
@@ -282,6 +310,8 @@ def _t_in_place(x: Tensor) -> Tensor:
 
 
 def _t_back(ctx: Any, g: Tensor) -> Tensor:
+    if _is_final(g) and len(g.shape) == 2:
+        return _alias(g, ctx.shapes[0], g._strides[::-1])
     return g.t()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ... import dtypes, layouts
 from ...autograd import record as graph
+from ...autograd.mode import unrecorded
 from ...codegen import attention as kernels
 from ...dtypes import C_NAMES
 from ...runtime import get_backend
@@ -290,13 +291,10 @@ def _back(ctx: Any, g: Tensor) -> tuple:
     q, k, v, mask = ctx.query, ctx.key, ctx.value, ctx.attn_mask
     if graph.needs_grad(q, k, v, g):
         return composed_gradients(q, k, v, mask, ctx.is_causal, ctx.scale, g)
-    delta = (wide(g) * wide(ctx.output)).sum(-1)
-    operands = [g, ctx.logsumexp, delta, q, k, v]
+    operands = [g, ctx.output, ctx.logsumexp, q, k, v]
     if mask is not None:
         operands.append(mask)
-    return tuple(
-        _sloped([t.detach() for t in operands], ctx.is_causal, ctx.scale, Sizes(ctx.joint), tuple(ctx.needs[:3]))
-    )  # fmt: skip
+    return tuple(_sloped(operands, ctx.is_causal, ctx.scale, Sizes(ctx.joint), ctx.needs[:3]))
 
 
 @Replayed.of_memory
@@ -304,7 +302,9 @@ def _sloped(
     operands: Sequence[Tensor], causal: bool, scale: float, shapes: tuple, needs: tuple[bool, ...]
 ) -> list[Tensor | None]:
     """Return the gradients for query, key and value; None for those not needed."""
-    g, lse, delta, query, key, value, *mask = operands
+    with unrecorded():
+        g, out, lse, query, key, value, *mask = [x.detach() for x in operands]
+        delta = (wide(g) * wide(out)).sum(-1)
     batch, length, keys, width, depth = shapes
     q, k, v, seen = _operands(query, key, value, mask[0] if mask else None, shapes)
     ones = (1,) * (3 - len(batch))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from math import gcd, prod
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from ...runtime import get_backend
 from ...size import Size
 from ...storage import Storage
 from .. import core, formats
+from ..composite import plain, settled
 from ..core import Tensor
 from ..kinds import Sizes
 from ..replay import Replayed
@@ -78,17 +80,40 @@ def _push(ctx: Any, out: Tensor, a: Tensor | None, b: Tensor | None, bias: Tenso
 
 
 def _back(ctx: Any, g: Tensor) -> tuple:
+    given = g, ctx.input, ctx.weight
+    sizes = Sizes([tuple(shape[2:]) for shape in ctx.shapes[:2]])
+    alone = plain(given, sys.maxsize) and not graph.needs_grad(*given)
+    return tuple(
+        (_slopes_at_once if alone else _slopes)(given, ctx.kind, ctx.spec, sizes, ctx.needs)
+    )
+
+
+def _slopes(
+    given: Sequence[Tensor],
+    kind: str,
+    spec: Spec,
+    sizes: Sequence[tuple[int, ...]],
+    needs: tuple[bool, ...],
+) -> list[Tensor | None]:
+    """Return the gradients of a piece's operands and bias. given: its own gradient, and the operands; sizes: theirs."""
+    g, *operands = given
     grads: list[Tensor | None] = [None, None, None]
-    names = _OPERANDS[ctx.kind]
-    for i, other in enumerate((ctx.weight, ctx.input)):
-        if ctx.needs[i]:
-            there = {ctx.kind: g, names[1 - i]: other.conj()}
+    names = _OPERANDS[kind]
+    for i, other in enumerate(reversed(operands)):
+        if needs[i]:
+            there = {kind: g, names[1 - i]: other.conj()}
             a, b = (there[name] for name in _OPERANDS[names[i]])
-            found = piece(names[i], a, b, ctx.spec, tuple(ctx.shapes[i][2:]))
-            grads[i] = found if found._node is not None else _placed(found, ctx.weight, ctx.input)
-    if ctx.needs[2]:
+            found = piece(names[i], a, b, spec, sizes[i])
+            grads[i] = found if found._node is not None else _placed(found, *reversed(operands))
+    if needs[2]:
         grads[2] = g.sum((0, *range(2, g.ndim)))
-    return tuple(grads)
+    return grads
+
+
+@Replayed.of_memory
+def _slopes_at_once(given: Sequence[Tensor], *settings: Any) -> list[Tensor | None]:
+    with unrecorded():
+        return settled(_slopes(given, *settings))
 
 
 def _placed(found: Tensor, *operands: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 import numpy as np
@@ -53,15 +54,16 @@ def _noise(input: Tensor, p: float, features: bool) -> Tensor:
 def _kept(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     """Return the mask of elements to keep, in the input's memory order, so that the product has that order, too."""
     keep = keep_mask(shape, 1 - p, input.device)
-    if shape == tuple(input.shape) and not input.is_contiguous():
+    if not input._contig and shape == input.shape:
         strides = preserve_strides(shape, input._strides)
         keep = make(keep._storage, input.shape, keep.dtype, keep.device, strides)
     return keep
 
 
-def _scale(input: Tensor, p: float) -> float:
+@functools.lru_cache(256)
+def _scale(dt: dtypes.dtype, p: float) -> float:
     """Return the factor 1 / (1 - p) of kept elements, rounded as a kernel would compute it."""
-    if input.dtype is dtypes.float64:
+    if dt is dtypes.float64:
         return 1 / (1 - p)
     return float(np.float32(1) / np.float32(1 - p))
 
@@ -97,10 +99,9 @@ def apply(input: Tensor, p: float, training: bool, inplace: bool, features: bool
     if features or p == 1 or input.dtype.category != 2:
         by = _noise(input, p, features)
         return input.mul_(by) if inplace else input * by
-    with unrecorded():
-        keep = _kept(input, tuple(input.shape), p)
-    call = _masked.inplace if inplace else _masked
-    return call(input, keep, _scale(input, p))
+    keep = _kept(input, input.shape, p)
+    call = _masked.inplace if inplace else _masked.__call__
+    return call(input, keep, _scale(input.dtype, p))
 
 
 def alpha(input: Tensor, p: float, training: bool, inplace: bool, features: bool = False) -> Tensor:

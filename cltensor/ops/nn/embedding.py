@@ -12,6 +12,7 @@ from ...autograd.mode import unrecorded
 from ...codegen.index import lookup as kernels
 from .. import core
 from ..changes import backend_of, like
+from ..composite import in_one
 from ..core import Tensor
 from ..elsewhere import elsewhere
 from ..operands import check_tensors
@@ -53,17 +54,28 @@ def sparse_rows(rows: Tensor, flat: Tensor, shape: tuple[int, ...], padding: int
 
 
 def _back(ctx: Any, g: Tensor) -> tuple:
-    shape, flat = ctx.shapes[0], ctx.indices.reshape(-1)
-    rows = g.reshape(flat.numel(), shape[1])
-    if ctx.sparse:
-        if ctx.scale_grad_by_freq:
-            raise RuntimeError(
-                "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
-            )
-        return (sparse_rows(rows, flat, shape, ctx.padding_idx),)
-    if ctx.padding_idx >= 0:
-        rows = where((flat == ctx.padding_idx).unsqueeze(1), 0.0, rows)
+    shape, indices = tuple(ctx.shapes[0]), ctx.indices
+    if not ctx.sparse:
+        return tuple(_table((g, indices), shape, ctx.padding_idx, ctx.scale_grad_by_freq))
     if ctx.scale_grad_by_freq:
+        raise RuntimeError(
+            "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
+        )
+    flat = indices.reshape(-1)
+    return (sparse_rows(g.reshape(flat.numel(), shape[1]), flat, shape, ctx.padding_idx),)
+
+
+@in_one
+def _table(
+    given: Sequence[Tensor], shape: tuple[int, int], padding: int, by_frequency: bool
+) -> tuple[Tensor]:
+    """Return the gradient of a table. given: the gradient of the rows that were looked up, and the indices."""
+    g, indices = given
+    flat = indices.reshape(-1)
+    rows = g.reshape(flat.numel(), shape[1])
+    if padding >= 0:
+        rows = where((flat == padding).unsqueeze(1), 0.0, rows)
+    if by_frequency:
         used = rows.new_zeros(shape[0]).index_add_(0, flat, rows.new_ones(flat.numel()))
         rows = rows / used.index_select(0, flat).unsqueeze(1)
     return (rows.new_zeros(shape).index_add(0, flat, rows),)

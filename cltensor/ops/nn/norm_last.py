@@ -2,7 +2,7 @@
 
 The statistics are sums over positions, one number per channel; those of a group are combined from its channels'. The
 rest is a pointwise chain over all elements that reads a few numbers per channel. This module computes these numbers,
-forward and backward; which norms are computed like this, and in which shapes, is decided by normalization.py. Channels
+forward and backward; which norms are computed like this, and in which shapes, is decided by normalized.py. Channels
 lie side by side, or each channel in one piece.
 """
 

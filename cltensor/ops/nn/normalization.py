@@ -1,295 +1,27 @@
-"""Layer, group, batch, instance and RMS normalisation, each recorded as the one node that torch records.
+"""Layer, group, batch, instance and RMS normalisation: their arguments, torch's checks, and running statistics.
 
-Where values that share a mean fit a cache, row kernels run: one launch forward, one or two backward. For larger sets
-reductions compute the statistics, and a fused pointwise chain of Tensor ops the rest; second derivatives always use it.
+Each is recorded as the one node that torch records; normalized.py computes values and gradients.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ... import dtypes, layouts
+from ... import dtypes
 from ...autograd import record as graph
 from ...autograd import views
 from ...autograd.mode import unrecorded
 from ...codegen.reduce import row_kinds as rows
-from ...size import Size
-from .. import core, formats, multi
-from ..composite import placed, present, settled
+from .. import formats, multi
 from ..convert import wide
 from ..core import Tensor
 from ..refusals import need_float
-from ..replay import Replayed
-from ..row import FUNCTIONS, Row, public
-from . import norm_last, rowwise
+from ..row import public
+from . import rowwise
 from .norm_dtypes import check_parameters
-
-
-def statistics(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return mean, variance and reciprocal standard deviation over `dims`, which are kept with size 1."""
-    if x.numel():
-        var, mean = FUNCTIONS["var_mean"](x, dims, correction=0, keepdim=True)
-    else:
-        var = mean = x.mean(dims, True)  # NaN, which `var_mean` would warn of
-    return mean, var, (var + eps).rsqrt()
-
-
-def _shaped(x: Tensor, shape: Sequence[int]) -> Tensor:
-    """Return the tensor in `shape`: itself where it already has that shape, which saves making a view."""
-    return x if x.shape == tuple(shape) else x.reshape(shape)
-
-
-def _seen(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return the tensor in `shape` for a kernel to read: no grad node, and no view op if it is contiguous."""
-    if x.shape == shape:
-        return x
-    x = x if x._contig else x.detach().reshape(shape)
-    steps = None if x._contig else x._strides
-    return core.make(x._storage, Size(shape), x.dtype, x.device, steps, x._offset)
-
-
-def _normalized(
-    node: str,
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    grouped: tuple[int, ...],
-    dims: tuple[int, ...],
-    scaled: tuple[int, ...],
-    eps: float,
-    *,
-    images: bool = True,
-    batch: bool = False,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return (x - mean) * rstd * weight + bias, mean, variance, rstd; x in the shape `grouped` is averaged over `dims`.
-
-    `scaled`: the shape in which weight and bias broadcast to `grouped`. `images`: keep channels last, else row-major.
-    """
-    to = back = formats.images(input, input.shape) if images else None
-    if batch:
-        to = formats.batch_strides(input)
-    steps, back = [
-        None if s is None else layouts.view_strides(tuple(input.shape), s, grouped)
-        for s in (to, back)
-    ]
-    operands = [_seen(input, grouped)]
-    for v in (weight, bias):
-        if v is not None:
-            operands.append(_seen(v, scaled))
-    seen = norm_last.seen(input, grouped, dims, images)
-    if seen is not None:
-        out, *numbers = norm_last.forward(seen, grouped[1], weight, bias, eps)
-        mean, var, rstd = [_seen(v, layouts.reduced_shape(grouped, dims, True)) for v in numbers]
-    elif rowwise.worth(operands[0], dims, norm=True):
-        kind = rows.norm(weight is not None, bias is not None)
-        out, (mean, var, rstd) = rowwise.run(
-            kind, operands, dims, input.dtype, strides=steps, eps=eps, keepdim=True
-        )
-    else:
-        x, *factors = [v.detach() for v in operands]
-        x = wide(x)
-        mean, var, rstd = statistics(x, dims, eps)
-        out = (x - mean) * rstd
-        if weight is not None:
-            out = out * factors[0]
-        if bias is not None:
-            out = out + factors[-1]
-        out = out.to(input.dtype)
-    # `_seen` and not `view`: the result owns its values, so that it may be written to in place.
-    out = out if out.shape == input.shape else _seen(out, tuple(input.shape))
-    out = formats.settled(out, to)
-    if graph.needs_grad(input, weight, bias):
-        saved = {"input": input, "weight": weight, "result1": mean, "result2": rstd}
-        saved |= {"grouped": grouped, "dim": dims, "scaled": scaled, "eps": eps, "fixed": False, "steps": back, "images": images}  # fmt: skip
-        graph.record(node, (input, weight, bias), out, _back, saved)
-    return out, mean, var, rstd
-
-
-_RSTD = Row("norm_rstd", {"f": "rsqrt(x + y)"}, public=False)
-_SCALE = Row("norm_scale", {"f": "rsqrt(x + y) * z"}, args=("input", "eps", "weight"), public=False)
-_SHIFT = Row("norm_shift", {"f": "-x * y"}, args=("input", "scale"), public=False)
-_BIASED = Row("norm_biased", {"f": "z - x * y"}, args=("input", "scale", "bias"), public=False)
-_MAPPED = Row("norm_mapped", {"f": "x * y + z"}, args=("input", "scale", "shift"), public=False)
-
-
-def _fixed(
-    node: str,
-    input: Tensor,
-    stats: tuple[Tensor, Tensor],
-    weight: Tensor | None,
-    bias: Tensor | None,
-    eps: float,
-) -> Tensor:
-    """Normalise each channel by a given mean and variance: x * scale + shift, both computed once per channel."""
-    scaled, to = _channels(input), formats.batch_strides(input)
-    recorded = graph.needs_grad(input, weight, bias)
-    given, there = present((*stats, weight, bias))
-    scale, shift, *kept = _scales(given, there, scaled, eps, recorded)
-    out = _MAPPED(wide(input.detach()), scale, shift)
-    out = formats.settled(out.to(input.dtype), to)
-    if recorded:
-        shape, dims = tuple(input.shape), (0, *range(2, input.ndim))
-        saved = {"input": input, "weight": weight, "result1": kept[0], "result2": kept[1]}
-        saved |= {"grouped": shape, "dim": dims, "scaled": scaled, "eps": eps, "fixed": True, "steps": to, "images": True}  # fmt: skip
-        graph.record(node, (input, weight, bias), out, _back, saved)
-    return out
-
-
-@Replayed.of_memory
-def _scales(
-    given: Sequence[Tensor], there: tuple[bool, ...], scaled: tuple[int, ...], eps: float, recorded: bool
-) -> list[Tensor]:  # fmt: skip
-    """Return each channel's scale and shift; if `recorded` also its mean and reciprocal deviation, for the gradient."""
-    with unrecorded():
-        mean, var, factor, offset = [None if v is None else wide(v) for v in placed(given, there)]
-        scale = _RSTD(var, eps) if factor is None else _SCALE(var, eps, factor)
-        shift = _SHIFT(mean, scale) if offset is None else _BIASED(mean, scale, offset)
-        found = [scale, shift, mean.clone(), _RSTD(var, eps)] if recorded else [scale, shift]
-        return settled([_seen(v, scaled) for v in found])
-
-
-def _back(ctx: Any, g: Tensor) -> tuple:
-    x, dims = ctx.input, ctx.dim
-    if g.shape != ctx.shapes[0]:
-        g = g.expand(ctx.shapes[0])
-    if not ctx.fixed and not graph.needs_grad(x, g):
-        seen = norm_last.seen(x, ctx.grouped, dims, ctx.images, 2 * rowwise.COLUMNS)
-        if seen is not None:
-            return _back_by_sums(ctx, seen, g)
-    plain = _seen(x, ctx.grouped)
-    rows = rowwise.worth(plain, dims, 2 * rowwise.COLUMNS, norm=True)
-    if rows and not ctx.fixed and not graph.needs_grad(x, g):
-        return _back_by_rows(ctx, plain, _seen(g, ctx.grouped))
-    if ctx.fixed and not graph.needs_grad(x, g):
-        return _back_fixed(ctx, plain, g)
-    x, g = _shaped(wide(x), ctx.grouped), wide(_shaped(g, ctx.grouped))
-    # A gradient that will be differentiated itself needs the statistics as functions of the input.
-    again = graph.needs_grad(ctx.input, g) and not ctx.fixed
-    mean, _, rstd = statistics(x, dims, ctx.eps) if again else (ctx.result1, None, ctx.result2)
-    hat = (x - mean) * rstd
-    by_x = None
-    if ctx.needs[0]:
-        by_x = g if ctx.weight is None else g * ctx.weight.reshape(ctx.scaled)
-        if not ctx.fixed:
-            by_x = by_x - by_x.mean(dims, True) - hat * (by_x * hat).mean(dims, True)
-        by_x = (by_x * rstd).reshape(ctx.shapes[0])
-        if ctx.images and by_x._node is None:
-            by_x = formats.like_images(ctx.input, by_x)
-    by_weight = _summed(g * hat, ctx.scaled, ctx.shapes[1]) if ctx.needs[1] else None
-    by_bias = _summed(g, ctx.scaled, ctx.shapes[2]) if ctx.needs[2] else None
-    return by_x, by_weight, by_bias
-
-
-def _back_by_sums(ctx: Any, seen: norm_last.Seen, g: Tensor) -> tuple:
-    """Return the gradients from two sums per channel (norm_last.py), in the memory order of input and result."""
-    g = formats.settled(g.detach(), ctx.input._strides)
-    groups = seen.samples, ctx.grouped[1]
-    mean, rstd = [_seen(v, groups) for v in (ctx.result1, ctx.result2)]
-    by_x, *others = norm_last.backward(seen, g, mean, rstd, ctx.weight, ctx.needs)
-    return by_x, *[
-        None if v is None else _seen(v, tuple(shape))
-        for v, shape in zip(others, ctx.shapes[1:3], strict=True)
-    ]
-
-
-def _back_fixed(ctx: Any, x: Tensor, g: Tensor) -> tuple:
-    """Return the gradients where mean and variance were given: a pointwise chain for x, one reduction for the others."""
-    mean, rstd, weight = ctx.result1, ctx.result2, ctx.weight
-    by_x = by_weight = by_bias = None
-    if ctx.needs[0]:
-        scale = rstd if weight is None else rstd * _seen(weight, ctx.scaled)
-        by_x = formats.like_images(ctx.input, (wide(g) * scale).to(x.dtype))
-    if ctx.needs[1] or ctx.needs[2]:
-        four = (x, g, mean, rstd)
-        by_weight, by_bias = rowwise.sums(
-            "norm_sums", four, ("first", "second"), rstd.dtype, _repeated(ctx.scaled, x.ndim)
-        )
-    found = zip((by_weight, by_bias), ctx.shapes[1:3], ctx.needs[1:3], strict=True)
-    return by_x, *[
-        _seen(v, tuple(shape)) if need and v is not None else None for v, shape, need in found
-    ]
-
-
-def _back_by_rows(ctx: Any, x: Tensor, g: Tensor) -> tuple:
-    """Return the gradients from one row kernel that also leaves (parts of) those of weight and bias, or from two."""
-    weight = None if ctx.weight is None else _seen(ctx.weight, ctx.scaled)
-    given = [x, g, ctx.result1, ctx.result2]
-    if weight is not None:
-        given.append(weight)
-    # Pending operands stay pending until the kernel reads them. Without any, everything is replayed as one call.
-    pending = any(v._storage.waits for v in given)
-    found = (_by_rows if pending else _noted)(
-        given, weight is not None, ctx.dim, ctx.scaled, ctx.steps, tuple(ctx.needs)
-    )
-    return tuple(
-        [
-            _seen(v, tuple(shape)) if need and v is not None else None
-            for v, shape, need in zip(found, ctx.shapes, ctx.needs, strict=True)
-        ]
-    )
-
-
-def _by_rows(
-    given: list[Tensor],
-    weight: bool,
-    dims: tuple[int, ...],
-    scaled: tuple[int, ...],
-    steps: tuple[int, ...] | None,
-    needs: tuple[bool, ...],
-) -> list[Tensor | None]:
-    """Return the gradients for x, weight and bias. `given`: x, its result's gradient, mean, rstd and, if there is one, weight."""
-    x, rstd = given[0], given[3]
-    kind, join = _way_back(x, weight, dims, scaled, needs)
-    by_x = by_weight = by_bias = None
-    if needs[0] or join is not None:
-        by_x, numbers = rowwise.run(kind, given, dims, x.dtype, strides=steps)
-        if join is not None:
-            by_weight, by_bias = join(numbers)
-    if join is None and (needs[1] or needs[2]):
-        by_weight, by_bias = rowwise.sums(
-            "norm_sums", given[:4], ("first", "second"), rstd.dtype, _repeated(scaled, x.ndim)
-        )
-    return [by_x, by_weight, by_bias]
-
-
-_noted = Replayed.of_memory(_by_rows)
-
-
-def _way_back(
-    x: Tensor,
-    weight: bool,
-    dims: tuple[int, ...],
-    scaled: tuple[int, ...],
-    needs: tuple[bool, ...],
-) -> tuple[rows.Kind, Callable[[list[Tensor]], Any] | None]:
-    """Return the row kernel's kind, and what makes the gradients of weight and bias from its numbers, if it leaves any."""
-    if set(_repeated(scaled, x.ndim)) == set(dims):  # one weight per row
-        return rows.channel_back(weight), tuple
-    if needs[0] and (needs[1] or needs[2]):
-        if scaled == tuple([x.shape[d] for d in dims]) and rowwise.by_columns(x, dims):
-            return rows.norm_back(weight, True), functools.partial(rowwise.columns, shape=scaled)
-        if weight and scaled[-1] == 1 and rowwise.by_runs(x):  # one weight per run
-            return rows.GROUP_BACK, _over_batch
-    return rows.norm_back(weight), None
-
-
-def _over_batch(numbers: list[Tensor]) -> list[Tensor]:
-    return rowwise.sums("sums", numbers, ("first", "second"), numbers[0].dtype, (0,))
-
-
-def _repeated(scaled: tuple[int, ...], ndim: int) -> tuple[int, ...]:
-    """The dims along which a weight of shape `scaled` is repeated."""
-    lead = ndim - len(scaled)
-    return tuple([d for d in range(ndim) if d < lead or scaled[d - lead] == 1])
-
-
-def _summed(g: Tensor, scaled: tuple[int, ...], shape: Any) -> Tensor:
-    """Sum over the dimensions along which the weight was repeated."""
-    dims = _repeated(scaled, g.ndim)
-    return (g.sum(dims, True) if dims else g).reshape(shape)
+from .normalized import Plan, by_given, channels, normalized, seen, summed
 
 
 @public(method=False)
@@ -307,14 +39,15 @@ def layer_norm(
 
 def layer_parts(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+) -> list[Tensor]:  # fmt: skip
     """Return what `layer_norm` gives, and mean, variance and reciprocal deviation."""
     shape = _normal_shape(input, normalized_shape, weight, bias)
     need_float("LayerNormKernelImpl", input.dtype)
     check_parameters(input, weight, bias)
-    node, grouped = "NativeLayerNormBackward0", tuple(input.shape)
+    grouped = tuple(input.shape)
     dims = tuple(range(len(grouped) - len(shape), len(grouped)))
-    return _normalized(node, input, weight, bias, grouped, dims, shape, eps, images=False)
+    plan = Plan(grouped, dims, shape, eps, images=False)
+    return normalized("NativeLayerNormBackward0", input, weight, bias, plan)
 
 
 def _normal_shape(
@@ -405,9 +138,9 @@ def _rms_back(ctx: Any, g: Tensor) -> tuple:
         by_x, parts = rowwise.run(kind, given, dims, x.dtype, strides=steps)
         if shared:
             (by_weight,) = rowwise.columns(parts, tuple(weight.shape))
-            by_weight = _seen(by_weight, ctx.shapes[1])
+            by_weight = seen(by_weight, ctx.shapes[1])
     if ctx.needs[1] and by_weight is None:
-        by_weight = _summed(wide(g) * wide(x) * rstd, weight.shape, ctx.shapes[1])
+        by_weight = summed(wide(g) * wide(x) * rstd, weight.shape, ctx.shapes[1])
     return by_x, by_weight
 
 
@@ -426,7 +159,7 @@ def group_norm(
 
 def group_parts(
     input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> list[Tensor]:
     """Return what `group_norm` gives, and mean, variance and reciprocal deviation."""
     if input.ndim < 2:
         raise RuntimeError(
@@ -447,12 +180,8 @@ def group_parts(
     need_float("GroupNormKernelImpl", input.dtype)
     check_parameters(input, weight, bias)
     grouped = (n, num_groups, c // num_groups, prod(input.shape[2:]))
-    node, scaled = "NativeGroupNormBackward0", (*grouped[1:3], 1)
-    return _normalized(node, input, weight, bias, grouped, (2, 3), scaled, eps)
-
-
-def _channels(x: Tensor) -> tuple[int, ...]:
-    return (x.shape[1], *[1] * (x.ndim - 2))
+    plan = Plan(grouped, (2, 3), (*grouped[1:3], 1), eps)
+    return normalized("NativeGroupNormBackward0", input, weight, bias, plan)
 
 
 @public(method=False)
@@ -480,7 +209,7 @@ def batch_parts(
     training: bool,
     momentum: float,
     eps: float,
-) -> tuple[Tensor, ...]:
+) -> Sequence[Tensor]:
     """Return what `batch_norm` gives, and in training mean, variance and reciprocal deviation."""
     graph.refuse_gradient("native_batch_norm", running_mean=running_mean, running_var=running_var)
     whole = tuple(input.shape)
@@ -489,7 +218,7 @@ def batch_parts(
     elif running_mean is None or running_var is None:
         missing = "running_mean" if running_mean is None else "running_var"
         raise RuntimeError(f"{missing} must be defined in evaluation mode")
-    channels = _check_channels(input, (running_mean, running_var, weight, bias))
+    _check_channels(input, (running_mean, running_var, weight, bias))
     need_float("batch_norm", input.dtype)
     check_parameters(input, weight, bias, running_mean, running_var)
     if len(whole) < 2:
@@ -500,25 +229,23 @@ def batch_parts(
         return (input.clone(),)
     node = "NativeBatchNormBackward0"
     if not training:
-        return (_fixed(node, input, (running_mean, running_var), weight, bias, float(eps)),)
+        return (by_given(node, input, (running_mean, running_var), weight, bias, float(eps)),)
     dims = (0, *range(2, len(whole)))
-    out, mean, var, rstd = _normalized(
-        node, input, weight, bias, whole, dims, _channels(input), eps, batch=True
-    )
+    plan = Plan(whole, dims, channels(input), eps, batch=True)
+    out, mean, var, rstd = normalized(node, input, weight, bias, plan)
     if count := prod(whole):
-        _update((running_mean, running_var), (mean, var), count // channels, momentum)
+        _update((running_mean, running_var), (mean, var), count // whole[1], momentum)
     return out, mean, var, rstd
 
 
-def _check_channels(input: Tensor, given: Sequence[Tensor | None], times: int = 1) -> int:
-    """Return the number of channels; raise torch's error, with sizes times `times`, for tensors of another size."""
+def _check_channels(input: Tensor, given: Sequence[Tensor | None], times: int = 1) -> None:
+    """Raise torch's error, with sizes times `times`, for tensors that do not have one element for each channel."""
     channels = input.shape[1] if input.ndim > 1 else 0
     for name, v in zip(("running_mean", "running_var", "weight", "bias"), given, strict=True):
         if v is not None and prod(v.shape) != channels:
             raise RuntimeError(
                 f"{name} should contain {times * channels} elements not {times * v.numel()}"
             )
-    return channels
 
 
 def check_several(shape: Sequence[int]) -> None:
@@ -587,12 +314,11 @@ def instance_norm(
     check_parameters(input, weight, bias)  # running statistics may have any dtype
     node = "NativeBatchNormBackward0"  # torch makes one image of all samples and calls batch norm
     if not use_input_stats:
-        return _fixed(node, input.contiguous(), running, weight, bias, float(eps))
+        return by_given(node, input.contiguous(), running, weight, bias, float(eps))
     n, c = input.shape[:2]
     grouped = (n, c, 1, prod(input.shape[2:]))  # each channel is a group
-    out, *found, _ = _normalized(
-        node, input, weight, bias, grouped, (2, 3), (c, 1, 1), eps, images=False
-    )
+    plan = Plan(grouped, (2, 3), (c, 1, 1), eps, images=False)
+    out, *found, _ = normalized(node, input, weight, bias, plan)
     if input.numel() and any(v is not None for v in running):
         mean, var = [v.mean(0) for v in found]
         _update(running, (mean, var), grouped[3], momentum)
