@@ -196,6 +196,10 @@ torch.cat((a, torch.ones(3, 5)))                ## Sizes of tensors must match e
 torch.stack((a, v))                             ## stack expects each tensor to be equal size, but got [3, 4] at entry 0 and [4] at entry 1
 torch._foreach_norm([a, a[:0]], inf)            ## _foreach_norm cannot compute the infinity norm on an empty tensor because
 torch.nn.functional.conv2d(torch.ones(1, 2, 5, 5), torch.ones(2, 2, 3, 3), dilation=0)  ## dilation should be greater than zero, but got [0, 0]
+torch.nn.functional.conv2d(torch.ones(1, 4, 5, 5), torch.ones(3, 2, 1, 1), dilation=0)  ## expected input[1, 4, 5, 5] to have 2 channels
+torch.nn.functional.conv2d(torch.ones(1, 2, 5, 5), torch.ones(2, 2, 3, 3), stride=2, padding="same", dilation=-1) ## not supported for strided convolutions
+torch.nn.functional.conv2d(torch.ones(1, 2, 5, 5), torch.ones(2, 2, 3, 3), padding="valid", groups=0, dilation=-1) ## non-positive groups is not supported
+torch.nn.functional.conv_transpose2d(torch.ones(1, 2, 5, 5), torch.ones(2, 2, 3), stride=2, output_padding=1) ## expected stride to be a single integer value
 torch.ones(2, 3).to_sparse_csr().sum(0)         ## reduction operations on CSR tensors with keepdim=False is unsupported
 torch.stack((a, a), out=k)                      ## torch.cat(): input types can't be cast to the desired output type Long
 torch.hsplit(a, 'two')                          ## hsplit() received an invalid combination of arguments - got (Tensor, str)

@@ -85,41 +85,49 @@ def _check_moves(spec: Spec, output_padding: tuple[int, ...]) -> None:
             raise RuntimeError(f"{text} is not supported")
     if min(spec.dilation) < 0:
         raise RuntimeError(_DILATION)
-    if not all(spec.dilation):
-        raise RuntimeError(f"{_DILATION}, but got {list(spec.dilation)}")
 
 
 @remembered(1024)
-def _fitted(spec: Spec, dims: int, output_padding: tuple[int, ...] = ()) -> Spec:
-    """Return the spec with a number per spatial dim; RuntimeError for numbers out of range."""
-    if spec.groups <= 0:
-        raise RuntimeError("non-positive groups is not supported")
+def _fitted(
+    spec: Spec, dims: int, output_padding: tuple[int, ...] = (0,)
+) -> tuple[Spec, tuple[int, ...]]:
+    """Return spec and output padding with a number per spatial dim; RuntimeError for numbers out of range."""
+    _check_groups(spec.groups)
     spec = Spec(
         _fit("stride", spec.stride, dims),
         _fit("padding", spec.padding, dims),
         _fit("dilation", spec.dilation, dims),
         spec.groups,
     )
-    _check_moves(spec, output_padding)
-    return spec
+    extra = _fit("output_padding", output_padding, dims)
+    _check_moves(spec, extra)
+    return spec, extra
+
+
+def _check_groups(groups: int) -> None:
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
 
 
 def _by(sizes: Sequence[int]) -> str:
     return " x ".join(map(str, sizes))
 
 
-def _check_ndim(x: Tensor, w: Tensor, gap: str = " ") -> None:
-    if x.ndim != w.ndim:
+Shape = tuple[int, ...]
+
+
+def _check_ndim(x: Shape, w: Shape, gap: str = " ") -> None:
+    if len(x) != len(w):
         raise RuntimeError(
-            f"Expected {w.ndim}-dimensional input for {w.ndim}-dimensional weight{gap}{list(w.shape)}, but got {x.ndim}-dimensional input of size {list(x.shape)} instead"
+            f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight{gap}{list(w)}, but got {len(x)}-dimensional input of size {list(x)} instead"
         )
 
 
 def _check_shapes(
-    x: Tensor, w: Tensor, bias: Tensor | None, spec: Spec, transposed: bool, wide: Sequence[int]
+    x: Shape, w: Shape, bias: Shape | None, spec: Spec, transposed: bool, wide: Sequence[int]
 ) -> None:
-    """Raise torch's errors for operands that do not fit; `wide` is the padded size of the input."""
-    groups, weight, shape = spec.groups, list(w.shape), list(x.shape)
+    """Raise torch's errors for operands whose shapes do not fit; `wide` is the padded size of the input."""
+    groups, weight, shape = spec.groups, list(w), list(x)
     _check_ndim(x, w)
     if weight[0] < groups:
         raise RuntimeError(
@@ -137,18 +145,18 @@ def _check_shapes(
         raise RuntimeError(
             f"Given {given}, weight of size {weight}, expected input{shape} to have {wanted} channels, but got {shape[1]} channels instead"
         )
-    if bias is not None and tuple(bias.shape) != (makes,):
+    if bias is not None and bias != (makes,):
         given = f"{given}, weight" if transposed else "weight"
         raise RuntimeError(
-            f"Given {given} of size {weight}, expected bias to be 1-dimensional with {makes} elements, but got bias of size {list(bias.shape)} instead"
+            f"Given {given} of size {weight}, expected bias to be 1-dimensional with {makes} elements, but got bias of size {list(bias)} instead"
         )
-    if transposed:
-        return
     reach = [d * (k - 1) + 1 for d, k in zip(spec.dilation, weight[2:], strict=True)]
-    if any(a < b for a, b in zip(wide, reach, strict=True)):
+    if not transposed and any(a < b for a, b in zip(wide, reach, strict=True)):
         raise RuntimeError(
             f"Calculated padded input size per channel: ({_by(wide)}). Kernel size: ({_by(reach)}). Kernel size can't be greater than actual input size"
         )
+    if not all(spec.dilation):
+        raise RuntimeError(f"{_DILATION}, but got {list(spec.dilation)}")
 
 
 def _check_extent(x: Tensor, w: Tensor) -> None:
@@ -186,10 +194,34 @@ def _check_output_padding(extra: tuple[int, ...], spec: Spec) -> None:
 # ------------------------------------------------------------------------------------------- any number of dims
 
 
-def _sizes(wide: Sequence[int], w: Tensor, spec: Spec) -> tuple[int, ...]:
+def _sizes(wide: Sequence[int], w: Shape, spec: Spec) -> tuple[int, ...]:
     """Return the spatial sizes of a convolution over padded sizes `wide`."""
-    moves = zip(wide, w.shape[2:], spec.stride, spec.dilation, strict=True)
+    moves = zip(wide, w[2:], spec.stride, spec.dilation, strict=True)
     return tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in moves)
+
+
+@remembered(1024)
+def _planned(
+    x: Shape,
+    w: Shape,
+    bias: Shape | None,
+    spec: Spec,
+    transposed: bool,
+    output_padding: tuple[int, ...],
+    right: tuple[int, ...] | None,
+) -> tuple[Spec, tuple[int, ...], tuple[int, ...]]:
+    """Return the spec and the output padding with a number per spatial dim, and the padded sizes of the input.
+
+    Raises torch's errors for shapes that do not fit.
+    """
+    if len(w) < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    dims = len(w) - 2
+    spec, extra = _fitted(spec, dims, output_padding)
+    padded = zip(spec.padding, right or spec.padding, strict=True)
+    wide = tuple([n + a + b for n, (a, b) in zip(x[2:], padded, strict=len(x) == len(w))])
+    _check_shapes(x, w, bias, spec, transposed, wide)
+    return spec, extra, wide
 
 
 def _convolve(
@@ -202,15 +234,9 @@ def _convolve(
     right: tuple[int, ...] | None = None,
 ) -> Tensor:
     """Convolve batched input; `right` is the padding at the end where it differs from that at the start."""
-    if w.ndim < 3:
-        raise RuntimeError("weight should have at least three dimensions")
-    dims = w.ndim - 2
-    extra = _fit("output_padding", output_padding, dims)
-    spec = _fitted(spec, dims, extra)
-    padded = zip(spec.padding, right or spec.padding, strict=True)
-    wide = [n + a + b for n, (a, b) in zip(x.shape[2:], padded, strict=x.ndim == w.ndim)]
-    _check_shapes(x, w, bias, spec, transposed, wide)
-    _check_dtypes(x, w, _bool_kernel(dims, transposed))
+    shapes = tuple(x.shape), tuple(w.shape), None if bias is None else tuple(bias.shape)
+    spec, extra, wide = _planned(*shapes, spec, transposed, output_padding, right)
+    _check_dtypes(x, w, _bool_kernel(len(wide), transposed))
     same_device(x, w, *(() if bias is None else (bias,)))
     _check_extent(x, w)
     if not x.shape[1]:
@@ -226,7 +252,7 @@ def _convolve(
         "bias_sym_sizes_opt": None if bias is None else tuple(bias.shape),
     }
     if not transposed:
-        return piece("y", x, w, spec, _sizes(wide, w, spec), _NODE, bias, shown)
+        return piece("y", x, w, spec, _sizes(wide, shapes[1], spec), _NODE, bias, shown)
     _check_output_padding(extra, spec)
     size = tuple((n - 1) * s - 2 * p + d * (k - 1) + e + 1 for n, s, p, d, k, e in zip(x.shape[2:], *spec[:3], w.shape[2:], extra, strict=True))  # fmt: skip
     if any(n < 0 for n in size):
@@ -241,11 +267,11 @@ def gradient(kind: str, x: Tensor, w: Tensor, g: Tensor, spec: Spec) -> Tensor:
 
     Only the shape of that operand is read. RuntimeError for shapes that do not fit together.
     """
-    dims = w.ndim - 2
-    spec = _fitted(spec, dims)
-    wide = [n + 2 * p for n, p in zip(x.shape[2:], spec.padding, strict=False)]
-    _check_shapes(x, w, None, spec, False, wide)
-    expected = (x.shape[0], w.shape[0], *_sizes(wide, w, spec))
+    dims, whole, filters = w.ndim - 2, tuple(x.shape), tuple(w.shape)
+    spec, _ = _fitted(spec, dims)
+    wide = [n + 2 * p for n, p in zip(whole[2:], spec.padding, strict=False)]
+    _check_shapes(whole, filters, None, spec, False, wide)
+    expected = (whole[0], filters[0], *_sizes(wide, filters, spec))
     sizes = (*g.shape, *(None for _ in range(x.ndim - g.ndim)))
     for i, (want, got) in enumerate(zip(expected, sizes, strict=False)):
         if want != got:
@@ -301,14 +327,14 @@ def _sides(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the padding before and after each dim for "valid" or "same"; of an odd total the larger half comes after."""
     dims = weight.ndim - 2
-    if any(d < 0 for d in dilation):
-        raise RuntimeError(_DILATION)
     if padding == "valid":
         return (0,) * dims, (0,) * dims
     if padding != "same":
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
+    if any(d < 0 for d in dilation):
+        raise RuntimeError(_DILATION)
     total = [d * (k - 1) for d, k in zip(_fit("dilation", dilation, dims), weight.shape[2:])]
     if any(t % 2 for t in total):
         warn_once(
@@ -339,7 +365,9 @@ def _conv(
         raise RuntimeError("weight should have at least three dimensions")
     right = None
     if isinstance(padding, str):
-        _check_ndim(x, weight, "")
+        _check_groups(groups)
+        if padding == "same":
+            _check_ndim(tuple(x.shape), tuple(weight.shape), "")
         padding, right = _sides(padding, weight, stride, dilation)
     else:
         padding = _ints(function, given, padding, dims)
