@@ -13,12 +13,12 @@ from . import _VF as _VariableFunctions
 from .accelerator import current_accelerator
 from .autograd import TensorBase
 from .backends import cudnn
-from .batching.mapping import _add_batch_dim, _remove_batch_dim  # noqa: F401
+from .batching.mapping import _add_batch_dim, _remove_batch_dim
 from .dtypes import dtype
 from .futures import Future
-from .linalg import LinAlgError as _LinAlgError  # noqa: F401
+from .linalg import LinAlgError as _LinAlgError
 from .memory_format import layout, memory_format
-from .nn.functional import (  # noqa: F401
+from .nn.functional import (
     avg_pool2d,
     avg_pool3d,
     elu_,
@@ -31,19 +31,19 @@ from .nn.functional import (  # noqa: F401
     softplus,
     softshrink,
 )
-from .nn.functional import logsigmoid as log_sigmoid  # noqa: F401
+from .nn.functional import logsigmoid as log_sigmoid
 from .nn.modules.moving import parse_to
 from .random import Generator
 from .reexport import SCRIPT, absent, expose
 from .runtime import device
 from .size import Size
-from .storages import StorageBase  # noqa: F401
+from .storages import StorageBase
 from .subclasses import (
-    DisableTorchFunction,  # noqa: F401
-    DisableTorchFunctionSubclass,  # noqa: F401
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
     current_modes,
 )
-from .subclasses import disabled as _disabled_torch_function_impl  # noqa: F401
+from .subclasses import disabled as _disabled_torch_function_impl
 from .tensor import Tensor
 
 __all__ = ["Future", "Generator", "Size", "TensorBase", "device", "dtype", "layout", "memory_format"]  # fmt: skip

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from . import printing
-from .printing import add_suffixes as _add_suffixes  # noqa: F401
-from .printing import contents as _tensor_str  # noqa: F401
+from .printing import add_suffixes as _add_suffixes
+from .printing import contents as _tensor_str
 from .printing import get_printoptions, printoptions, set_printoptions
-from .printing import tensor_str as _str_intern  # noqa: F401
+from .printing import tensor_str as _str_intern
 
 __all__ = ["PRINT_OPTS", "get_printoptions", "printoptions", "set_printoptions"]
 

@@ -6,6 +6,7 @@ Only conditions and errors; all that is computed is whether a tensor's elements 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -76,7 +77,11 @@ def _check_not_implemented(cond: Any, message: Message = None) -> None:
 
 
 def _check_is_size(i: int, message: Message = None, *, max: int | None = None) -> None:
-    """Raise RuntimeError unless `i` can be a size, of at most `max`."""
+    """Raise RuntimeError unless `i` can be a size, of at most `max`; deprecated for `_check(i >= 0)`."""
+    warnings.warn(
+        "_check_is_size will be removed in a future PyTorch release along with guard_size_oblivious.     Use _check(i >= 0) instead.",
+        FutureWarning, stacklevel=2,
+    )  # fmt: skip
     _check(i >= 0 and (max is None or i <= max), message)
 
 

@@ -9,13 +9,16 @@ from .creation import legacy_new
 from .errors import warn_once
 from .memory_format import strided
 from .runtime import home_type
+from .storages import NAMES as STORAGE_NAMES
 from .tensor import Tensor
 
 TENSOR_NAMES = {
-    "Float": dtypes.float32, "Double": dtypes.float64, "Half": dtypes.float16, "BFloat16": dtypes.bfloat16, "Byte": dtypes.uint8, "Char": dtypes.int8,
-    "Short": dtypes.int16, "Int": dtypes.int32, "Long": dtypes.int64, "Bool": dtypes.bool, "ComplexFloat": dtypes.complex64, "ComplexDouble": dtypes.complex128,
-    "ComplexHalf": dtypes.complex32, "UInt16": dtypes.uint16, "UInt32": dtypes.uint32, "UInt64": dtypes.uint64,
-}  # fmt: skip
+    **STORAGE_NAMES,
+    "ComplexHalf": dtypes.complex32,
+    "UInt16": dtypes.uint16,
+    "UInt32": dtypes.uint32,
+    "UInt64": dtypes.uint64,
+}
 
 
 class TensorType(type):

@@ -17,6 +17,7 @@ import numpy as np
 from . import dtypes
 from . import storage as cells
 from .dtypes import dtype as DType
+from .errors import caller_level
 from .host import mapped_file
 from .ops.convert import canonical
 from .ops.core import Tensor, make
@@ -30,10 +31,6 @@ NAMES = {
     "Float": dtypes.float32, "Double": dtypes.float64, "Half": dtypes.float16, "BFloat16": dtypes.bfloat16, "Byte": dtypes.uint8, "Char": dtypes.int8,
     "Short": dtypes.int16, "Int": dtypes.int32, "Long": dtypes.int64, "Bool": dtypes.bool, "ComplexFloat": dtypes.complex64, "ComplexDouble": dtypes.complex128,
 }  # fmt: skip
-_CASTS = {
-    "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "byte": dtypes.uint8, "char": dtypes.int8,
-    "short": dtypes.int16, "int": dtypes.int32, "long": dtypes.int64, "bool": dtypes.bool, "complex_float": dtypes.complex64, "complex_double": dtypes.complex128,
-}  # fmt: skip
 _DEPRECATED = (
     "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This should only "
     "matter to you if you are using storages directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of "
@@ -42,12 +39,12 @@ _DEPRECATED = (
 _warned = False
 
 
-def warn_typed(stacklevel: int = 3) -> None:
+def warn_typed() -> None:
     """Warn that typed storages are deprecated, once per process."""
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn(_DEPRECATED, UserWarning, stacklevel=stacklevel + 1)
+        warnings.warn(_DEPRECATED, UserWarning, stacklevel=caller_level())
 
 
 class _Memory:
@@ -397,8 +394,8 @@ def _install(name: str, dt: DType) -> None:
     setattr(_Memory, name, cast)
 
 
-for _name, _dt in _CASTS.items():
-    _install(_name, _dt)
+for _name, _dt in NAMES.items():
+    _install(_name.lower().replace("complex", "complex_"), _dt)
 
 
 def _untyped_from(content: bytes, at: str) -> UntypedStorage:

@@ -184,7 +184,7 @@ def short_header_has_every_builtin() -> Iterator[None]:
     before = len(pocl.lacking)
     yield
     assert not pocl.lacking[before:], (
-        "cltensor/runtime/pocl.py leaves out builtins that a kernel calls"
+        "cltensor/runtime/builtin_header.py leaves out builtins that a kernel calls"
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
+import math
 import os
 import subprocess
 import sys
@@ -230,6 +231,30 @@ def convolved(
         for a, b in zip(np.split(seen, groups, 1), np.split(w, groups, 0))
     ]
     return np.concatenate(parts, 1)
+
+
+def scored(q: Any, k: Any, mask: Any = None, causal: bool = False) -> np.ndarray:
+    """Return attention's scores in float64; -inf where a key is not seen."""
+    q, k = (np.asarray(x, np.float64) for x in (q, k))
+    s = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        s = np.where(mask, s, -np.inf) if mask.dtype == bool else s + mask
+    return np.where(np.tril(np.ones(s.shape[-2:], bool)), s, -np.inf) if causal else s
+
+
+def attended(
+    q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compute attention in float64; return the result and the logarithms of rows' sums, inf for rows that see no key."""
+    s = scored(q, k, mask, causal)
+    top = s.max(-1, keepdims=True)
+    top = np.where(np.isinf(top), 0, top)
+    p = np.exp(s - top)
+    total = p.sum(-1, keepdims=True)
+    blind = total == 0
+    total = np.where(blind, 1, total)
+    sums = np.where(blind, np.inf, top + np.log(total))
+    return p / total @ np.asarray(v, np.float64), sums[..., 0]
 
 
 @contextlib.contextmanager

@@ -145,6 +145,13 @@ def groups() -> None:
     if RANK == 1:
         assert pair is dist.GroupMember.NON_GROUP_MEMBER
         assert dist.get_rank(pair) == -1
+        for call in (dist.all_reduce, dist.irecv, dist.all_gather_object):
+            args = ([None], 1) if call is dist.all_gather_object else (numbers(5),)
+            with pytest.warns(
+                UserWarning, match=f"^Running {call.__name__} on global rank 1 "
+            ) as seen:
+                assert call(*args, group=pair) is None
+            assert seen[0].filename == __file__
         return
     assert dist.get_rank(pair) == RANK // 2
     assert dist.get_process_group_ranks(pair) == [0, 2]

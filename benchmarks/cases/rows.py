@@ -82,5 +82,7 @@ CASES = [
     Case("loss", "cross_entropy, 4095 x 1023", _labelled(cross_entropy, ODD), ODD_BYTES, bound="read"),
     Case("loss", "cross_entropy, forward and backward", _labelled(cross_entropy, grad=True), 3 * BYTES, bar=1.5, quick=True),
     Case("loss", "cross_entropy, smoothed, forward and backward", _labelled(smoothed, grad=True), 3 * BYTES),
-    *(Case("loss", f"{name}, both ways, 4 Mi", _pairs(name), 5 * BYTES) for name in ("mse_loss", "smooth_l1_loss", "binary_cross_entropy_with_logits", "kl_div")),
+    *(Case("loss", f"{name}, both ways, 4 Mi", _pairs(name), 5 * BYTES) for name in ("mse_loss", "smooth_l1_loss", "binary_cross_entropy_with_logits")),
+    # The gradient is the targets' negative: the input is not read again.
+    Case("loss", "kl_div, both ways, 4 Mi", _pairs("kl_div"), 4 * BYTES),
 ]  # fmt: skip

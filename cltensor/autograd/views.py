@@ -170,6 +170,7 @@ def set_node(t: Any, node: Node | None, nr: int) -> None:
 
 
 def retain_on(t: Any, node: Node, nr: int) -> None:
+    """Have a node keep the gradient of its output number `nr` as the `.grad` of `t`, while `t` lives."""
     extra = node._extras()
     if extra.retain is None:
         extra.retain = {}

@@ -30,7 +30,6 @@ from ..errors import debug_line
 from ..ops.row import FUNCTIONS
 from ..tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
-from . import levels
 from .batched import Batched, NoRule, first, hide, is_batched, top
 from .levels import STACK, level_of
 from .signatures import bound, innermost, spread
@@ -330,8 +329,3 @@ def _collected() -> Iterator[Entry]:
             if id(fn) not in seen and isinstance(fn, types.FunctionType):
                 seen.add(id(fn))
                 yield Entry(name, fn)
-
-
-def active() -> bool:
-    """Return whether this thread runs a `vmap`."""
-    return bool(levels.STACK.levels)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd import loop
-from .batched import Batched, NoRule, hide, restore, strip, top
+from .batched import Batched, NoRule, hide, is_batched, restore, strip, top
 from .calls import Call, rule, sliced
 from .levels import STACK, level_of
 
@@ -66,18 +66,14 @@ def grad(
             w = strip(w, number, size)
         shown.append(beneath)
         along.append(w)
-    leaves = [t.value if _at(t, number) else t for t in ins]
+    leaves = [t.value if is_batched(t, number) else t for t in ins]
     got = call.f(shown, leaves, along, retain_graph, create_graph, *args, **kwargs)
     return tuple(
         [
-            g if g is None or not _at(t, number) else _hidden(g, t.bdim, number)
+            g if g is None or not is_batched(t, number) else _hidden(g, t.bdim, number)
             for g, t in zip(got, ins, strict=True)
         ]
     )
-
-
-def _at(t: Any, number: int) -> bool:
-    return t.__class__ is Batched and t.level == number
 
 
 def _hidden(g: Any, dim: int, number: int) -> Any:

@@ -63,6 +63,9 @@ def functions() -> Iterator[tuple[str, Any]]:
     for name, fn in list(vars(Tensor).items()):
         if name.startswith("new_"):
             yield name, fn
+        elif isinstance(fn, property) and name in row.FUNCTIONS:
+            # `Tensor.real` has a function of its own once functions ask their arguments (`_candidates` in subclasses.py).
+            yield name, fn.fget
 
 
 def _row_functions() -> set[int]:

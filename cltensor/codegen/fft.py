@@ -363,7 +363,7 @@ def _pass(
 def _by_line(
     job: _Job, plan: Schedule, dims: Dims, src: Side, dst: Side, n: int, order: Order
 ) -> bool:
-    """Launch the transform of lines of unit stride (fft_line.mako); False, with nothing done, where that is no gain."""
+    """Launch the transform of lines of unit stride (fft/line.mako); False, with nothing done, where that is no gain."""
     if plan.gpu:
         return False
     if order.halved:
@@ -443,7 +443,7 @@ def _by_block(
     order: Order,
     turned: bool,
 ) -> bool:
-    """Launch a pass that keeps numbers in registers (fft_block.mako); False, with nothing done, where n is unfit."""
+    """Launch a pass that keeps numbers in registers (fft/block.mako); False, with nothing done, where n is unfit."""
     backend, dt = job.backend, job.dtype
     # Whether neighbouring lanes read, and write, across lines rather than along them.
     across = (cols > 1 and read.column == 1) or abs(src.step) > 1
@@ -486,7 +486,7 @@ def _by_block(
 
 
 def _columns(plan: Schedule, lines: int, n: int) -> int:
-    """Return as how many columns fft_line.mako should view contiguous lines of length n; 0 where it should not run."""
+    """Return as how many columns fft/line.mako should view contiguous lines of length n; 0 where it should not run."""
     few = 2 * lines <= plan.lanes  # a line per lane, as in fft.mako, would leave vectors half empty
     for columns in COLUMNS:
         numbers, rest = divmod(n, columns)
@@ -521,7 +521,7 @@ def _line_kernel(
     name = f"fft_line{columns}_{kind}_{real.code}_r{rank}{'_streamed' if streamed else ''}"
     roots = unit_roots(np.arange(16, dtype=np.int64), 16)
     text = render(
-        "fft_line",
+        "fft/line",
         fn=name,
         T=real.cl,
         itemsize=real.itemsize,
@@ -547,7 +547,7 @@ def _kernel(backend: Backend, dt: dtype, plan: Schedule, lanes: int, rank: int) 
     real = dt.to_real()
     name = f"fft_{real.code}_v{lanes}_r{rank}{'_gpu' if plan.gpu else ''}"
     text = render(
-        "fft",
+        "fft/fft",
         fn=name,
         ahead=include("ahead"),
         far=FAR,
@@ -591,7 +591,7 @@ def _block_kernel(
     told = "".join(f"_{name}" for name, flag in chosen.items() if flag)
     name = f"fft_block{n}x{shape.lanes}x{shape.width}{told}_{real.code}_{index}_r{rank}"
     text = render(
-        "fft_block", fn=name, T=real.cl, I=index, n=n, rank=rank, **shape._asdict(), **chosen
+        "fft/block", fn=name, T=real.cl, I=index, n=n, rank=rank, **shape._asdict(), **chosen
     )
     kind = np.int32 if index == "int" else np.int64
     types: list[Any] = (

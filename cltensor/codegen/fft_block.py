@@ -1,4 +1,4 @@
-"""Shape of a GPU's Fourier transforms that hold their numbers in registers (fft_block.mako).
+"""Shape of a GPU's Fourier transforms that hold their numbers in registers (fft/block.mako).
 
 Owns how many lanes take a line, how many lines a work-group takes, the layout of local memory between stages and the
 order of twiddle factors in their table. Knows nothing of devices' memory, operands and launches (see fft.py).
@@ -43,7 +43,7 @@ class Layout(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What fft_block.mako is rendered for."""
+    """What fft/block.mako is rendered for."""
 
     lanes: int  # that share a line
     width: int  # lines of a work-group

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..reexport import lend
 from .devices import (
-    _lazy_call,  # noqa: F401
-    _lazy_init,  # noqa: F401
+    _lazy_call,
+    _lazy_init,
     can_device_access_peer,
     current_device,
     device,

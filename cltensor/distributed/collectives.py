@@ -17,9 +17,9 @@ from .groups import (
     default_group,
     get_backend,
     group_or_default,
+    outside,
     rank_in_group,
     rank_not_in_group,
-    warn_not_in_group,
 )
 from .reduction import ReduceOp, supports_complex
 from .rendezvous import default_pg_timeout
@@ -67,14 +67,6 @@ def _check_same_dtype(*given: Any) -> None:
                 )
 
 
-def _outside(group: Any, call: str) -> bool:
-    """Tell, with a warning, whether this process is not in a group."""
-    if not rank_not_in_group(group):
-        return False
-    warn_not_in_group(call)
-    return True
-
-
 def _ended(work: Work, async_op: bool) -> Work | None:
     if async_op:
         return work
@@ -92,7 +84,7 @@ def all_reduce(
 ) -> Any:
     """Reduce a tensor over all members, in place. Returns the work where `async_op`."""
     check_tensor(tensor, "tensor")
-    if _outside(group, "all_reduce"):
+    if outside(group, "all_reduce"):
         return None
     _check_complex([tensor], op)
     return _ended(group_or_default(group).allreduce([tensor], op, async_op), async_op)
@@ -110,7 +102,7 @@ def all_reduce_coalesced(
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
     check_tensors(tensors, "tensor")
     _check_same_dtype(tensors)
-    if _outside(group, "all_reduce_coalesced"):
+    if outside(group, "all_reduce_coalesced"):
         return None
     _check_complex(tensors, op)
     work = group_or_default(group).allreduce(tensors, op, async_op)
@@ -129,7 +121,7 @@ def reduce(
     group = group_or_default(group)
     root = -1 if rank_not_in_group(group) else rank_in_group(group, dst, group_dst)
     check_tensor(tensor, "tensor")
-    if _outside(group, "reduce"):
+    if outside(group, "reduce"):
         return None
     return _ended(group.reduce(tensor, root, op, async_op), async_op)
 
@@ -145,7 +137,7 @@ def broadcast(
     group = group_or_default(group)
     root = -1 if rank_not_in_group(group) else rank_in_group(group, src, group_src)
     check_tensor(tensor, "tensor")
-    if _outside(group, "broadcast"):
+    if outside(group, "broadcast"):
         return None
     return _ended(group.broadcast(tensor, root, async_op), async_op)
 
@@ -157,7 +149,7 @@ def all_gather(
     check_tensors(tensor_list, "tensor_list")
     check_tensor(tensor, "tensor")
     _check_same_dtype(tensor_list, tensor)
-    if _outside(group, "all_gather"):
+    if outside(group, "all_gather"):
         return None
     outs = [plain(t) for t in tensor_list]
     return _ended(group_or_default(group).allgather(outs, plain(tensor), async_op), async_op)
@@ -169,7 +161,7 @@ def all_gather_single(
     """Write every member's tensor to one tensor: concatenated along the first dim, or stacked along a new one."""
     check_tensor(input_tensor, "input_tensor")
     check_tensor(output_tensor, "output_tensor")
-    if _outside(group, "all_gather_single"):
+    if outside(group, "all_gather_single"):
         return None
     work = group_or_default(group).all_gather_single(output_tensor, input_tensor, async_op)
     return _ended(work, async_op)
@@ -198,7 +190,7 @@ def all_gather_coalesced(
         "https://pytorch.org/docs/main/distributed.html#collective-functions",
         FutureWarning, stacklevel=2,
     )  # fmt: skip
-    if _outside(group, "all_gather_coalesced"):
+    if outside(group, "all_gather_coalesced"):
         return None
     check_tensors(input_tensor_list, "input_tensor_list")
     _check_same_dtype(input_tensor_list)
@@ -239,7 +231,7 @@ def gather(
     outs = gather_list or []
     _check_same_dtype(tensor, outs)
     group = group_or_default(group)
-    if _outside(group, "gather"):
+    if outside(group, "gather"):
         return None
     root = rank_in_group(group, 0 if dst is None and group_dst is None else dst, group_dst)
     _check_list(group.rank(), root, outs, "gather_list", "destination")
@@ -261,7 +253,7 @@ def scatter(
     parts = scatter_list or []
     _check_same_dtype(tensor, parts)
     group = group_or_default(group)
-    if _outside(group, "scatter"):
+    if outside(group, "scatter"):
         return None
     root = rank_in_group(group, 0 if src is None and group_src is None else src, group_src)
     _check_list(group.rank(), root, parts, "scatter_list", "source")
@@ -279,7 +271,7 @@ def reduce_scatter(
     check_tensor(output, "output")
     check_tensors(input_list, "input_list")
     _check_same_dtype(output, input_list)
-    if _outside(group, "reduce_scatter"):
+    if outside(group, "reduce_scatter"):
         return None
     parts = [plain(t) for t in input_list]
     return _ended(
@@ -293,7 +285,7 @@ def reduce_scatter_single(
     """Write the reduction of all members' parts number i, divided along the first dim, to member i's output."""
     check_tensor(output, "output")
     check_tensor(input, "input")
-    if _outside(group, "reduce_scatter_single"):
+    if outside(group, "reduce_scatter_single"):
         return None
     return _ended(
         group_or_default(group).reduce_scatter_single(output, input, op, async_op), async_op
@@ -322,7 +314,7 @@ def all_to_all_single(
     """Divide the input along its first dim among all members, evenly or by sizes; write the parts received to the
     output.
     """
-    if _outside(group, "all_to_all_single"):
+    if outside(group, "all_to_all_single"):
         return None
     check_tensor(output, "output")
     check_tensor(input, "input")
@@ -340,7 +332,7 @@ def all_to_all(
     async_op: bool = False,
 ) -> Any:
     """Send tensor j of the inputs to member j; write to tensor i of the outputs what member i sends."""
-    if _outside(group, "all_to_all"):
+    if outside(group, "all_to_all"):
         return None
     check_tensors(output_tensor_list, "output_tensor_list")
     check_tensors(input_tensor_list, "input_tensor_list")
@@ -356,7 +348,7 @@ def barrier(
     timeout: timedelta | None = None,
 ) -> Any:
     """Return when all members have called this."""
-    if _outside(group, "barrier"):
+    if outside(group, "barrier"):
         return None
     work = group_or_default(group).barrier(async_op)
     if async_op:
@@ -370,7 +362,7 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
 
     wait_all_ranks: name all of them.
     """
-    if _outside(group, "monitored_barrier"):
+    if outside(group, "monitored_barrier"):
         return
     if get_backend(group) not in (Backend.GLOO, Backend.UNDEFINED):
         raise ValueError("monitored_barrier is only implemented for GLOO backend.")

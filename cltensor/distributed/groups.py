@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar, NoReturn
 
+from ..errors import caller_level
 from ..runtime import device
 from .process_group import ProcessGroup
 from .rendezvous import default_pg_timeout, rendezvous
@@ -128,13 +129,16 @@ def rank_not_in_group(pg: Any) -> bool:
     return pg is not None and pg == GroupMember.NON_GROUP_MEMBER
 
 
-def warn_not_in_group(call: str) -> None:
-    """Warn that a call does nothing in this process."""
+def outside(group: Any, call: str) -> bool:
+    """Tell, with a warning, whether this process is not in a group, so that a call does nothing in it."""
+    if not rank_not_in_group(group):
+        return False
     rank = -1 if _World.default is None else _World.default.rank()
     warnings.warn(
         f"Running {call} on global rank {rank} which does not belong to the given group.",
-        stacklevel=3,
+        stacklevel=caller_level(),
     )
+    return True
 
 
 def default_group() -> ProcessGroup:

@@ -12,13 +12,7 @@ from .. import dtypes
 from ..ops.row import FUNCTIONS
 from ..runtime import device as _device
 from .collectives import all_gather, broadcast, gather, scatter
-from .groups import (
-    get_world_size,
-    group_or_default,
-    rank_in_group,
-    rank_not_in_group,
-    warn_not_in_group,
-)
+from .groups import get_world_size, group_or_default, outside, rank_in_group
 from .point_to_point import check_not_self, recv, send
 
 __all__ = [
@@ -56,13 +50,6 @@ def _padded(t: Any, size: int) -> Any:
     return made
 
 
-def _outside(group: Any, call: str) -> bool:
-    if not rank_not_in_group(group):
-        return False
-    warn_not_in_group(call)
-    return True
-
-
 def _all_sizes(mine: int, group: Any) -> list[int]:
     """Return how many bytes each member has, given this one's number."""
     found = [_sizes(0) for _ in range(get_world_size(group))]
@@ -72,7 +59,7 @@ def _all_sizes(mine: int, group: Any) -> list[int]:
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
     """Write every member's object to `object_list`, which has a place for each member."""
-    if _outside(group, "all_gather_object"):
+    if outside(group, "all_gather_object"):
         return
     mine = _pickled(obj)
     sizes = _all_sizes(mine.numel(), group)
@@ -91,7 +78,7 @@ def gather_object(
 ) -> None:
     """Write every member's object to the destination's list."""
     group = group_or_default(group)
-    if _outside(group, "gather_object"):
+    if outside(group, "gather_object"):
         return
     root = rank_in_group(group, 0 if dst is None and group_dst is None else dst, group_dst)
     here = group.rank() == root
@@ -152,7 +139,7 @@ def recv_object_list(
     group = group_or_default(group)
     source = rank_in_group(group, src, group_src)
     check_not_self(group, source, "source")
-    if _outside(group, "recv_object_list"):
+    if outside(group, "recv_object_list"):
         return -1
     sizes = _sizes(*[0] * len(object_list))
     rank = recv(sizes, group=group, group_src=source)
@@ -171,7 +158,7 @@ def broadcast_object_list(
 ) -> None:
     """Write the source's objects to every member's list, which must have the same length."""
     group = group_or_default(group)
-    if _outside(group, "broadcast_object_list"):
+    if outside(group, "broadcast_object_list"):
         return
     root = rank_in_group(group, 0 if src is None and group_src is None else src, group_src)
     here = group.rank() == root
@@ -193,7 +180,7 @@ def scatter_object_list(
 ) -> None:
     """Write object number i of the source's input list to the first place of member i's output list."""
     group = group_or_default(group)
-    if _outside(group, "scatter_object_list"):
+    if outside(group, "scatter_object_list"):
         return
     root = rank_in_group(group, 0 if src is None and group_src is None else src, group_src)
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:

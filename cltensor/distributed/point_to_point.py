@@ -13,9 +13,8 @@ from .groups import (
     get_global_rank,
     get_rank,
     group_or_default,
+    outside,
     rank_in_group,
-    rank_not_in_group,
-    warn_not_in_group,
 )
 from .work import Work
 
@@ -32,8 +31,7 @@ def check_not_self(group: Any, rank: int, which: str) -> None:
 
 def _send(tensor: Any, to: int, group: Any, tag: int, later: bool) -> Work | None:
     check_tensor(tensor, "tensor")
-    if rank_not_in_group(group):
-        warn_not_in_group("isend" if later else "send")
+    if outside(group, "isend" if later else "send"):
         return None
     return group.send([tensor], to, tag, later)
 
@@ -61,8 +59,7 @@ def irecv(
     member.
     """
     check_tensor(tensor, "tensor")
-    if rank_not_in_group(group):
-        warn_not_in_group("irecv")
+    if outside(group, "irecv"):
         return None
     group = group_or_default(group)
     if src is None and group_src is None:

@@ -84,8 +84,7 @@ class Categorical(ProbsOrLogits, Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Any:
         made = ops.arange(self._num_events, dtype=dtypes.int64, device=self._param.device)
-        made = made.view((-1,) + (1,) * len(self._batch_shape))
-        return made.expand((-1, *self._batch_shape)) if expand else made
+        return self._enumerated(made, expand)
 
 
 class OneHotCategorical(Distribution):

@@ -69,8 +69,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
 
     def enumerate_support(self, expand: bool = True) -> Any:
         made = ops.arange(2, dtype=self._param.dtype, device=self._param.device)
-        made = made.view((-1,) + (1,) * len(self._batch_shape))
-        return made.expand((-1, *self._batch_shape)) if expand else made
+        return self._enumerated(made, expand)
 
     @property
     def _natural_params(self) -> tuple[Any, ...]:
@@ -165,8 +164,7 @@ class Binomial(ProbsOrLogits, Distribution):
                 "Inhomogeneous total count not supported by `enumerate_support`."
             )
         made = ops.arange(1 + total, dtype=self._param.dtype, device=self._param.device)
-        made = made.view((-1,) + (1,) * len(self._batch_shape))
-        return made.expand((-1, *self._batch_shape)) if expand else made
+        return self._enumerated(made, expand)
 
 
 class NegativeBinomial(ProbsOrLogits, Distribution):

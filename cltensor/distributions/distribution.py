@@ -176,7 +176,7 @@ class Distribution:
     def sample_n(self, n: int) -> Any:
         """Draw n samples; deprecated for `sample((n,))`."""
         warnings.warn(
-            "`sample_n(n)` will be deprecated. Use `.sample((n,))` instead.",
+            "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.",
             FutureWarning,
             stacklevel=2,
         )
@@ -197,6 +197,11 @@ class Distribution:
     def enumerate_support(self, expand: bool = True) -> Any:
         """Return all values along a new first dimension; finite distributions only."""
         raise NotImplementedError
+
+    def _enumerated(self, values: Any, expand: bool) -> Any:
+        """Return numbers, those of the support, along a new first dimension; `expand`: of the batch's shape."""
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1, *self._batch_shape)) if expand else values
 
     def entropy(self) -> Any:
         """Return the entropy."""

@@ -128,28 +128,28 @@ def _sizes(size: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(size[0]) if len(size) == 1 and isinstance(size[0], tuple | list) else tuple(size)
 
 
-def _inner_sizes(input: JaggedTensor, size: tuple[Any, ...], name: str) -> list[int]:
+def _inner_sizes(input: JaggedTensor, size: tuple[Any, ...]) -> list[int]:
     """Return the sizes of values that a shape asks for, in which the dims up to the ragged one stay."""
     at, own = input._at, tuple(input.shape)
     stays = len(size) > at and all(
         b == a or b == -1 for a, b in zip(own[: at + 1], size[: at + 1], strict=True)
     )
     if not stays or any(isinstance(n, NestedInt) for n in size[at + 1 :]):
-        raise RuntimeError(f"{name}(): cannot view shape {own} as {list(size)}")
+        raise RuntimeError(f"view(): cannot view shape {own} as {list(size)}")
     return [*input._v.shape[:at], *size[at + 1 :]]
 
 
 @op("view")
 def view(input: JaggedTensor, *size: Any) -> JaggedTensor:
     """Return the same memory in another shape; the batch, the ragged dim and those between them stay."""
-    return make(input._v.view(_inner_sizes(input, _sizes(size), "view")), input._pattern, input._at)
+    return make(input._v.view(_inner_sizes(input, _sizes(size))), input._pattern, input._at)
 
 
 @op("reshape")
 def reshape(input: JaggedTensor, *size: Any, shape: Any = None) -> JaggedTensor:
     """Return the elements in another shape, as `view`."""
     wanted = tuple(shape) if shape is not None else _sizes(size)
-    return make(input._v.reshape(_inner_sizes(input, wanted, "view")), input._pattern, input._at)
+    return make(input._v.reshape(_inner_sizes(input, wanted)), input._pattern, input._at)
 
 
 @op("view_as", "reshape_as")
@@ -298,8 +298,7 @@ def stacked(tensors: Sequence[Any], at: int | None = None) -> JaggedTensor:
     return make(F["cat"]([*tensors], d), Ragged.of(offsets, None, max(sizes), min(sizes)), d + 1)
 
 
-def from_padded(x: Any, like: JaggedTensor, at: int | None = None) -> JaggedTensor:
+def from_padded(x: Any, like: JaggedTensor) -> JaggedTensor:
     """Make a jagged tensor with the sequences of another of a dense (B, ..., longest, ...)."""
-    d = like._at if at is None else at
-    shaped = make(like._v, like._pattern.packed, d)
-    return make(unpadded(x, shaped), shaped._pattern, d)
+    shaped = make(like._v, like._pattern.packed, like._at)
+    return make(unpadded(x, shaped), shaped._pattern, like._at)

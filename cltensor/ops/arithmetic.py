@@ -13,6 +13,7 @@ from .arguments import invalid_combination
 from .core import NUMBERS, Tensor, is_tensor
 from .old_forms import scaled
 from .operands import normal, refuse_numbers
+from .refusals import no_kernel
 from .row import FLOAT, FUNCTIONS, METHODS, Row, public
 from .values import check_value, conj, number
 
@@ -76,6 +77,7 @@ def minus(a: Tensor, b: Tensor | float) -> Tensor:
 
 
 def no_bools(a: Any, b: Any) -> None:
+    """Raise torch's RuntimeError for a subtraction with a bool operand."""
     ba = a.__class__ is bool or getattr(a, "dtype", None) is dtypes.bool
     bb = b.__class__ is bool or getattr(b, "dtype", None) is dtypes.bool
     if ba and bb:
@@ -390,7 +392,7 @@ def _lerp_call(input: Tensor, end: Tensor, weight: Any) -> tuple[Row, tuple]:
     row = lerp_row if is_tensor(weight) else lerp_number
     if input.dtype.category < 2:
         kernel = "lerp_kernel_tensor" if row is lerp_row else "lerp_kernel_scalar"
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'")
+        raise no_kernel(kernel, input.dtype)
     return row, (input, end, weight)
 
 

@@ -42,6 +42,7 @@ def reading(x: Tensor, t: Tensor) -> Operand:
 
 
 def backend_of(t: Tensor) -> Any:
+    """Return the backend of a tensor's memory."""
     return t._storage.backend
 
 
@@ -138,6 +139,7 @@ def like(x: Tensor, t: Tensor) -> Tensor:
 
 
 def zeros(g: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Return zeros of these sizes, of a gradient's dtype and device."""
     return g.new_zeros(tuple(sizes))
 
 

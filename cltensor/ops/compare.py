@@ -12,6 +12,7 @@ from . import core, writes
 from .composite import SMALL, at_once, in_one
 from .core import NUMBERS, Tensor, is_tensor
 from .operands import check_tensor, normal, refuse_numbers
+from .refusals import no_kernel
 from .row import BOOL, FUNCTIONS, METHODS, Row, public, titled
 from .values import real
 
@@ -239,9 +240,7 @@ def _shift(name: str, rows: dict[int, Row], input: Any, other: Any) -> tuple[Row
     xs = normal(name, BINARY, (input, other))
     dt = core.result_type(xs)
     if dt.category != 1:
-        raise NotImplementedError(
-            f"\"{'lshift' if rows is _left else 'rshift'}_cpu\" not implemented for '{dt.scalar_name}'"
-        )
+        raise no_kernel(f"{'lshift' if rows is _left else 'rshift'}_cpu", dt)
     return rows[dt.itemsize], xs
 
 

@@ -10,6 +10,7 @@ from ..errors import class_name
 from . import core
 from .core import Tensor
 from .operands import check_tensor
+from .refusals import no_kernel
 
 NO_DIM = "{}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
 
@@ -95,4 +96,4 @@ def one_or_all(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
 def no_complex(input: Tensor, kernel: str) -> None:
     """Raise torch's NotImplementedError for a complex operand."""
     if input.dtype.is_complex:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'")
+        raise no_kernel(kernel, input.dtype)

@@ -47,6 +47,7 @@ def even_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def index_back(ctx: Any, g: Tensor, _: Any = None) -> Tensor:
+    """Put a gradient where the elements were taken from, by their saved indices; zeros elsewhere."""
     return pick_back(g, ctx.indices, ctx.shapes[0], ctx.dim, ctx.keepdim)
 
 

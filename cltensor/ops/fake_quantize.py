@@ -13,6 +13,7 @@ from .. import dtypes
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from .core import Tensor, is_tensor
+from .refusals import need_float
 from .row import public
 from .selection import where
 
@@ -20,11 +21,6 @@ from .selection import where
 def _check_range(quant_min: int, quant_max: int) -> None:
     if quant_min > quant_max:
         raise RuntimeError("`quant_min` should be less than or         equal to `quant_max`.")
-
-
-def _check_input(input: Tensor, kernel: str) -> None:
-    if not input.dtype.is_floating_point:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'")
 
 
 def _faked(
@@ -76,7 +72,7 @@ def fake_quantize_per_tensor_affine(
     _check_range(quant_min, quant_max)
     if not quant_min <= zero <= quant_max and not kind:
         raise RuntimeError("`zero_point` must be between `quant_min` and `quant_max`.")
-    _check_input(input, "fake_quantize_tensor_cachemask_kernel_type_handling")
+    need_float("fake_quantize_tensor_cachemask_kernel_type_handling", input.dtype)
     step = np.float32(size)
     with np.errstate(divide="ignore"):
         inverse = np.float32(1) / step
@@ -118,7 +114,7 @@ def fake_quantize_per_channel_affine(
         raise RuntimeError("`zero_point` must be between `quant_min` and `quant_max`.")
     if axis < 0:
         raise RuntimeError("`axis` must be between 0 and number of dimensions of input")
-    _check_input(input, "fake_quantize_channel_cachemask_cpu_type_handling")
+    need_float("fake_quantize_channel_cachemask_cpu_type_handling", input.dtype)
     shape = [1] * input.ndim
     shape[axis] = -1
     with unrecorded():

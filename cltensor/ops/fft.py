@@ -29,6 +29,7 @@ from .nn.padding import constant_pad
 from .operands import check_tensor
 from .parts import slice_dim
 from .reducing import positions
+from .refusals import no_kernel
 from .replay import Replayed
 from .row import FUNCTIONS, titled
 from .selection import where
@@ -517,7 +518,7 @@ def _frequencies(
     if dt.category < 2:
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
     if dt.is_complex:
-        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dt.scalar_name}'")
+        raise no_kernel("arange_cpu", dt)
     requires_grad = options.pop("requires_grad", False)
     if out is not None:
         writes.check_out(out, out.dtype, out.device, f"aten::fft_{name}", ())

@@ -18,6 +18,7 @@ from .arguments import invalid_combination
 from .core import NUMBERS, Registry, Tensor, is_tensor
 from .norms import vector_norm
 from .power import POWERS
+from .refusals import no_kernel
 from .row import FUNCTIONS, METHODS, ROWS, titled
 
 _UNARY = [
@@ -261,7 +262,7 @@ def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor,
     _some(xs)
     for x in xs:
         if x.dtype.category < 2:
-            raise NotImplementedError(f"\"powsum_cpu\" not implemented for '{x.dtype.scalar_name}'")
+            raise no_kernel("powsum_cpu", x.dtype)
     return tuple([(x if dtype is None else x.to(dtype)).abs().pow(ord).sum() for x in xs])
 
 

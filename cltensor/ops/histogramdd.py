@@ -8,6 +8,7 @@ from typing import Any
 from .. import dtypes
 from . import return_types, writes
 from .core import Tensor, is_tensor
+from .refusals import need_float
 from .row import FUNCTIONS, public
 from .statistics import counted, value_range
 
@@ -95,10 +96,7 @@ def histogramdd(
         if not input.ndim:
             raise IndexError("Dimension specified as -1 but tensor has no dimensions")
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
-    if input.dtype.category != 2:
-        raise NotImplementedError(
-            f"\"histogramdd\" not implemented for '{input.dtype.scalar_name}'"
-        )
+    need_float("histogramdd", input.dtype)
     if weight is not None and weight.dtype is not input.dtype:
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should "

@@ -27,6 +27,7 @@ from .row import FUNCTIONS, METHODS, public, titled
 
 
 def tensor_list(function: str, tensors: Any) -> list[Tensor]:
+    """Return the tensors of an argument; torch's TypeError for anything but a tuple or list of tensors."""
     if is_tensor(tensors) or not isinstance(tensors, tuple | list):
         raise TypeError(
             f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"

@@ -22,6 +22,7 @@ from .changes import backend_of, both, change, like, need_tensor, target, zeros
 from .composite import SMALL, at_once
 from .core import Tensor, is_tensor
 from .extremes import span
+from .refusals import no_kernel
 from .replay import Replayed
 from .row import FUNCTIONS, METHODS, public
 
@@ -213,9 +214,7 @@ def searchsorted(
     rows, given = sorted_sequence.detach(), given.detach()
     joint = core.result_type((rows, given))
     if joint.is_complex or joint is dtypes.bool:
-        raise NotImplementedError(
-            f"\"searchsorted_out_cpu\" not implemented for '{joint.scalar_name}'"
-        )
+        raise no_kernel("searchsorted_out_cpu", joint)
     operands = [rows.to(joint), given.to(joint)]
     if sorter is not None:
         operands.append(like(sorter, rows))

@@ -11,6 +11,7 @@ from .core import Tensor, is_tensor
 from .nn.activation import log_sigmoid
 from .nn.losses import check_weight, reduced
 from .nn.reductions import INVALID, reduction_of
+from .refusals import need_float
 from .row import FUNCTIONS
 from .selection import where
 
@@ -229,7 +230,7 @@ def multi_margin_loss(
         )
     if target.dtype is not dtypes.int64:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_name}")
-    _check_floating(input, "multi_margin_loss_cpu_kernel")
+    need_float("multi_margin_loss_cpu_kernel", input.dtype)
     check_weight(input, weight)
     classes = input.shape[-1] if input.ndim else 1
     if weight is not None and weight.shape[0] != classes:
@@ -251,11 +252,6 @@ def multi_margin_loss(
 def _exceeded(gap: Tensor) -> Tensor:
     """Return max(gap, 0), with 0 for NaN, and a gradient of 0 where the gap is 0."""
     return where(gap > 0, gap, 0.0)
-
-
-def _check_floating(input: Tensor, kernel: str) -> None:
-    if not input.dtype.is_floating_point:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'")
 
 
 def _check_classes(input: Tensor) -> None:
@@ -281,7 +277,7 @@ def multilabel_margin_loss(
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
-    _check_floating(input, "multilabel_margin_loss_forward_out_frame")
+    need_float("multilabel_margin_loss_forward_out_frame", input.dtype)
     if target.dtype is not dtypes.int64:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_name}")
     x, y = (input, target) if input.ndim == 2 else (input.unsqueeze(0), target.unsqueeze(0))

@@ -23,7 +23,7 @@ from .reducing import (
     run,
     spread,
 )
-from .refusals import refusal
+from .refusals import no_kernel, refusal
 from .row import FUNCTIONS, public, titled
 from .selection import where
 from .values import check_out_dtype, conj, result_dtype
@@ -200,9 +200,7 @@ def hash_tensor(
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
     if input.dtype.is_complex or input.dtype is dtypes.uint64:
-        raise NotImplementedError(
-            f"\"xor_sum_cpu\" not implemented for '{input.dtype.scalar_name}'"
-        )
+        raise no_kernel("xor_sum_cpu", input.dtype)
     if out is not None and out.dtype is not dtypes.uint64:
         raise RuntimeError(
             f"Expected result to be of dtype uint64, but got {out.dtype.scalar_name}"

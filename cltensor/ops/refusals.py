@@ -1,6 +1,7 @@
 """torch's errors for dtypes that a function does not accept.
 
-`refusal`: a pointwise op has no kernel for the operands' dtype; mostly `"<name>_cpu" not implemented for '<dtype>'`.
+`no_kernel`: torch has no kernel for a dtype: `"<name>_cpu" not implemented for '<dtype>'`.
+`refusal`: a pointwise op has no formula for the operands' dtype; mostly as above.
 `out_refusal`: the `out=` tensor's dtype is not the result's; most functions cast, those named here refuse.
 """
 
@@ -53,6 +54,17 @@ _COMPLEX_UNIMPLEMENTED = {
 }
 
 
+def no_kernel(kernel: str, dt: dtype) -> NotImplementedError:
+    """Return the error for a dtype that a kernel of torch's, named in the text, is not made for."""
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
+
+
+def need_float(kernel: str, dt: dtype, last: int = 2) -> None:
+    """Raise `no_kernel` for a dtype that is not floating point; complex ones are accepted if `last` is 3."""
+    if not 2 <= dt.category <= last:
+        raise no_kernel(kernel, dt)
+
+
 def refusal(row: str, dt: dtype) -> Exception:
     """Return the error for a row that has no formula for the dtype."""
     name = row.removeprefix("special_")
@@ -63,7 +75,7 @@ def refusal(row: str, dt: dtype) -> Exception:
     if dt.category == 3 and name in _COMPLEX_UNIMPLEMENTED:
         return NotImplementedError(_COMPLEX_UNIMPLEMENTED[name])
     kernel = _KERNELS.get(name, f"{name}_cpu")
-    return NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
+    return no_kernel(kernel, dt)
 
 
 # {d} and {o} are the C names of the dtypes of result and `out=`, {D} and {O} torch's names.

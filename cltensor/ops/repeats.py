@@ -19,6 +19,7 @@ from . import core
 from .changes import zeros
 from .core import Tensor, is_tensor
 from .join import stack
+from .refusals import no_kernel
 from .row import public
 from .shape import sizes, variadic
 
@@ -105,9 +106,7 @@ def _interleave_index(repeats: Tensor, output_size: int | None) -> Tensor:
     if repeats.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if repeats.dtype not in (dtypes.int64, dtypes.int32):
-        raise NotImplementedError(
-            f"\"repeat_interleave_cpu\" not implemented for '{repeats.dtype.scalar_name}'"
-        )
+        raise no_kernel("repeat_interleave_cpu", repeats.dtype)
     if not repeats.numel():
         return repeats.new_empty((0,))
     ends = repeats.cumsum(0)

@@ -36,7 +36,7 @@ from .changes import (
 from .core import NUMBERS, Tensor, is_tensor
 from .kinds import Sizes
 from .replay import Replayed
-from .row import public
+from .row import public, raising
 from .selection import where
 from .values import check_out_dtype, check_value
 
@@ -256,8 +256,7 @@ def _warn_reduce() -> None:
     )
 
 
-def _no_formula(ctx: Any, g: Tensor) -> Any:
-    raise RuntimeError("derivative for aten::scatter is not implemented")
+_no_formula = raising("derivative for aten::scatter is not implemented")
 
 
 def _scatter_back(ctx: Any, g: Tensor) -> tuple:

@@ -15,6 +15,7 @@ from ..codegen.index import segment as family
 from ..runtime import get_backend
 from . import core
 from .core import Tensor
+from .refusals import need_float, no_kernel
 from .replay import Replayed
 from .row import FUNCTIONS, public
 from .selection import where
@@ -155,10 +156,7 @@ def segment_reduce(
         )
     axis = axis + data.ndim if axis < 0 else axis
     bounds = _offsets(data, lengths, offsets, axis, unsafe)
-    if data.dtype.category != 2:
-        raise NotImplementedError(
-            f"\"_segment_reduce_cpu\" not implemented for '{data.dtype.scalar_name}'"
-        )
+    need_float("_segment_reduce_cpu", data.dtype)
     return _reduce(data, Segments(bounds.contiguous(), axis, data.shape[axis]), reduce, initial)
 
 
@@ -177,7 +175,7 @@ def _reduce(data: Tensor, segments: Segments, way: str, initial: float | None) -
 
 def _need_indices(x: Tensor, kernel: str) -> None:
     if x.dtype not in (dtypes.int32, dtypes.int64):
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{x.dtype.scalar_name}'")
+        raise no_kernel(kernel, x.dtype)
 
 
 @public(method=False)

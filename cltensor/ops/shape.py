@@ -80,16 +80,16 @@ def view_of(
     name: str,
     backward: Callable,
     saved: dict[str, Any] | None = None,
-    replay: Callable | None = None,
 ) -> Tensor:
     """Make a view of another layout and record its gradient."""
-    return core.view(x, new[0], new[1], new[2], name, backward, replay, saved)
+    return core.view(x, new[0], new[1], new[2], name, backward, None, saved)
 
 
 # ------------------------------------------------------------------------------------------- reshaping
 
 
 def view_back(ctx: Any, g: Tensor) -> Tensor:
+    """Return a gradient in the shape that was viewed as another."""
     shape = ctx.shapes[0]
     return _alias(g, shape) if _is_final(g) and g._contig else g.reshape(shape)
 

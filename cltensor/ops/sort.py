@@ -15,6 +15,7 @@ from . import core, formats, return_types, writes
 from .core import Tensor
 from .dims import nonempty, one_dim, refuse, whole
 from .extremes import deliver_pair, even_back, index_back
+from .refusals import no_kernel
 from .replay import Replayed
 from .row import FUNCTIONS, public
 from .values import check_out_dtype
@@ -158,9 +159,7 @@ def _select(
     at = one_dim(name, dim, input.ndim)
     nonempty(f"{name.removeprefix('nan')}()", input, (at,) if input.ndim else ())
     if (input.dtype is dtypes.bool and name != "mode") or input.dtype.is_complex:
-        raise NotImplementedError(
-            f"\"{'median_out' if 'median' in name else name + '_cpu'}\" not implemented for '{input.dtype.scalar_name}'"
-        )
+        raise no_kernel("median_out" if "median" in name else name + "_cpu", input.dtype)
     values, indices = (
         _run(fn, input, *args)
         if input.ndim
@@ -189,7 +188,7 @@ def _median(name: str, input: Tensor, dim: int | None, keepdim: bool, out: Any) 
             name, input, at, keepdim, out, family.median, at, skip, node=f"{name.title()}Backward1"
         )
     if input.dtype is dtypes.bool or input.dtype.is_complex:
-        raise NotImplementedError(f"\"median_cpu\" not implemented for '{input.dtype.scalar_name}'")
+        raise no_kernel("median_cpu", input.dtype)
     flat = input.detach().reshape(-1)
     value = (
         _run(family.median, flat, 0, skip)[0]

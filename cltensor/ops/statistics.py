@@ -20,6 +20,7 @@ from .composite import at_once, in_one
 from .core import Tensor, is_tensor
 from .dims import whole
 from .extremes import span
+from .refusals import no_kernel
 from .replay import Replayed
 from .row import FUNCTIONS, public, titled, with_inplace
 from .selection import where
@@ -227,9 +228,7 @@ nanquantile = _quantiles("nanquantile", True, "`quantile` of what is not NaN.")
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each of 0, 1, 2, … occurs in a 1-D integer tensor, or the sum of the weights where it does."""
     if input.dtype.category != 1:
-        raise NotImplementedError(
-            f"\"bincount_cpu\" not implemented for '{input.dtype.scalar_name}'"
-        )
+        raise no_kernel("bincount_cpu", input.dtype)
     minlength = whole("bincount", "minlength", minlength)
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
@@ -300,9 +299,7 @@ def histc(
 ) -> Tensor:
     """Count elements in equal bins between min and max (those of the data if equal); others are left out."""
     if input.dtype.category != 2:
-        raise NotImplementedError(
-            f"\"histogram_cpu\" not implemented for '{input.dtype.scalar_name}'"
-        )
+        raise no_kernel("histogram_cpu", input.dtype)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if max < min:

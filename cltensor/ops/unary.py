@@ -12,6 +12,7 @@ from . import writes
 from .core import Tensor
 from .dims import whole
 from .operands import refuse_numbers
+from .refusals import no_kernel
 from .row import FLOAT, METHODS, REAL, Row, public
 from .selection import where
 from .values import conj
@@ -144,7 +145,7 @@ def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Ten
         row = round_decimals if decimals > 0 else round_places
         value = row(input, float(f"1e{builtins.abs(decimals)}"))
     else:
-        raise NotImplementedError(f"\"round_cpu\" not implemented for '{input.dtype.scalar_name}'")
+        raise no_kernel("round_cpu", input.dtype)
     return value if out is None else writes.deliver(value, out, "round", (input,))
 
 

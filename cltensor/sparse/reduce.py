@@ -8,6 +8,7 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..memory_format import sparse_coo, sparse_csc, sparse_csr
+from ..ops.refusals import no_kernel
 from ..ops.row import FUNCTIONS as F
 from .convert import relaid, to_coo
 from .pattern import Pattern
@@ -181,7 +182,7 @@ def _grouped(input: Any, dim: int, dtype: Any, name: str, log: bool) -> SparseTe
         values = F["log_softmax"](values, at) if log else F["softmax"](values, at)
         return pack(p, values, s.shape, sparse_coo, name)
     if not values.dtype.is_floating_point:
-        raise NotImplementedError(f"\"softmax\" not implemented for '{values.dtype.scalar_name}'")
+        raise no_kernel("softmax", values.dtype)
     with unrecorded():
         others = [d for d in range(dims) if d != dim]
         sizes = [p.sizes[d] for d in others]

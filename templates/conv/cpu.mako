@@ -9,7 +9,7 @@ over channels and taps. NR = NV * V. Between parts the sums are kept in the outp
 `spread`: the transposed correlation. The output has z0 x z1 x z2 places; a position stands for u0 x u1 x u2 of them,
 one for each remainder by the stride, and each is summed over the taps that reach its remainder (listed by
 conv/filters.mako). Two remainders along the last dim are stored together.
-Variables: fn ta to acc load loadv store storev MR NV V room longs headers spread.
+Variables: fn ta to acc load loadv store storev MR NV V room longs headers spread unaligned.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\
 <%

@@ -9,11 +9,11 @@ all of these rows. Stride S is 1 or 2. With `spread` this is the transposed corr
 odd places take different taps; a vector of each is computed and the two are interleaved. EVEN: whether the padding is
 even. A row stored as one vector may reach past its end, into the next row, which is written later; memory past the
 work-item's outputs is saved and restored.
-Variables: fn K S R V spread EVEN room slack longs headers loadv load unaligned.
+Variables: fn ta acc K S R V spread EVEN room slack longs headers loadv load unaligned.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\
 <%
-av, ta, acc = f"float{V}", "float", "float"
+av = f"float{V}"
 # For each of two neighbouring outputs of a pair: its taps, and the input position of each relative to the pair's.
 near = [[(k, (c + 1 - EVEN) // 2 - (k - (c + 1 - EVEN) % 2) // 2) for k in range((c + 1 - EVEN) % 2, K, 2)] for c in (0, 1)]
 first = min(at for taps in near for _, at in taps)

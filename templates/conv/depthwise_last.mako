@@ -6,7 +6,7 @@ Work-item x makes rows x * each .. x * each + each - 1 of the outputs, V channel
 local memory. Where all taps' columns are inside the input, R places are summed together, so that inputs they share are
 loaded once. Stride S is 1 or 2. With `spread` this is the transposed correlation of stride 2: outputs at even or odd
 places use taps at even or odd places of the filter. If fewer than V channels are left, the last V are computed again.
-Variables: fn K S R V spread longs headers loadv load unaligned.
+Variables: fn K S R V spread longs headers unaligned.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\
 <% av = f"float{V}" %>\

@@ -5,7 +5,7 @@ work-item is a thread's loop over wide vectors (work-groups of one): vectors run
 Work-item x sums the products of output gradient ("slopes") and input over rows x * each .. x * each + each - 1 of the
 slopes, V channels at a time; the sums of one row of taps are in registers, the others in local memory. Result:
 [work-item, channel, tap], dense. Stride S is 1 or 2. If fewer than V channels are left, the last V are computed again.
-Variables: fn K S V longs headers loadv load unaligned.
+Variables: fn K S V longs headers unaligned.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\
 <% av = f"float{V}" %>\

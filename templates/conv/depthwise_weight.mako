@@ -6,10 +6,10 @@ Work-item x makes channels x * each .. x * each + each - 1: image by image, `ban
 a time, it copies slopes and input to local memory, zero-padded, and sums the products of every vector of slopes with
 the input at BLOCK x K taps, R rows at a time. Input lanes past the end of a row are replaced by zero, as they may not
 be finite. Stride S is 1 or 2.
-Result: [channel, tap], dense. Variables: fn K S R V BLOCK room slack longs headers loadv load unaligned.
+Result: [channel, tap], dense. Variables: fn ta acc K S R V BLOCK room slack longs headers loadv load unaligned.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\
-<% av, iv, ta, acc = f"float{V}", f"int{V}", "float", "float" %>\
+<% av, iv = f"float{V}", f"int{V}" %>\
 % for h in headers:
 ${h}
 % endfor

@@ -7,7 +7,7 @@ position in the box (conv/patch.mako). Work-item (x, y) makes panel x of group y
 which r + pad - k * step is a multiple of the stride: every m-th from the first such on. Weights are [group, panel,
 remainder, channel, tap of it, MR]; a tap's place in the box is counted from `low`. The shifts of all remainders are
 concatenated, followed by the offsets at which each remainder's begin, and their end.
-Variables: fn ta to acc load store MR longs headers spread.
+Variables: fn ta acc load MR longs headers spread.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\
 <%def name="weights()" filter="trim">

@@ -4,7 +4,7 @@ through a tap of channel c, to the number of the result X that the tap meets the
 channel and tap) and u_b are strides; p0, p1, p2 places read X. As many rows as fit are summed at a time in local
 memory, tap by tap; a row is kept in parts there, numbers of equal remainder by the stride side by side. Work-item (x,
 y, z): `span` channels from x * span on, of image y, group z.
-Variables: fn ta acc store load V room longs headers unaligned.
+Variables: fn ta acc index V room slack longs headers unaligned.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\
 <% halves = [n for n in (V, V // 2) if n > 1] %>\

@@ -3,7 +3,7 @@ The patches of a correlation as an operand of a matrix product (im2col): u[g, c,
 of image b reads at a tap of channel c, zero where that is outside the input. Places are adjacent; u_g, u_k (of channel
 and tap) and u_b are strides. Work-item (x, y, z): `span` channels from x * span on, of `many` images from y * many on,
 group z.
-Variables: fn ta acc load loadv V longs headers.
+Variables: fn ta acc load loadv V longs headers unaligned.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\
 % for h in headers:

@@ -5,7 +5,7 @@ Work-item (x, y, z): boxes x * each .. x * each + each - 1, block y of `span` ou
 copies input and output gradient into local memory as rows of equal length (conv/patch.mako; zeros at junk positions), then for
 every RO output channels and RC pairs of input channel and tap multiplies along the positions, RO x RC sums in registers.
 Result: partial sums [piece, group, output channel, input channel, tap], dense.
-Variables: fn ta acc load loadv RO RC V room longs headers.
+Variables: fn ta acc load loadv RO RC V room longs headers unaligned.
 </%doc>
 <%namespace name="patch" file="patch.mako"/>\
 <% av = f"{acc}{V}" %>\

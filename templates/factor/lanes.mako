@@ -6,7 +6,7 @@ of matrices. `info` is set to the number of the first zero pivot, or of the firs
 </%doc>\
 <%
 lu, V = kind == 'lu', memory.lanes
-J, j = ('int', 4) if dt.itemsize == 4 else ('long', 8)
+J = 'int' if dt.itemsize == 4 else 'long'
 %>\
 typedef ${I} I;
 typedef ${dt.reg} T;

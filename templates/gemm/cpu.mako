@@ -12,7 +12,7 @@ B that is not packed are pages apart. With `finish` C holds sums between blocks 
 through the epilogue. With `pairs` (cl_kernels/dot.cl) pairs of bfloat16 numbers adjacent in K are packed, which one
 instruction multiplies and sums; an A that is not packed must be contiguous along K, and K even.
 Vectors: V lanes; NR = NV * V. Variables: fn ta to acc load loadv store storev pack_a pack_b pairs MR NV V room k_room
-out_bytes ahead headers finish.
+out_bytes ahead headers finish unaligned.
 </%doc>
 <%namespace name="square" file="/square.mako"/>\
 <%

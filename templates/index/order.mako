@@ -10,8 +10,8 @@ Variables: fn T start index wrap I L U M: L lanes, U indices that each has in fl
 its list, at most.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
-## Turn the index v, read at `at`, into its row; -1 for a bad one.
-<%def name="row(at, v)">\
+## Turn the index v into its row; -1 for a bad one.
+<%def name="row(v)">\
 % if wrap:
             ${v} += ${v} < 0 ? (long)rows : 0;
 % endif
@@ -49,7 +49,7 @@ __kernel void ${fn}(__global T *restrict dst\
 % endfor
 % for u in range(U):
         if (at${u} < n) {
-            ${row(f'at{u}', f'v{u}')}
+            ${row(f'v{u}')}
             if (v${u} < 0) {
                 if (part == 0 && atomic_cmpxchg((volatile __global int *)status, 0, 1) == 0) {
                     status[1] = (long)i0[oi0 + at${u} * index_step]; status[2] = 0; status[3] = (long)at${u};
@@ -93,7 +93,7 @@ __kernel void ${fn}(__global T *restrict dst\
         barrier(CLK_LOCAL_MEM_FENCE);
         for (I at = lane; at < n; at += ${L}) {
             long v = (long)i0[oi0 + at * index_step];
-            ${row('at', 'v')}
+            ${row('v')}
             if (v >= (long)top && v < (long)bottom) atomic_inc(found + (int)(v - (long)top));
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -110,7 +110,7 @@ __kernel void ${fn}(__global T *restrict dst\
             const I at = first + lane;
             long v = at < n ? (long)i0[oi0 + at * index_step] : -1;
             if (at < n) {
-                ${row('at', 'v')}
+                ${row('v')}
             }
             const uint own = v >= (long)top && v < (long)bottom ? (uint)(v - (long)top) : CLT_NONE;
             ((__local uint *)tile)[lane] = own;

@@ -64,10 +64,10 @@ ${f"{{ const W line = *(const U *)({made}); CLT_STREAM(line, (__global W *)(out 
 ## The step that was made and is not written yet: the number of steps made so far, and the destination of the last one.
 typedef struct { int made; __global T *to; } Waiting;
 
-## Write one row of the destination from the buffer `ready`.
-<%def name="put_row(out, ready, row)">\
+## Write row `done` of the destination, at `out`, from the buffer `ready`.
+<%def name="put_row()">\
                     const int back = ${back};
-                    const T *const made = ${ready} + ${row} * ${width} + ${lead} - back;
+                    const T *const made = ready + done * ${width} + ${lead} - back;
 % for k in range(0, tile_a, side):
                     ${put(f"{lead + k} - back", f"made + {k}")}
 % endfor
@@ -93,7 +93,7 @@ ${square("V", vector, f"at + {j}", lambda k: k, f"fresh + {j * width} + i")}\
                 CLT_PREFETCH_TO_WRITE(to + done * db + ${k});
 % endfor
 % endif
-${put_row("out", "ready", "done")}\
+${put_row()}\
             }
 % endfor
             at += ${vector} * sa;
@@ -107,7 +107,7 @@ CLT_WIDE static inline void put_last(const T *const t, const Waiting waiting, co
     const T *const ready = t + (~waiting.made & 1) * ${across * width};
     __global T *out = waiting.to;
     for (int done = 0; waiting.made && done < ${across}; ++done, out += db) {
-${put_row("out", "ready", "done")}\
+${put_row()}\
     }
 }
 

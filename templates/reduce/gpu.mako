@@ -21,7 +21,7 @@ beside = 1 if reader and reader.row else across  # stride between lanes of one o
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
 ${lane_memory.helpers(memories, 1)}\
-<%def name="place(at, u)">\
+<%def name="place(at)">\
 % if rank > 1:
         const ${I} line = ok ? row : row_of_part, at = ok ? col : col_of_part;
         col += step_col; row += step_row;
@@ -34,7 +34,7 @@ ${r.lines(reader.reduced_bases('line', I), 8)}\
 <%def name="element(u, whole)">\
       {
         const int ok = ${'1' if whole else f'r + {u * along} < rhi'};
-${place(f'r + {u * along}', u)}\
+${place(f'r + {u * along}')}\
 <% statements, values = reader.element('at', '1', compute, '0') %>\
 ${r.lines(statements, 8)}\
 % if state.needs_index:

@@ -62,6 +62,7 @@ static inline S${n} clt_join${n}(const S${n} a, const S${n} b) {
     S${n} r;
 % if pair and kind == 'cumprod':
     r.v = a.v * b.v;
+## fma: the product's rounding error, exactly.
     r.lo = fma(a.v, b.v, -r.v) + (a.v * b.lo + a.lo * b.v);
 % elif pair:
     r.v = a.v + b.v;

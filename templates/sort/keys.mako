@@ -108,7 +108,7 @@ static inline int clt_any(const ${S}${n} v${n}) {
 
 ## The words that a sort moves: the key in the upper bits, its position in the lower ones; or without `order` the key
 ## alone.
-<%def name="words(dt, order)">
+<%def name="words(order)">
 % if order:
 typedef ulong W;
 static inline W clt_word(const ulong key, const ulong position) { return key << 32 | position; }

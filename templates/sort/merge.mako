@@ -15,7 +15,7 @@ def apart(text): return text if wide else ''
 ${w.prelude()}
 typedef ${I} I;
 ${s.keys(dt, descending, order)}
-${s.words(dt, order)}
+${s.words(order)}
 __kernel void ${fn}(__global const K *src, __global K *values${also(', __global long *indices')}, __global W *words${apart(', __global uint *places')}
 , const I length, const I rows, const I run, const I a, const I b, const I os, const I ov${also(', const I ox')}
 , const I sl, const I vl${also(', const I xl')}${w.params('p', rank, names)}\

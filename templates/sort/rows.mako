@@ -34,7 +34,7 @@ ${w.prelude()}
 ${headers}
 typedef ${I} I;
 ${s.keys(dt, descending, order)}
-${s.words(dt, order)}
+${s.words(order)}
 ${s.radix(32 if order else 0, 32 if order else 8 * dt.itemsize)}
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void ${fn}(__global const K *restrict src, __global K *values${also(', __global long *indices')}, __global W *words${', __global uint *places' if wide else ''}

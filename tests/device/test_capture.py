@@ -373,23 +373,15 @@ def test_arguments_and_states_may_be_results() -> None:
         assert total.tolist() == (x + w).tolist()
 
 
-def test_seeds_of_64_bits_are_played() -> None:
+@pytest.mark.parametrize("recorded", [0, 1 << 63, (1 << 64) - 1])
+def test_seeds_of_64_bits_are_recorded_and_played(recorded: int) -> None:
     draw = torch.capture(lambda: torch.rand(70))
-    for seed in (0, 1 << 63, (1 << 64) - 1, -5):
+    for seed in (recorded, 0, 1 << 63, (1 << 64) - 1, -5):
         found = []
         for fn in (draw, draw, draw, lambda: torch.rand(70)):
             torch.manual_seed(seed)
             found.append(fn().tolist())
         assert found[0] == found[1] == found[2] == found[3]
-
-
-@pytest.mark.parametrize("seed", [1 << 63, (1 << 64) - 1])
-def test_seeds_of_64_bits_are_recorded(seed: int) -> None:
-    draw, found = torch.capture(lambda: torch.rand(70)), []
-    for fn in (draw, draw, draw, lambda: torch.rand(70)):
-        torch.manual_seed(seed)
-        found.append(fn().tolist())
-    assert found[0] == found[1] == found[2] == found[3]
 
 
 def test_a_play_waits_for_what_is_queued(dev: Any) -> None:

@@ -187,7 +187,7 @@ def test_pool_counts_and_reuses(backend: Backend) -> None:
     backend.empty_cache()
     pool.reset_peak()
     active, held = pool.active, pool.held
-    assert held == active
+    assert not pool._free  # blocks of recordings that other tests keep are neither free nor active
     first = backend.alloc(5000)
     assert pool.active == active + block_size(5000)
     created, given = pool.created, pool.allocations

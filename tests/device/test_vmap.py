@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support import outputs_of_forks
 
 import cltensor as torch
 from cltensor import errors, func, interception, library
@@ -378,3 +379,13 @@ def test_listed_ops_are_met_after_autocast() -> None:
         [sys.executable, "-c", _AFTER_AUTOCAST], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_properties_are_mapped_where_functions_ask_their_arguments() -> None:
+    program = """
+class Of(torch.Tensor): pass
+torch.ones(2).as_subclass(Of)
+x = torch.tensor([[1 + 2j, 3], [0, 1j]])
+print(torch.vmap(lambda x: x.real - x.imag)(x).tolist())
+"""
+    assert outputs_of_forks([program]) == ["[[-1.0, 3.0], [0.0, -1.0]]"]

@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from support import attended, scored
 
 from cltensor import dtypes
 from cltensor.codegen import attention
@@ -47,19 +48,15 @@ def operand(
     return placed, get(gpu, placed).astype(np.float64)
 
 
-def written_out(q: Any, k: Any, v: Any, mask: Any, causal: bool) -> tuple[np.ndarray, np.ndarray]:
-    s = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
-    if mask is not None:
-        s = np.where(mask, s, -np.inf) if mask.dtype == bool else s + mask
-    if causal:
-        s = np.where(np.tril(np.ones(s.shape[-2:], bool)), s, -np.inf)
-    top = s.max(-1, keepdims=True)
-    top = np.where(np.isinf(top), 0, top)
-    p = np.exp(s - top)
-    total = p.sum(-1, keepdims=True)
-    blind = total == 0
-    sums = np.where(blind, np.inf, top + np.log(np.where(blind, 1, total)))
-    return p / np.where(blind, 1, total) @ v, sums[..., 0]
+def masked(
+    gpu: Any, rng: Any, kind: str | None, shape: tuple[int, ...], dt: Any
+) -> tuple[Any, Any]:
+    """Return a mask of this kind as an operand and as an array; Nones for no kind."""
+    if kind == "bool":
+        seen = rng.random(shape) > 0.3
+        seen[0, 0, 0, 3] = False  # a row with all keys masked
+        return put(gpu, seen, dtypes.bool), seen
+    return operand(gpu, rng, shape, dt) if kind == "float" else (None, None)
 
 
 # queries, keys, width, depth, causal, mask, unused numbers between rows: partial tiles, more and fewer queries than
@@ -82,18 +79,12 @@ def test_values_and_sums(gpu: Any, case: tuple[Any, ...], dt: Any) -> None:
     batch = (1, 2, 2)
     shapes = ((length, width), (keys, width), (keys, depth))
     (q, qn), (k, kn), (v, vn) = (operand(gpu, rng, (*batch, *s), dt, apart) for s in shapes)
-    mask, seen = None, None
-    if kind == "bool":
-        seen = rng.random((*batch, length, keys)) > 0.3
-        seen[0, 0, 0, 3] = False  # a row with all keys masked
-        mask = put(gpu, seen, dtypes.bool)
-    elif kind == "float":
-        mask, seen = operand(gpu, rng, (*batch, length, keys), dt)
+    mask, seen = masked(gpu, rng, kind, (*batch, length, keys), dt)
     before = STATS.launches
     scale = 1 / math.sqrt(width)
     out, sums = attention.forward(gpu, q, k, v, mask, causal, scale, schedule="gpu")
     assert STATS.launches - before == 1
-    expected, logarithms = written_out(qn, kn, vn, seen, causal)
+    expected, logarithms = attended(qn, kn, vn, seen, causal)
     np.testing.assert_allclose(get(gpu, out), expected, atol=TOLERANCE[dt] * 2, rtol=0)
     np.testing.assert_allclose(get(gpu, sums), logarithms, atol=1e-5, rtol=1e-5)
 
@@ -109,7 +100,7 @@ def test_heads_by_bands(gpu: Any, groups: int, monkeypatch: pytest.MonkeyPatch) 
     shape = (1, 2, 4, 130, 16)
     (q, qn), (k, kn), (v, vn) = (operand(gpu, rng, shape, dt) for _ in range(3))
     out, sums = attention.forward(gpu, q, k, v, None, True, 0.25, schedule="gpu")
-    expected, logarithms = written_out(qn, kn, vn, None, True)
+    expected, logarithms = attended(qn, kn, vn, None, True)
     np.testing.assert_allclose(get(gpu, out), expected, atol=2.0**-6, rtol=0)
     np.testing.assert_allclose(get(gpu, sums), logarithms, atol=1e-5, rtol=1e-5)
 
@@ -125,7 +116,7 @@ def test_what_no_query_sees_changes_nothing(gpu: Any) -> None:
     k = put(gpu, wide, dt)._replace(shape=(1, 1, 1, 20, 16))
     kn = get(gpu, k).astype(np.float64)
     out, _ = attention.forward(gpu, q, k, k, None, True, 0.25, schedule="gpu")
-    expected, _ = written_out(qn, kn, kn, None, True)
+    expected, _ = attended(qn, kn, kn, None, True)
     np.testing.assert_allclose(get(gpu, out), expected, atol=2.0**-6, rtol=0)
 
 
@@ -140,21 +131,10 @@ def test_gradients(gpu: Any, case: tuple[Any, ...]) -> None:
     (q, qn), (k, kn), (v, vn), (g, gn) = (
         operand(gpu, rng, (*batch, *s), dt, apart) for s in shapes
     )
-    mask, seen = None, None
-    if kind == "bool":
-        seen = rng.random((*batch, length, keys)) > 0.3
-        seen[0, 0, 0, 3] = False
-        mask = put(gpu, seen, dtypes.bool)
-    elif kind == "float":
-        mask, seen = operand(gpu, rng, (*batch, length, keys), dt)
+    mask, seen = masked(gpu, rng, kind, (*batch, length, keys), dt)
     scale = 1 / math.sqrt(width)
-    out, sums = written_out(qn, kn, vn, seen, causal)
-    s = qn @ kn.swapaxes(-1, -2) * scale
-    if seen is not None:
-        s = np.where(seen, s, -np.inf) if seen.dtype == bool else s + seen
-    if causal:
-        s = np.where(np.tril(np.ones(s.shape[-2:], bool)), s, -np.inf)
-    p = np.exp(s - sums[..., None])
+    out, sums = attended(qn, kn, vn, seen, causal)
+    p = np.exp(scored(qn, kn, seen, causal) - sums[..., None])
     delta = (out * gn).sum(-1)
     slopes = p * (gn @ vn.swapaxes(-1, -2) - delta[..., None])
     expected = slopes @ kn * scale, slopes.swapaxes(-1, -2) @ qn * scale, p.swapaxes(-1, -2) @ gn

@@ -1,4 +1,4 @@
-"""Fourier transforms in a GPU lane's registers (fft_block.mako), on any device: lengths, layouts and options against
+"""Fourier transforms in a GPU lane's registers (fft/block.mako), on any device: lengths, layouts and options against
 NumPy."""
 
 from __future__ import annotations

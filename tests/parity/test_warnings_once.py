@@ -23,6 +23,8 @@ LINES = [
     "torch.set_default_tensor_type('torch.FloatTensor')",
     "torch.nn.functional.conv1d(torch.zeros(1, 1, 4), torch.zeros(1, 1, 2), padding='same')",
     "torch.cholesky(torch.eye(2))",
+    "torch.nuclear_norm(torch.eye(2))",
+    "torch.frobenius_norm(torch.eye(2), 1)",
     "torch.qr(torch.eye(2))",
     "torch.lu(torch.eye(2))",
     "torch.lu_solve(torch.eye(2), *torch.linalg.lu_factor(torch.eye(2)))",

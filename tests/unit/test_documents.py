@@ -1,4 +1,4 @@
-"""The files and notes named in documents, docstrings and comments exist."""
+"""The files and notes named in documents, docstrings and comments exist; no file is too long to read."""
 
 from __future__ import annotations
 
@@ -47,3 +47,15 @@ def test_notes_that_are_named_are_written() -> None:
         if name not in written
     ]
     assert not missing
+
+
+def test_files_are_short() -> None:
+    made = {"_surface.pyi"}  # by a program
+    long = {
+        path.relative_to(ROOT).as_posix(): lines
+        for folder in ("cltensor", "templates", "cl_kernels", "tests", "benchmarks", "examples")
+        for path in (ROOT / folder).rglob("*.*")
+        if path.suffix in (".py", ".pyi", ".mako", ".cl") and path.name not in made
+        if (lines := len(path.read_text().splitlines())) > 600
+    }
+    assert not long, "split them (CONTRIBUTING.md, Style)"

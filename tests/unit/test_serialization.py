@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import cltensor as torch
-from cltensor import serialization
+from cltensor import serialization, storages
 from cltensor.serialization import load, save
 
 DTYPES = [
@@ -456,10 +456,12 @@ def test_texts_of_python_2_may_stay_bytes() -> None:
         assert (first, storage.tolist(), last) == (b"a", [1.0], b"b")
 
 
-def test_empty_storages_of_several_dtypes_are_one() -> None:
+def test_empty_storages_of_several_dtypes_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storages, "_warned", False)  # the warning is shown once per process
     empty = torch.tensor([], dtype=torch.float64)
-    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
+    with pytest.warns(UserWarning, match="TypedStorage is deprecated") as seen:
         other = torch.TypedStorage(wrap_storage=empty.untyped_storage(), dtype=torch.int32)
+    assert seen[0].filename == __file__
     for new in (True, False):
         _, found = load(saved([empty, other], _use_new_zipfile_serialization=new))
         assert found.dtype is torch.int32

@@ -156,6 +156,7 @@ def sides(
 
 
 def variables(asked: Attention, lanes: int) -> dict[str, Any]:
+    """Return the template variables that all attention kernels share; `lanes`: of a vector."""
     q, mask = asked.q, asked.mask
     acc = accumulator(q.dtype)
     found = access_variables(q.dtype, q.dtype, lanes)
@@ -183,6 +184,7 @@ def variables(asked: Attention, lanes: int) -> dict[str, Any]:
 
 
 def up(n: int, step: int) -> int:
+    """Return `n`, rounded up to a multiple of `step`."""
     return ceil_div(n, step) * step
 
 

@@ -82,6 +82,7 @@ def _few(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
 
 
 def forward(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
+    """Compute attention: `out`, and `lse`, the logarithm of each row's sum of exponentials, for the gradient."""
     if asked.sizes[0] <= FEW and asked.k.strides[-1] == asked.v.strides[-1] == 1:
         _few(backend, asked, out, lse)
         return
@@ -146,6 +147,7 @@ def backward(
     want_k: bool,
     made: tuple[Operand, ...],
 ) -> None:
+    """Compute gradients of queries (`want_q`), of keys and values (`want_k`), into the operands `made`, from the `known` ones."""
     acc, batch = accumulator(asked.q.dtype), asked.batch
     length, keys, width, depth = asked.sizes
     blocks = _Blocks(backend, acc, length, keys)

@@ -69,6 +69,7 @@ def _tile(backend: Backend, dt: dtype, kind: str, rows: int, room: int) -> _Tile
 
 
 def takes(backend: Backend, dt: dtype, width: int, depth: int) -> bool:
+    """Return whether a kernel fits the device: heads `width` wide (queries and keys) and `depth` wide (values)."""
     room = room_of(max(width, depth))
     size = WIDE[accumulator(dt)].itemsize
     return room <= WIDTH and _SMALL.numbers("by_keys", room) * size <= backend.info.local_mem
@@ -202,6 +203,7 @@ def _few(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
 
 
 def forward(backend: Backend, asked: Attention, out: Operand, lse: Buffer) -> None:
+    """Compute attention: `out`, and `lse`, the logarithm of each row's sum of exponentials, for the gradient."""
     length, keys, _, _ = asked.sizes
     if length <= FEW and keys > FEW_KEYS and asked.ragged is None:
         _few(backend, asked, out, lse)
@@ -219,6 +221,7 @@ def backward(
     want_k: bool,
     made: tuple[Operand, ...],
 ) -> None:
+    """Compute gradients of queries (`want_q`), of keys and values (`want_k`), into the operands `made`, from the `known` ones."""
     if units.takes(backend, asked):
         units.backward(backend, asked, known, want_q, want_k, made)
         return

@@ -237,14 +237,25 @@ def _scan(
         _short(backend, kind, ahead, back)
         return
     dims = Dims(shape[:-1], [x.strides[:-1] for x in lifted])
-    gpu, units = is_gpu(backend), backend.info.compute_units
-    total = dims.n * length
     plan = _schedule(backend, src, dst, kind, dims, length, steps)
     onward = _turned(src, dim) if back else src
     if plan.apart and not is_dense(onward):
         copied = dense(backend, onward)
         _scan(backend, _turned(copied, dim) if back else copied, dim, kind, dst, indices)
         return
+    _scan_rows(backend, operands, kind, plan, dims, length, steps, back)
+
+
+def _scan_rows(
+    backend: Backend, operands: list[Operand], kind: str, plan: _Schedule, dims: Dims, length: int, steps: list[int], back: bool
+) -> None:  # fmt: skip
+    """Scan rows of `length` elements, `steps` apart in each operand, as planned; `dims` are the others.
+
+    operands: source, result, and indices if these are wanted.
+    """
+    src, dst, *indices = operands
+    gpu, units = is_gpu(backend), backend.info.compute_units
+    total = dims.n * length
     columns, chunks, wide = plan.columns, plan.chunks, plan.wide or plan.beside
     key: dict[str, Any] = {
         "kind": kind,
@@ -258,7 +269,7 @@ def _scan(
         "headers": _headers(kind, dst.dtype, wide, plan.unit or plan.filled, columns and not gpu),
     }
     if gpu:
-        key |= {"lanes": _LANES, "items": _items(dst.dtype, chunks > 1 and indices is None)}
+        key |= {"lanes": _LANES, "items": _items(dst.dtype, chunks > 1 and not indices)}
     else:
         key |= {"block": _BLOCK, "unit": plan.unit, "same": plan.same, "dense": plan.dense}
         key |= {"filled": plan.filled, "adjacent": plan.adjacent}
@@ -287,12 +298,12 @@ def _scan(
         )
     scratch = backend.alloc(states * _STATE_BYTES if chunks > 1 else _STATE_BYTES)
     offsets = [src.offset, dst.offset, steps[0], steps[1]]
-    if indices is not None:
-        offsets += [indices.offset, steps[2]]
+    if indices:
+        offsets += [indices[0].offset, steps[2]]
     buffers = [x.buffer for x in operands] + [scratch]
     scalars = [length, rows, chunks, *offsets, *tail, *dims.args()]
     name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_adjacent' if plan.adjacent else ''}{'_wide' if plan.wide else ''}{'_beside' if plan.beside else ''}{'_abreast' if plan.abreast else ''}{'_back' if back else ''}"
-    nbytes = total * (src.dtype.itemsize + dst.dtype.itemsize + (8 if indices is not None else 0))
+    nbytes = total * (src.dtype.itemsize + dst.dtype.itemsize + 8 * len(indices))
     if chunks > 1:
         run(
             backend,

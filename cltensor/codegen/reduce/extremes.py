@@ -90,10 +90,14 @@ class Extreme(State):
 
 
 class Max(Extreme):
+    """The largest element; NaN if there is one."""
+
     name = "max"
 
 
 class Min(Extreme):
+    """The smallest element; NaN if there is one."""
+
     name, sign = "min", "<"
 
 
@@ -217,8 +221,12 @@ class Arg(Extreme):
 
 
 class ArgMax(Arg):
+    """The position of the largest element, the first of equal ones; of the first NaN if there is one."""
+
     name = "argmax"
 
 
 class ArgMin(Arg):
+    """The position of the smallest element, the first of equal ones; of the first NaN if there is one."""
+
     name, sign = "argmin", "<"

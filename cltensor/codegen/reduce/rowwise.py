@@ -375,7 +375,7 @@ def _kernel(
     scalar = Reader(source, cut, row=reader.row, lanes=1, outputs=[out]) if kind.pick else None
     unroll = 2 if reader.row and reader.lanes > 1 and not kind.heavy else 1
     text = render(
-        "rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, block=BLOCK, dt=compute,
+        "rowwise/rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, block=BLOCK, dt=compute,
         out=out, compute=_computed(kind, reader, compute), mask=SIGNED[compute.reg],
         memories=reader.memories, headers=head, parameters=parameters, dense_out=along == 1, convert=convert, wide_vectors=WIDE_VECTORS,
         scratch=scratch, streams=streams, PEELED=PEELED, brief=brief, overlap=overlap, ahead=ahead, abreast=reader.lanes if abreast else 0, blocks=BLOCKS * blocks, turn=turn, storage=STORAGE, LINE=LINE,
@@ -438,7 +438,7 @@ def _lanes_kernel(
     )
     at_once = 1 if _heavy(reader) else AT_ONCE // 2 if many else AT_ONCE
     text = render(
-        "rowwise_gpu", fn=name, kind=kind, reader=reader, across=lanes.across, along=lanes.along, held=lanes.held, narrow=lanes.narrow,
+        "rowwise/gpu", fn=name, kind=kind, reader=reader, across=lanes.across, along=lanes.along, held=lanes.held, narrow=lanes.narrow,
         at_once=at_once, read=kind.summed(), dt=compute, out=out, compute=_computed(kind, reader, compute), mask="int" if compute.itemsize < 8 else "long",
         memories=reader.memories, headers=reader.headers(compute) + include(*kind.headers(compute)), parameters=parameters, dense_out=dense, convert=convert,
     )  # fmt: skip

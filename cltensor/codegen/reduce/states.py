@@ -8,6 +8,8 @@ from .state import State, select
 
 
 class Sum(State):
+    """The sum. Floats are added up block by block, so that rounding errors do not grow with the number of elements."""
+
     name, pairs = "sum", True
 
     @property
@@ -35,6 +37,8 @@ class Sum(State):
 
 
 class Mean(Sum):
+    """The sum, divided by the number of elements where it leaves the kernel."""
+
     name, scale = "mean", True
 
     def results(self, p, lanes, origin):

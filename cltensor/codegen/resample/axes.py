@@ -117,13 +117,13 @@ _tables: OrderedDict[tuple, _Table] = OrderedDict()
 
 
 def _kept(key: tuple, make: Callable[[], _Table]) -> _Table:
-    found = _tables.get(key)
+    """Return the table of a key. Each step is atomic: threads may look tables up at the same time."""
+    found = _tables.pop(key, None)
     if found is None:
-        found = _tables[key] = make()
-        if len(_tables) > _KEPT:
+        found = make()
+        if len(_tables) >= _KEPT:
             _tables.popitem(last=False)
-    else:
-        _tables.move_to_end(key)
+    _tables[key] = found  # behind those used less recently
     return found
 
 
@@ -341,8 +341,7 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     dt = src.dtype
     table_dt = dtypes.float64 if dt is dtypes.float64 else dtypes.float32
     integral = dt is dtypes.uint8 and any(a.taps > 1 for a in axes)
-    gpu = is_gpu(backend)
-    if integral and not gpu:
+    if integral and not is_gpu(backend):
         out = empty(backend, dt, (*src.shape[:2], *(a.no for a in axes)))
         if math.prod(out.shape):
             _bytes_by_rows(backend, src, out, axes)
@@ -355,12 +354,24 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     strides = (*src.strides[:2], *(0,) * (3 - len(axes)), *src.strides[2:])
     shape = (*src.shape[:2], *(t.no for t in tables[3 - len(axes) :]))
     out = empty(backend, dt, shape)
-    n, planes = math.prod(shape), shape[0] * shape[1]
-    if not n:
+    if not math.prod(shape):
         return out
     if not integral and _by_channels(backend, src, axes, tables, strides, turned):
         _along_channels(backend, src, out, tables, strides)
-        return out
+    else:
+        _by_tables(backend, src, out, tables, strides, integral)
+    return out
+
+
+def _by_tables(
+    backend: Backend, src: Operand, out: Operand, tables: Sequence[_Table], strides: Sequence[int], integral: bool
+) -> None:  # fmt: skip
+    """Resample along three axes in one launch; `strides` are those of `src`, with 0 for axes that it lacks.
+
+    `integral`: tables have fixed-point weights.
+    """
+    dt, gpu = src.dtype, is_gpu(backend)
+    n, planes = math.prod(out.shape), out.shape[0] * out.shape[1]
     rows = not gpu
     kinds = tuple(t.kind for t in tables)
     half = dt.itemsize == 2
@@ -380,9 +391,8 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
     wide = rows and not half and (last.kind == "one" or last.taps > 0)
     level = rows and not plain and not direct and not strides[-1]
     if rows and not plain and not direct and not level:
-        item = table_dt.itemsize
         room = items * _BATCH * (last.ni + last.taps) + _BEYOND
-        buffers.append(backend.alloc(room * item))
+        buffers.append(backend.alloc(room * (8 if dt is dtypes.float64 else 4)))
     for t in tables:
         buffers += t.buffers
     lanes = 16 if dt.itemsize <= 4 else 8
@@ -397,7 +407,7 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
         "resample/resample",
         name + "_streamed" * streamed,
         buffers,
-        [planes, shape[1], src.offset, strides[0], strides[1], *sizes],
+        [planes, src.shape[1], src.offset, strides[0], strides[1], *sizes],
         work,
         (n + math.prod(src.shape)) * dt.itemsize,
         dt=dt,
@@ -420,4 +430,3 @@ def resample(backend: Backend, src: Operand, axes: Sequence[Axis], turned: bool 
         spare=last.taps,
         batch=_BATCH,
     )
-    return out

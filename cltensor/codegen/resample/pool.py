@@ -226,7 +226,7 @@ def _kernel(
     head += include("all_lanes") * ((run > 0 or rows) and action == "max")
     head += include("ahead") * (run > 0)
     text = render(
-        "pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
+        "pool/pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
         I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, last=last, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
         memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed, one=one, W=where, flat=flat, run=run, strips=strips, aside=aside, rows=rows, page=PAGE,
     )  # fmt: skip
@@ -371,11 +371,11 @@ def _back_last(
 def _back_last_kernel(
     backend: Backend, action: str, kind: str, dt: dtype, lanes: int, where: str, flat: bool, streamed: bool, names: tuple[str, ...],
 ) -> Any:  # fmt: skip
-    """Build one kernel of pool_last.mako."""
+    """Build one kernel of pool/last.mako."""
     best = action == "max_back"
     fn = f"pool_{action}_{kind}_{dt.code}_{lanes}_last{'_int' * (where == 'int')}{'_flat' * flat}{'_streamed' * streamed}"
     text = render(
-        "pool_last", fn=fn, geometry=kind, dt=dt, T=dt.reg, M=_MASKS[dt.reg], L=lanes, I="int", W=where, best=best, flat=flat, names=names,
+        "pool/last", fn=fn, geometry=kind, dt=dt, T=dt.reg, M=_MASKS[dt.reg], L=lanes, I="int", W=where, best=best, flat=flat, names=names,
         headers=_headers(dt, lanes, streamed), memory=Memory(dt, lanes), memories=_memories(dt, lanes), streamed=streamed,
     )  # fmt: skip
     types = [None] * (2 + best) + [np.int32] * len(names) + [np.int64] * 4
@@ -383,7 +383,7 @@ def _back_last_kernel(
 
 
 def _shares(backend: Backend, window: Window, g: Operand, y: Operand) -> None:
-    """Run pool_shares.mako: the gradient of averages of overlapping windows."""
+    """Run pool/shares.mako: the gradient of averages of overlapping windows."""
     dt, sizes = g.dtype, window.sizes(best=False)
     beside = min(window.out[2], window.size[2] // min(window.stride[2], 2))
     lanes = _lanes(backend, dt, window, beside)
@@ -419,11 +419,11 @@ def _shares(backend: Backend, window: Window, g: Operand, y: Operand) -> None:
 def _shares_kernel(
     backend: Backend, kind: str, dt: dtype, lanes: int, stride: int, flat: bool, big: bool, names: tuple[str, ...]
 ) -> Any:  # fmt: skip
-    """Build one kernel of pool_shares.mako."""
+    """Build one kernel of pool/shares.mako."""
     backend.require(dt)
     fn = f"pool_shares_{kind}_{dt.code}_{lanes}_{stride}{'_flat' * flat}"
     text = render(
-        "pool_shares", fn=fn, geometry=kind, dt=dt, T=dt.reg, L=lanes, I="long" if big else "int", best=False, stride=stride, flat=flat,
+        "pool/shares", fn=fn, geometry=kind, dt=dt, T=dt.reg, L=lanes, I="long" if big else "int", best=False, stride=stride, flat=flat,
         names=names, batch=_BATCH, headers=_headers(dt, lanes, False), memory=Memory(dt, lanes), memories=_memories(dt, lanes),
     )  # fmt: skip
     types = [None] * 3 + [np.int64 if big else np.int32] * len(names) + [np.int64] * 4

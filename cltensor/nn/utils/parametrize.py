@@ -55,12 +55,12 @@ def _register(module: Module, name: str, value: Any) -> None:
         module.register_buffer(name, value)
 
 
-def _check_same(kept: str, old: Any, found: str, new: Any, flag: str, doing: str) -> None:
+def _check_same(kept: str, old: Any, found: str, new: Any, flag: str) -> None:
     """Raise ValueError unless a parametrisation keeps dtype and shape."""
     for what in ("dtype", "shape"):
         if getattr(old, what) != getattr(new, what):
             raise ValueError(
-                f"{doing} may not change the {what} of the tensor, unless {flag} is enabled.\n"
+                f"Registering a parametrization may not change the {what} of the tensor, unless {flag} is enabled.\n"
                 f"{kept.format(what)}: {getattr(old, what)}\n{found.format(what)}: {getattr(new, what)}"
             )
 
@@ -96,7 +96,7 @@ class ParametrizationList(ModuleList):
                 )
             _check_same(
                 "unparametrized {}", like, "parametrized {}", result,
-                "`unsafe` flag", "Registering a parametrization",
+                "`unsafe` flag",
             )  # fmt: skip
 
     def _inverse_of(self, value: Any) -> Any:
@@ -268,7 +268,6 @@ def _try(module: Any, name: str, parametrization: Any) -> None:
         f"parametrization(module.{name}).{{}}",
         new,
         flag,
-        "Registering a parametrization",
     )
     if not hasattr(parametrization, "right_inverse"):
         return

@@ -9,6 +9,7 @@ from ...lazy import Expr, Scalar
 from .. import return_types
 from ..core import Tensor
 from ..operands import check_tensor
+from ..refusals import no_kernel
 from ..row import FUNCTIONS
 
 
@@ -55,16 +56,16 @@ def check_float(x: Tensor, function: str, kernel: str = "") -> None:
             f"{function}: Expected a floating point or complex tensor as input. Got {name}"
         )
     if kernel:
-        raise NotImplementedError(f'"{kernel}" not implemented for {name!r}')
+        raise no_kernel(kernel, x.dtype)
     raise RuntimeError(f"{function}: Low precision dtypes not supported. Got {name}")
 
 
-def check_square(x: Any, function: str, name: str = "A") -> None:
+def check_square(x: Any, function: str) -> None:
     """Raise torch's errors unless `x` is a batch of square matrices."""
-    check_matrix(x, function, name)
+    check_matrix(x, function)
     if x.shape[-1] != x.shape[-2]:
         raise RuntimeError(
-            f"{function}: {name} must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices"
+            f"{function}: A must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...errors import warn_once
 from ...layouts import wrap_dim
 from .. import writes
 from ..core import Tensor
@@ -142,11 +143,20 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     return writes.deliver(value, out, "linalg_cond", (A,))
 
 
+_DEPRECATED = (
+    "at::{} is deprecated and it is just left for JIT compatibility. It will be removed in a future PyTorch release. "
+    "Please use `linalg.{}` instead"
+)
+
+
 @public(method=False)
 def nuclear_norm(
     input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
-    """Return the sum of singular values."""
+    """Return the sum of singular values; the one argument beside the matrix may be `keepdim`. Deprecated."""
+    warn_once(_DEPRECATED.format("nuclear_norm", "matrix_norm(A, 'nuc', dim, keepdim)"))
+    if dim.__class__ is bool and not keepdim:
+        dim, keepdim = None, dim
     return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, out=out)
 
 
@@ -154,5 +164,6 @@ def nuclear_norm(
 def frobenius_norm(
     input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
-    """Return the root of the sum of squares over dims."""
+    """Return the root of the sum of squares over dims. Deprecated."""
+    warn_once(_DEPRECATED.format("frobenius_norm", "vector_norm(A, 2., dim, keepdim)"))
     return vector_norm(input, 2, dim or None, keepdim, out=out)

@@ -24,6 +24,7 @@ from ..convert import wide
 from ..core import Tensor
 from ..kinds import Sizes
 from ..operands import check_tensor
+from ..refusals import no_kernel
 from ..replay import Replayed
 from ..row import FUNCTIONS
 from . import dropout
@@ -106,9 +107,7 @@ def _check(
     if query.dtype.category < 2:
         raise RuntimeError(f"expected scalar type Float but found {query.dtype.scalar_name}")
     if query.dtype.category > 2:
-        raise NotImplementedError(
-            f"\"softmax_lastdim_kernel_impl\" not implemented for '{query.dtype.scalar_name}'"
-        )
+        raise no_kernel("softmax_lastdim_kernel_impl", query.dtype)
 
 
 def _check_groups(query: Tensor, key: Tensor, value: Tensor) -> None:

@@ -10,6 +10,7 @@ from .. import formats, writes
 from ..core import Tensor
 from ..dims import check_flag
 from ..operands import check_tensor
+from ..refusals import need_float
 from ..row import FUNCTIONS, public
 from .max_pooling import check_adaptive, max_pool1d, max_pool2d, max_pool3d
 from .pooling import (
@@ -21,7 +22,6 @@ from .pooling import (
     counts,
     each_or_all,
     filled,
-    is_float,
     need_dtype,
     need_rank,
     regular,
@@ -68,7 +68,7 @@ def _pool(
     need_dtype(
         x,
         "avg_pool2d" if rank == 2 else "avg_pool3d_out_frame",
-        lambda dt: is_float(dt) or dt is dtypes.int64,
+        lambda dt: dt.category == 2 or dt is dtypes.int64,
     )
     window = window._replace(include_padding=include, divisor=divisor or 0)
     return average(f"AvgPool{rank}D", x, window)
@@ -139,7 +139,7 @@ def _adaptive(rank: int, x: Tensor, output_size: Any) -> Tensor:
         # The strides of dims of size 1 are arbitrary: channels-last strides are another view of the same numbers.
         return means if to is None else means.as_strided(means.shape, to)
     check_adaptive(function, x, rank, "", -2 if rank == 2 else 1 - x.ndim)
-    need_dtype(x, function + ("_cpu" if rank == 3 else ""), is_float)
+    need_float(function + ("_cpu" if rank == 3 else ""), x.dtype)
     return average(f"AdaptiveAvgPool{rank}D", x, adaptive(x, out))
 
 

@@ -13,7 +13,8 @@ from ...codegen import ctc as family
 from ...runtime import get_backend
 from .. import core
 from ..core import Tensor
-from ..row import FUNCTIONS, public
+from ..refusals import no_kernel
+from ..row import FUNCTIONS, public, raising
 from ..selection import where
 from .reductions import get_enum
 
@@ -80,9 +81,7 @@ def _check(log_probs: Tensor, blank: int) -> None:
     if not 0 <= blank < log_probs.shape[2]:
         raise RuntimeError("blank must be in label range")
     if log_probs.dtype not in (dtypes.float32, dtypes.float64):
-        raise NotImplementedError(
-            f"\"ctc_loss_cpu\" not implemented for '{log_probs.dtype.scalar_name}'"
-        )
+        raise no_kernel("ctc_loss_cpu", log_probs.dtype)
 
 
 def _from_start(t: Tensor) -> Tensor:
@@ -106,8 +105,7 @@ def _back(ctx: Any, g: Tensor, *_: Any) -> Any:
     return out
 
 
-def _refuse(ctx: Any, g: Tensor) -> Any:
-    raise RuntimeError("derivative for aten::_ctc_loss_backward is not implemented")
+_refuse = raising("derivative for aten::_ctc_loss_backward is not implemented")
 
 
 def _samples(

@@ -16,6 +16,7 @@ from ..core import Tensor
 from ..kinds import Sizes
 from ..operands import check_tensor
 from ..parts import as_strided
+from ..refusals import no_kernel
 from .padding import constant_pad
 
 Pair = tuple[int, int]
@@ -65,7 +66,7 @@ def _blocks(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Block
 
 def _check_dtype(x: Tensor, kernel: str) -> None:
     if x.dtype.category == 1:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{x.dtype.scalar_name}'")
+        raise no_kernel(kernel, x.dtype)
 
 
 def _view(image: Tensor, blocks: Blocks, counts: Pair) -> Tensor:

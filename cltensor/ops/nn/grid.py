@@ -17,6 +17,7 @@ from ..composite import in_one
 from ..core import Tensor
 from ..kinds import Sizes
 from ..operands import same_dtype
+from ..refusals import no_kernel
 from ..replay import Replayed
 from ..row import FUNCTIONS, public
 from .grid_formula import composed
@@ -55,9 +56,7 @@ def _check(input: Tensor, grid: Tensor, mode: int) -> None:
     if input.ndim == 5 and mode == 2:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if input.dtype.category != 2:
-        raise NotImplementedError(
-            f"\"grid_sampler_{input.ndim - 2}d_cpu_kernel_impl\" not implemented for '{input.dtype.scalar_name}'"
-        )
+        raise no_kernel(f"grid_sampler_{input.ndim - 2}d_cpu_kernel_impl", input.dtype)
     same_dtype(input, grid)
 
 

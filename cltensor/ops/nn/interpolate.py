@@ -23,6 +23,7 @@ from ...runtime import get_backend
 from ...size import Size
 from .. import core, formats
 from ..core import Tensor
+from ..refusals import no_kernel
 from ..replay import Replayed
 from . import average_pooling
 
@@ -120,9 +121,7 @@ def _check(input: Tensor, size: Sequence[int], mode: str) -> None:
             f"Non-empty {input.ndim}D data tensor expected but got a tensor with sizes {list(input.shape)}"
         )
     if input.dtype.category != 2 and not (input.dtype.name == "uint8" and mode in _BYTES):
-        raise NotImplementedError(
-            f"\"{_MODES[mode][2]}\" not implemented for '{input.dtype.scalar_name}'"
-        )
+        raise no_kernel(_MODES[mode][2], input.dtype)
 
 
 def _axis(kind: str, ni: int, no: int, factor: float | None, aligned: bool, packed: bool) -> Axis:

@@ -19,6 +19,7 @@ from .. import formats
 from ..core import Tensor
 from ..dims import check_flag
 from ..operands import check_tensor
+from ..refusals import need_float
 from ..row import public, titled
 from .pooling import (
     HOW_MANY,
@@ -28,7 +29,6 @@ from .pooling import (
     counts,
     each_or_all,
     filled,
-    is_float,
     is_number,
     largest,
     need_dtype,
@@ -182,7 +182,7 @@ def max_pool1d(
     out = output_length(input.shape[-1], k, s, p, w, ceil_mode)
     if out <= 0:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {out}")
-    need_dtype(input, "max_pool1d_impl", is_float)
+    need_float("max_pool1d_impl", input.dtype)
     return by_rows(input, lambda x: _largest_of_rows(x, sizes, ceil_mode))
 
 
@@ -246,7 +246,7 @@ def _adaptive(
         raise RuntimeError(
             f"Trying to create tensor with negative dimension {min(out)}: {[*x.shape[:-rank], *out]}"
         )
-    need_dtype(x, function + ("_cpu" if rank == 3 else ""), is_float)
+    need_float(function + ("_cpu" if rank == 3 else ""), x.dtype)
     return largest(f"AdaptiveMaxPool{rank}D", x, adaptive(x, out), positions=positions)
 
 
@@ -367,7 +367,7 @@ def _fractional(
             f"Trying to create tensor with negative dimension {min(out)}: {[*x.shape[:-rank], *out]}"
         )
     _check_samples(x, rank, samples)
-    need_dtype(x, f"{function}_out_frame", is_float)
+    need_float(f"{function}_out_frame", x.dtype)
     window = Window("fractional", rank, triple(size, 1), triple(out, 1), triple(kernel, 1))
     return largest(f"FractionalMaxPool{rank}D", x, window, positions=True, samples=samples.detach())
 
@@ -467,7 +467,7 @@ def _check_unpool(x: Tensor, indices: Tensor, size: Sequence[int], rank: int) ->
 def _unpool(x: Tensor, indices: Tensor, size: Sequence[int], rank: int) -> Tensor:
     """Put elements at their positions in planes of zeros; RuntimeError for a position outside."""
     _check_unpool(x, indices, size, rank)
-    need_dtype(x, f"max_unpool{rank}d", is_float)
+    need_float(f"max_unpool{rank}d", x.dtype)
     lead, count = x.shape[:-rank], numel(tuple(size))
     with unrecorded():
         try:

@@ -1,15 +1,9 @@
-"""The dtypes that normalisations accept: floats, with parameters of the input's dtype, or of float32 beside 16-bit input."""
+"""The dtypes that normalisations accept: parameters of the input's dtype, or of float32 beside 16-bit input."""
 
 from __future__ import annotations
 
 from ...dtypes import dtype, float32
 from ..core import Tensor
-
-
-def check_float(name: str, x: Tensor, last: int = 2) -> None:
-    """Raise torch's NotImplementedError for an input of integers; also for complex numbers unless `last` is 3."""
-    if not 2 <= x.dtype.category <= last:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{x.dtype.scalar_name}'")
 
 
 def check_parameters(input: Tensor, *parameters: Tensor | None) -> None:

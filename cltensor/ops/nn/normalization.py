@@ -17,9 +17,10 @@ from ...codegen.reduce import row_kinds as rows
 from .. import formats, multi
 from ..convert import wide
 from ..core import Tensor
+from ..refusals import need_float
 from ..row import public
 from . import rowwise
-from .norm_dtypes import check_float, check_parameters
+from .norm_dtypes import check_parameters
 from .normalized import Plan, by_given, channels, normalized, seen, summed
 
 
@@ -41,7 +42,7 @@ def layer_parts(
 ) -> list[Tensor]:  # fmt: skip
     """Return what `layer_norm` gives, and mean, variance and reciprocal deviation."""
     shape = _normal_shape(input, normalized_shape, weight, bias)
-    check_float("LayerNormKernelImpl", input)
+    need_float("LayerNormKernelImpl", input.dtype)
     check_parameters(input, weight, bias)
     grouped = tuple(input.shape)
     dims = tuple(range(len(grouped) - len(shape), len(grouped)))
@@ -94,7 +95,7 @@ def rms_norm(
 ) -> Tensor:
     """Divide by the root mean square over the last dimensions (Zhang and Sennrich, arXiv 1910.07467)."""
     shape = _normal_shape(input, normalized_shape, weight, rms=True)
-    check_float("rms_norm", input, 3)
+    need_float("rms_norm", input.dtype, 3)
     x = wide(input)
     dims = tuple(range(input.ndim - len(shape), input.ndim))
     small = dtypes.finfo(x.dtype).eps if eps is None else eps
@@ -176,7 +177,7 @@ def group_parts(
             raise RuntimeError(
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape {list(v.shape)} and input of shape {list(input.shape)}"
             )
-    check_float("GroupNormKernelImpl", input)
+    need_float("GroupNormKernelImpl", input.dtype)
     check_parameters(input, weight, bias)
     grouped = (n, num_groups, c // num_groups, prod(input.shape[2:]))
     plan = Plan(grouped, (2, 3), (*grouped[1:3], 1), eps)
@@ -218,7 +219,7 @@ def batch_parts(
         missing = "running_mean" if running_mean is None else "running_var"
         raise RuntimeError(f"{missing} must be defined in evaluation mode")
     _check_channels(input, (running_mean, running_var, weight, bias))
-    check_float("batch_norm", input)
+    need_float("batch_norm", input.dtype)
     check_parameters(input, weight, bias, running_mean, running_var)
     if len(whole) < 2:
         if input.numel():
@@ -309,7 +310,7 @@ def instance_norm(
     running = running_mean, running_var
     _check_channels(input, (*running, weight, bias), input.shape[0])
     graph.refuse_gradient("native_batch_norm", running_mean=running_mean, running_var=running_var)
-    check_float("batch_norm", input)
+    need_float("batch_norm", input.dtype)
     check_parameters(input, weight, bias)  # running statistics may have any dtype
     node = "NativeBatchNormBackward0"  # torch makes one image of all samples and calls batch norm
     if not use_input_stats:

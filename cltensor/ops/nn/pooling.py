@@ -20,6 +20,7 @@ from ...symbols import remembered
 from .. import core, formats
 from ..core import Tensor, is_tensor
 from ..kinds import of_sizes
+from ..refusals import no_kernel
 from ..replay import Replayed
 from ..row import FUNCTIONS
 
@@ -86,12 +87,7 @@ def each_or_all(values: tuple[int, ...], given: Any, rank: int, message: str) ->
 def need_dtype(x: Tensor, kernel: str, allowed: Callable[[dtype], bool]) -> None:
     """Raise torch's error for a dtype it has no kernel for."""
     if not allowed(x.dtype):
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{x.dtype.scalar_name}'")
-
-
-def is_float(dt: dtype) -> bool:
-    """Floating point, not complex."""
-    return dt.category == 2
+        raise no_kernel(kernel, x.dtype)
 
 
 def is_number(dt: dtype) -> bool:

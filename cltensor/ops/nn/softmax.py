@@ -11,6 +11,7 @@ from ..core import Tensor
 from ..dims import one_dim, refuse
 from ..reduce import sum
 from ..reducing import accumulator, run
+from ..refusals import no_kernel
 from ..row import Row, public
 from ..values import into
 from . import rowwise
@@ -32,6 +33,7 @@ def _by_sums(x: Tensor, dims: tuple[int, ...]) -> bool:
 
 
 def softmax_back(ctx: Any, g: Tensor) -> Tensor:
+    """Return the gradient of softmax: y (g - sum(g y)), along its dim."""
     y, dim = ctx.result, ctx.dim
     if _in_steps(g, y, dim):
         weighted = g * y
@@ -40,6 +42,7 @@ def softmax_back(ctx: Any, g: Tensor) -> Tensor:
 
 
 def log_softmax_back(ctx: Any, g: Tensor) -> Tensor:
+    """Return the gradient of log_softmax: g - exp(y) sum(g), along its dim."""
     y, dim = ctx.result, ctx.dim
     if _in_steps(g, y, dim):
         return g - y.exp() * sum(g, dim, True)
@@ -67,8 +70,9 @@ def _forward(kind: str, input: Tensor, dim: Any, dt: dtype | None, back: Any, no
     at = one_dim(kind, dim, input.ndim)
     out = asked(dt, kind) or input.dtype
     if out.category != 2:
-        raise NotImplementedError(
-            f"\"{'log_' if kind == 'log_softmax' else ''}softmax{'_lastdim' if at >= input.ndim - 1 else ''}_kernel_impl\" not implemented for '{out.scalar_name}'"
+        raise no_kernel(
+            f"{'log_' if kind == 'log_softmax' else ''}softmax{'_lastdim' if at >= input.ndim - 1 else ''}_kernel_impl",
+            out,
         )
     dims = (at,) if input.ndim else ()
     if dims and _by_sums(input, dims):

@@ -22,6 +22,7 @@ from ...lazy import Expr
 from ...size import Size
 from .. import core, writes
 from ..core import Tensor
+from ..refusals import no_kernel
 from ..row import public
 from ..values import real
 from . import draws, parametrised
@@ -133,7 +134,7 @@ def random_(
         low, to = (low, bounds[0]) if to is None else (bounds[0], to)
     dt = self.dtype
     if dt.is_complex:
-        raise NotImplementedError(f"\"random_\" not implemented for '{dt.scalar_name}'")
+        raise no_kernel("random_", dt)
     if low is None and to is None:
         top = (
             2
@@ -192,7 +193,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
 
 def _real(function: str, dt: DType) -> None:
     if dt.category != 2:
-        raise NotImplementedError(f"\"{function}\" not implemented for '{dt.scalar_name}'")
+        raise no_kernel(function, dt)
 
 
 @public(function=False)
@@ -253,7 +254,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     """Fill with the number of trials up to the first success of probability `p` in (0, 1)."""
     p = real("geometric_", "p", p)
     if self.dtype.is_complex or self.dtype is dtypes.bool:
-        raise NotImplementedError(f"\"geometric_\" not implemented for '{self.dtype.scalar_name}'")
+        raise no_kernel("geometric_", self.dtype)
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     return _fill(

@@ -16,6 +16,7 @@ from ...lazy import Expr, Leaf, Scalar
 from ...size import Size
 from .. import convert, core
 from ..core import Tensor
+from ..refusals import no_kernel
 from ..row import Row, public
 from .draws import wide_of
 from .generator import Generator, choose
@@ -70,7 +71,7 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
     """Draw gamma numbers of rate 1, with the input's elements as shapes; differentiable by the shape."""
     dt = input.dtype
     if dt.category != 2:
-        raise NotImplementedError(f"\"gamma_cpu\" not implemented for '{dt.scalar_name}'")
+        raise no_kernel("gamma_cpu", dt)
     wide = wide_of(dt)
     shape = input.detach()
     shape = shape if dt is wide else convert.cast(shape, wide)
@@ -127,7 +128,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     """Draw the numbers of successes of `count` trials of probability `prob`, broadcast together. RuntimeError for dtypes that differ."""
     dt, dev = count.dtype, core.common_device([count, prob])
     if dt.category != 2:
-        raise NotImplementedError(f"\"binomial_cpu\" not implemented for '{dt.scalar_name}'")
+        raise no_kernel("binomial_cpu", dt)
     if prob.dtype is not dt:
         raise RuntimeError(f"Found dtype {prob.dtype.scalar_name} but expected {dt.scalar_name}")
     shape = Size(broadcast_shapes(count.shape, prob.shape))

@@ -21,6 +21,7 @@ from ...size import Size
 from .. import convert, core, selection, writes
 from ..composite import at_once, plain
 from ..core import Tensor
+from ..refusals import no_kernel
 from ..row import BOOL, FUNCTIONS, Row, public
 from .draws import (
     coins,
@@ -95,9 +96,7 @@ def bernoulli(
         t = core.pending(coins(shape, dt, source.take(input.numel()), float(p)), dev)
     else:
         if dt.category != 2:
-            raise NotImplementedError(
-                f"\"bernoulli_tensor_cpu_p_\" not implemented for '{dt.scalar_name}'"
-            )
+            raise no_kernel("bernoulli_tensor_cpu_p_", dt)
         check_probability(input.detach())
         t = core.pending(coins_by(input, shape, dt, source.take(input.numel())), dev)
     if out is None:
@@ -186,7 +185,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     rate."""
     dt, dev, shape = input.dtype, input.device, Size(input.shape)
     if dt.category != 2:
-        raise NotImplementedError(f"\"poisson_cpu\" not implemented for '{dt.scalar_name}'")
+        raise no_kernel("poisson_cpu", dt)
     rate = input.detach()
     if on_host(dev) and rate.numel() and not bool((rate >= 0).all()):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")

@@ -9,7 +9,7 @@ while the row is stored. While the first stage reads a run of a row, the next ru
 In col: (elements of a step, at least; steps ahead).
 row: vectors along the innermost reduced dim. For a Kind with `near`, the first stage's result is guessed from a row's
 first elements, and computed by a pass only if the second stage then finds that the guess was not near.
-col: vectors across neighbouring rows. A GPU's schedules are in rowwise_gpu.mako.
+col: vectors across neighbouring rows. A GPU's schedules are in rowwise/gpu.mako.
 `reader.turned`: an operand whose rows are strided and whose neighbouring rows are adjacent in memory: a work-item
 transposes several rows into its own memory when it reaches the first of them.
 `overlap`: a row's last elements, fewer than a vector's lanes, are taken in a vector that overlaps the one before and
@@ -23,7 +23,7 @@ Sums are taken in blocks, which keeps long ones accurate; those over rows (`colu
 stored in lines of `pitch` numbers.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
-<%namespace name="turned_rows" file="/turn_rows.mako"/>\
+<%namespace name="turned_rows" file="/rowwise/turn.mako"/>\
 <%
 L, U = lanes, unroll
 T, S = dt.reg, f"{dt.reg}{L}" if L > 1 else dt.reg

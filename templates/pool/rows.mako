@@ -6,7 +6,7 @@ do not test for NaN: rows of windows that met a NaN are computed again one by on
 
 run        the number of a window's columns, if small: windows that lie within the row then have all of them.
 </%doc>\
-<%namespace name="few" file="/pool_few.mako"/>\
+<%namespace name="few" file="/pool/few.mako"/>\
 <%def name="compare(v, place, top, at)">\
 <% lanes_mask = few.module.words(T, M, L, W)[4] %>\
                 const ${M}${L} better = ${v} > ${top};

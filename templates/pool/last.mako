@@ -9,7 +9,7 @@ Variables  as pool.mako's, and best: max pooling, whose gradient goes to the rec
            pooling.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
-<%namespace name="windows" file="/pool.mako"/>\
+<%namespace name="windows" file="/pool/pool.mako"/>\
 <%
 V = f"{T}{L}"
 regular = geometry == 'regular'

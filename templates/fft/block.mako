@@ -11,14 +11,13 @@ their table.
 layouts: of local memory between stages; `at` gives the address of number i of line b.
 </%doc>\
 <%namespace name="w" file="/walk.mako"/>\
-<%namespace name="butterflies" file="/fft_stages.mako"/>\
+<%namespace name="butterflies" file="/fft/stages.mako"/>\
 <%
 S = '' if T == 'double' else 'f'
 held = max(stage.per_lane * stage.r for stage in stages)
 pairs, whole = halved and herm, halved and not herm
 turns_lanes = across != out_across
 later = 'o' if turns_lanes else 'i'
-exchanges = len(layouts)
 def at(e, b, i):
     x = layouts[e]
     address = f"{b} * {x.line} + ({i}) * {x.step}"

@@ -1,7 +1,7 @@
 <%doc>
 Fourier transforms of contiguous lines, for devices where a work-item is a thread: few lines at a time, so that they
 stay in L1 from beginning to end. A line of N = C n numbers is treated as C columns: number i of column c is C i + c.
-Lanes of a vector are the columns of ${'L'} lines. The columns are transformed (fft_stages.mako), number k of column c
+Lanes of a vector are the columns of ${'L'} lines. The columns are transformed (fft/stages.mako), number k of column c
 is multiplied by the twiddle factor exp(-2 pi i c k / N) (`twists`, by vectors), and rows are transposed to columns:
 number k + n j of the result is number j of the C-point transform of the columns' numbers k; lanes are neighbours in k.
 The inverse transform is conj(forward(conj x)): imaginary parts are multiplied by sign_in and sign_out.
@@ -12,7 +12,7 @@ streamed (results go past the cache), sixteenths (powers of the root of unity of
 </%doc>\
 <%namespace name="square" file="/square.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\
-<%namespace name="butterflies" file="/fft_stages.mako"/>\
+<%namespace name="butterflies" file="/fft/stages.mako"/>\
 <%!
 hexes = '0123456789abcdef'
 %>\

@@ -12,11 +12,10 @@ stride     of windows along a row, if their sums are read by vectors, 1 or 2; 0:
 flat: every output gradient is the same element, the first of x.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
-<%namespace name="windows" file="/pool.mako"/>\
+<%namespace name="windows" file="/pool/pool.mako"/>\
 <%
 V = f"{T}{L}" if L > 1 else T
 load = memory.vector_load if L > 1 else memory.scalar_load
-store = memory.vector_store if L > 1 else memory.scalar_store
 part, plain = 32 // dt.itemsize, {2: 'ushort', 4: 'uint', 8: 'ulong'}[dt.itemsize]  # what is copied at a time
 def sent(at): return f"({V})({memory.scalar_load('x')})" if flat else load(at)
 %>\

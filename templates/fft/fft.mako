@@ -1,7 +1,7 @@
 <%doc>
 Discrete Fourier transforms of many lines of one smooth length n (primes up to 31), or one pass of a longer transform
 (four-step). A block of neighbouring lines is loaded side by side into working memory, as real and imaginary vectors for
-every index; Stockham stages (fft_stages.mako) of radix 2, 3, 4, 5, 7, 8 and any other odd prime move it between two
+every index; Stockham stages (fft/stages.mako) of radix 2, 3, 4, 5, 7, 8 and any other odd prime move it between two
 halves of that memory; then it is stored.
 CPU: a work-item takes whole blocks, each line being one lane of the vectors; working memory is global scratch that
 stays in cache.
@@ -19,7 +19,7 @@ of powers of it (`steps`).
 </%doc>\
 <%namespace name="square" file="/square.mako"/>\
 <%namespace name="w" file="/walk.mako"/>\
-<%namespace name="butterflies" file="/fft_stages.mako"/>\
+<%namespace name="butterflies" file="/fft/stages.mako"/>\
 <%
 import math
 V = lanes

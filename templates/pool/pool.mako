@@ -5,7 +5,7 @@ Max and average pooling over up to three dims of planes, and their gradients. Di
 geometry   regular: window o starts at o * s - p and has k positions, w apart; adaptive: the dim in o equal parts;
            fractional: steps from a number drawn per plane (Graham, arXiv 1412.6071).
 last       channels last: the channels of each place are adjacent, and vectors run over the channels. Forward only.
-rows       channels last, and windows overlap: work-items go along rows of elements (pool_rows.mako).
+rows       channels last, and windows overlap: work-items go along rows of elements (pool/rows.mako).
 one        the only window is the whole plane: vectors run along it, the last one moved back to its end. Max only.
 CPU        forward: a work-item per run of output rows. Columns [lo, hi) have whole windows and are computed by vectors,
            the last vector moved back to end at hi; the others one by one. Backward: a work-item per run of planes
@@ -17,15 +17,15 @@ CPU        forward: a work-item per run of output rows. Columns [lo, hi) have wh
 run        the number of columns of such windows, if these are few: averages then add up whole rows of elements, and the
            columns of the sums last. The elements are prefetched, because reading a row pauses while its windows are
            computed. For max, the number of columns of any windows; rows with a NaN are then computed one by one
-           (pool_few.mako).
+           (pool/few.mako).
 W          the type of positions. flat: every output gradient is the same element, the first of x.
 GPU        a lane per element of a plane, which walks over the planes, so that the element's coordinates are computed
            once. Backward, the lane walks the windows that can hold its element. There are no atomics: results are
            deterministic.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
-<%namespace name="few" file="/pool_few.mako"/>\
-<%namespace name="rowed" file="/pool_rows.mako"/>\
+<%namespace name="few" file="/pool/few.mako"/>\
+<%namespace name="rowed" file="/pool/rows.mako"/>\
 <%
 V = f"{T}{L}" if L > 1 else T
 IV = f"int{L}"
@@ -38,7 +38,6 @@ STRIP = 32  # rows of windows computed one after the other for a vector of colum
 DEEP = 4  # rows of windows through volumes that are made together, for they are met once for each plane of a window
 made = f'(long)(k0 == 1 ? a0 * i1 + a1 * k1 : a0 * k0 * i1) * i2'  # elements whose windows have been met
 def positions(at): return at if W == 'int' else f'convert_long{L}({at})'
-def lanes_mask(condition): return f'({condition})' if M == 'int' else f'convert_int{L}({condition})'
 def mask(condition): return f'({condition})' if M == 'int' else f'convert_{M}{L}({condition})'
 def sent(at): return 'alike' if flat else memory.scalar_load(at)
 def sent_vector(at): return f"({V})(alike)" if flat else memory.vector_load(at)
@@ -173,7 +172,7 @@ ${f'(T)(divide ? divide : (long)({count}))' if geometry == 'regular' else f'(T)(
 ## Keep in `a`, lane by lane, the better of two partial maxima: the larger, the first of equal ones, or the last nan.
 <%def name="better(a, b, n)">\
 <%
-C, N = (f'int{n}', n) if n > 1 else ('int', '')
+C = f'int{n}' if n > 1 else 'int'
 def lanes_of(condition): return f'convert_int{n}({condition})' if n > 1 and M != 'int' else f'({condition})'
 yes = '-1' if n > 1 else '1'
 %>\
