@@ -29,7 +29,7 @@ from ..operands import check_tensor
 from ..replay import Replayed
 from ..row import FUNCTIONS, public, titled
 from ..shape import sizes
-from .generator import Generator, choose
+from .generator import Generator, choose, default_for
 
 Draw = tuple[int, int]
 
@@ -587,9 +587,7 @@ def _order(xs: Sequence[Tensor]) -> list[Tensor]:
     return [core.result(found, keys.device)]
 
 
-def keep_mask(
-    shape: Sequence[int], keep: float, dev: device, generator: Generator | None = None
-) -> Tensor:
+def keep_mask(shape: Sequence[int], keep: float, dev: device) -> Tensor:
     """Make a bool tensor whose elements are true with probability `keep`, below 1: what dropout multiplies by."""
     size = Size(shape)
-    return core.pending(kept(size, choose(generator, dev).take(numel(size)), keep), dev)
+    return core.pending(kept(size, default_for(dev).take(numel(size)), keep), dev)
