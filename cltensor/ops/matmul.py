@@ -21,7 +21,7 @@ from .dims import whole
 from .operands import check_tensors
 from .products import bmm, check_bmm, dot, mm, mv, record_bmm
 from .row import FUNCTIONS, public
-from .shape import contiguous_view, expand, reshape, t, view_back
+from .shape import aliased, contiguous_view, expand, reshape, t, view_back
 from .values import into
 
 
@@ -178,13 +178,18 @@ def linear(
     if bias is None:
         return plain_matmul(input, t(weight))
     sizes = tuple(input.shape)
-    if len(sizes) == 2 or (len(weight.shape) == 2 and input.is_contiguous()):
-        compute = added if _fits(sizes, input, weight, bias) else addmm
-        if len(sizes) == 2:
-            return compute(bias, input, t(weight))
+    matrix = len(sizes) == 2
+    if matrix or (len(weight.shape) == 2 and input.is_contiguous()):
         *batch, width = sizes
-        flat = contiguous_view(input, (prod(batch), width))
-        return contiguous_view(compute(bias, flat, t(weight)), (*batch, weight.shape[0]))
+        fits = _fits(sizes, input, weight, bias)
+        if fits and not graph.needs_grad(input, weight, bias):
+            flat = input if matrix else aliased(input, (prod(batch), width))
+            turned = aliased(weight, (width, weight.shape[0]), weight._strides[::-1])
+            value = run(flat, turned, bias)
+        else:
+            flat = input if matrix else contiguous_view(input, (prod(batch), width))
+            value = (added if fits else addmm)(bias, flat, t(weight))
+        return value if matrix else contiguous_view(value, (*batch, weight.shape[0]))
     product = plain_matmul(input, weight.t())
     # torch adds the bias in place here, so that its dtype does not promote the result's.
     return product + bias if bias.dtype is product.dtype else product.add_(bias)
@@ -199,6 +204,8 @@ def _fits(sizes: tuple[int, ...], input: Tensor, weight: Tensor, bias: Tensor) -
         and weight.dtype is dt is bias.dtype
         and weight.device is dev is bias.device
         and dt.category >= 2
+        and input._strided
+        and weight._strided
     )
 
 
