@@ -377,7 +377,10 @@ def adjoint(input: Tensor) -> Tensor:
 @public(aliases=("moveaxis",))
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Move dimensions to new positions, keeping the order of the others."""
-    return permute(input, layouts.movedim_order(input.ndim, source, destination))
+    order = layouts.movedim_order(input.ndim, source, destination)
+    if not order:
+        return core.view(input, input.shape, None, input._offset, "AliasBackward0", None, None)
+    return permute(input, order)
 
 
 # ------------------------------------------------------------------------------------------- ones

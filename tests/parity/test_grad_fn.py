@@ -170,6 +170,7 @@ x.transpose(0, 1)
 x.swapaxes(0, 1)
 x.permute(1, 0)
 x.movedim(0, 1)
+x[0, 0].movedim(0, 0)
 x.unsqueeze(0)
 torch.view_copy(x, (12,))
 torch.split_copy(x, 1)[0]
