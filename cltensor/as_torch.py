@@ -54,12 +54,17 @@ class _Finder(MetaPathFinder, Loader):
         root, dot, rest = fullname.partition(".")
         if root not in _HOMES:
             return None
+        known = fullname in sys.modules
         try:
             module = importlib.import_module(_HOMES[root] + dot + rest)
         except ModuleNotFoundError as error:
             if error.name is not None and error.name.partition(".")[0] == _PACKAGE:
                 return None
             raise
+        if (
+            not known
+        ):  # named while it was loaded: import would find that, and load it again by its own spec
+            sys.modules.pop(fullname, None)
         spec = ModuleSpec(fullname, self, is_package=hasattr(module, "__path__"))
         spec.loader_state = module, module.__spec__
         return spec

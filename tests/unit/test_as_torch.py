@@ -142,6 +142,17 @@ def test_processes_that_a_program_starts(folder: Path, monkeypatch: pytest.Monke
     ], done.stderr
 
 
+def test_a_module_that_names_torch_while_it_loads(tmp_path: Path) -> None:
+    # torch._VF is asked for in the middle of torch.fx; modules loaded so far then get their second names
+    (tmp_path / "it.py").write_text(
+        "import sys, torch.fx\n"
+        "assert torch.fx is sys.modules['torch.fx'] is sys.modules['cltensor.fx']\n"
+        "assert torch.fx.Proxy is torch.fx.proxy.Proxy is sys.modules['torch.fx.proxy'].Proxy\n"
+        "print(torch.fx.proxy.GraphAppendingTracer.__name__)\n"
+    )
+    assert run("-m", "cltensor.as_torch", "it.py", cwd=tmp_path).stdout == "GraphAppendingTracer\n"
+
+
 def test_usage(folder: Path) -> None:
     for arguments in ([], ["-m"], ["--help"]):
         done = run("-m", "cltensor.as_torch", *arguments, cwd=folder)
