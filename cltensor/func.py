@@ -28,6 +28,7 @@ from .utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = [
     "functional_call",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",
@@ -562,3 +563,24 @@ def _refuse_complex(name: str, tree: Any, what: str) -> None:
 def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
     """Return a function that computes the Hessian of a function, by forward mode over reverse mode."""
     return jacfwd(jacrev(func, argnums), argnums)
+
+
+def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
+    """Return a function with `func`'s results: torch's keeps in-place writes from its tracers, and there are none here.
+
+    remove: "mutations" or "mutations_and_views".
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n"
+            "     remove='mutations': all inplace and out= operators will be removed from the program, and replaced with "
+            "their out-of-place equivalents.\n"
+            "     remove='mutations_and_views': In addition to the above, all aliasing operators {view} will be replaced "
+            "with their non-aliasing counterparts, {view}_copy.\n"
+        )
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return func(*args, **kwargs)
+
+    return wrapped

@@ -40,7 +40,17 @@ def _warning(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
     return called
 
 
-_FUNCTIONS = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]
+_FUNCTIONS = [
+    "functionalize",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "vjp",
+    "vmap",
+]
 _MODULES = ["combine_state_for_ensemble", "make_functional", "make_functional_with_buffers"]
 globals().update({name: _warning(getattr(func, name), name) for name in _FUNCTIONS})
 globals().update({name: _warning(getattr(modules, name), name) for name in _MODULES})

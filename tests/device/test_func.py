@@ -184,3 +184,22 @@ def test_forward_mode_jacobians_of_functions_that_write_in_place() -> None:
     assert torch.equal(func.hessian(lambda x: torch.zeros(3).add_(x**3).sum())(x), (6 * x).diag())
     with pytest.raises(RuntimeError, match="inplace arithmetic"):
         func.vmap(lambda x: torch.zeros(3).add_(x))(torch.ones(2, 3))
+
+
+def test_functionalize() -> None:
+    """Writes to an argument reach it; derivatives and `vmap` pass through; an unknown `remove` is refused at once."""
+
+    def add_one(x: Any, by: dict[str, Any]) -> Any:
+        x.view(-1).add_(1)
+        return x * by["scale"]
+
+    x = torch.ones(2, 2)
+    for remove in ("mutations", "mutations_and_views"):
+        made = func.functionalize(add_one, remove=remove)
+        assert made.__name__ == "add_one"
+        assert made(x, by={"scale": 2.0}).sum().item() == 8 * x[0, 0].item()
+    assert x.tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    slope = func.grad(func.functionalize(lambda x: (x.clone().add_(1) ** 2).sum()))
+    assert func.vmap(slope)(torch.tensor([[1.0], [2.0]])).tolist() == [[4.0], [6.0]]
+    with pytest.raises(RuntimeError, match=r"received invalid argument for remove=views. Valid"):
+        func.functionalize(cube, remove="views")

@@ -347,6 +347,13 @@ SCALARS = {
 }  # fmt: skip
 
 
+def test_which_relaxed_distributions_say_that_they_are_differentiable() -> None:
+    for path in ("relaxed_bernoulli.LogitRelaxedBernoulli", "relaxed_bernoulli.RelaxedBernoulli", "relaxed_categorical.ExpRelaxedCategorical"):  # fmt: skip
+        module, name = path.split(".")
+        ours, theirs = (getattr(getattr(m.distributions, module), name) for m in (ct, th))
+        assert ours.has_rsample == theirs.has_rsample, path
+
+
 @pytest.mark.parametrize("first", SCALARS)
 def test_divergences(first: str) -> None:
     for second, program in SCALARS.items():
