@@ -15,6 +15,11 @@ Note [Order]
     agree with the edges: a custom function's number is lower than that of a view re-derived for it,
     and users may set numbers.
 
+Note [Parts]
+    The gradient of a view of a part (a `PartFormula`) is zeros with that part in them. If another gradient of the whole has
+    arrived and nothing else can see it, the part is added to it in place instead: many parts of a tensor then cost as
+    much memory traffic as the tensor has, not that for each.
+
 Note [Noughts]
     The derivative of a step function is zero, but its inputs still get a gradient. Such a zero gradient is passed on as
     None, with its edge in the pass's set `nought`: formulas are linear, so a node that gets only such gradients is not
@@ -34,9 +39,9 @@ from ..symbols import remembered
 from . import anomaly
 from .anomaly import STATE as ANOMALY
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
-from .mode import GRAD
+from .mode import FORWARD, GRAD
 from .nesting import call_at_depth
-from .node import AccumulateGrad, Extra, Node
+from .node import AccumulateGrad, Extra, Node, PartFormula
 
 _LOCK = threading.RLock()
 
@@ -422,7 +427,14 @@ def _walk(
                 if box is None:
                     continue
             if plain and extra is None and len(box) == 1 and node._fn is not None:
-                outs = _nothing(task, node) if box[0] is None else node._fn(node, box[0])
+                if box[0] is None:
+                    outs = _nothing(task, node)
+                elif node._fn.__class__ is PartFormula and _adds_to_part(
+                    node, box[0], buffers, wanted, create_graph
+                ):
+                    outs = (None,)
+                else:
+                    outs = node._fn(node, box[0])
                 if not keep_graph:
                     node._release()
                 if type(outs) is not tuple or len(outs) != len(node._edges):
@@ -534,6 +546,23 @@ def _add_into(box: list[Any], nr: int, g: Any, create_graph: bool) -> None:
         box[nr].add_(g)  # not pending and not shared: its memory can be reused
     else:
         box[nr] = box[nr] + g
+
+
+def _adds_to_part(
+    node: Node, g: Any, buffers: dict[Any, Any], wanted: Any, create_graph: bool
+) -> bool:
+    """Add the gradient of a part to the gradient of the whole, if that has one nothing else can see; return whether."""
+    nxt, nr = node._edges[0]
+    box = buffers.get(nxt)
+    if box is None or box[nr] is None or create_graph or FORWARD.open:
+        return False
+    if wanted is not None and nxt not in wanted:
+        return False
+    plain = box[nr]._strided and g._strided and box[nr].dtype is g.dtype
+    if not plain or box[nr]._storage.waits or not _owned(box, nr):
+        return False
+    node._fn.add(node, g, box[nr])
+    return True
 
 
 def _check_nan(node: Node, outs: tuple[Any, ...]) -> None:

@@ -23,7 +23,16 @@ from .hooks import RemovableHandle
 from .mode import GRAD
 from .saved import FREED, SavedTensor, TensorBase, release
 
-__all__ = ["AccumulateGrad", "Extra", "Node", "OpNode", "TensorBase", "accumulator", "op_class"]
+__all__ = [
+    "AccumulateGrad",
+    "Extra",
+    "Node",
+    "OpNode",
+    "PartFormula",
+    "TensorBase",
+    "accumulator",
+    "op_class",
+]
 
 NO_EDGE: tuple[None, int] = (None, 0)
 
@@ -165,6 +174,27 @@ class Node:
         if type(outs) is tuple:
             return outs if len(outs) != 1 else outs[0]
         return outs
+
+
+class PartFormula:
+    """The formula of a view of a part: the gradient of the whole is zero but for that part.
+
+    It is called as any formula is; the engine may have `add` add to a gradient of the whole instead (Note [Parts] in
+    autograd/loop.py).
+    """
+
+    __slots__ = ("_place", "_whole")
+
+    def __init__(self, whole: Callable[[Any, Any], Any], place: Callable[[Any, Any], Any]) -> None:
+        """whole: the formula. place: returns the part of a tensor like the input, with what the node saved."""
+        self._whole, self._place = whole, place
+
+    def __call__(self, ctx: Any, g: Any) -> Any:
+        return self._whole(ctx, g)
+
+    def add(self, ctx: Any, g: Any, total: Any) -> None:
+        """Add a gradient of the part to one of the whole, in place."""
+        self._place(total, ctx).add_(g)
 
 
 def read_saved(node: Node, name: str) -> Any:

@@ -10,6 +10,7 @@ from .. import dtypes, layouts
 from ..autograd import dual, views
 from ..autograd import record as graph
 from ..autograd.mode import FORWARD, unrecorded
+from ..autograd.node import PartFormula
 from . import core
 from .core import Tensor, is_tensor
 from .dims import whole
@@ -30,17 +31,13 @@ def embed(g: Tensor, shape: tuple[int, ...], place: Callable[[Tensor], Tensor]) 
     return out
 
 
-def _into_zeros(place: Callable[[Tensor, Any], Tensor]) -> Callable:
+def _into_zeros(place: Callable[[Tensor, Any], Tensor]) -> PartFormula:
     """Return the backward function of a view of a part: zeros with the incoming gradient in that part, differentiable
     again.
 
     place: applies the view to a tensor of the input's shape, with the settings that `ctx` saved.
     """
-
-    def backward(ctx: Any, g: Tensor) -> Tensor:
-        return embed(g, ctx.shapes[0], lambda z: place(z, ctx))
-
-    return backward
+    return PartFormula(lambda ctx, g: embed(g, ctx.shapes[0], lambda z: place(z, ctx)), place)
 
 
 select_back = _into_zeros(lambda z, ctx: select(z, ctx.dim, ctx.index))

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import ct, data
+from support import ct, data, on_device
+
+from cltensor.runtime import STATS
 
 M = np.array([[True, False, True, False], [False, False, True, True], [True, True, False, False]])
 GRADIENTS: dict[str, Callable[..., Any]] = {
@@ -99,3 +101,52 @@ def test_history_of_writes() -> None:
         x[0] = 1
     with pytest.raises(RuntimeError, match=r"^a leaf Variable that requires grad"):
         x[[0]] = 1
+
+
+def parts_program(x: Any, m: Any) -> Any:
+    """Return a number that meets `x` in overlapping parts, among them one of another dtype and the whole."""
+    total = (x[1] * x[2]).sum() + (x[1:3, ::2] ** 2).sum() + x.diagonal().sin().sum()
+    for i in range(3):
+        total = total + (x[i] * (i + 1)).exp().sum() + x[:, i].double().prod()
+    return total + (x * 3).cos().sum()
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_gradients_of_parts_add_up(double: bool) -> None:
+    x = on_device(data(3, 3)).float().requires_grad_()
+    y = x * 1 if double else x
+    seen: list[Any] = []
+    if double:
+        y.retain_grad()
+        y.register_hook(lambda g: seen.append(g.clone()))
+    parts_program(y, ct).backward()
+    eager = x.detach().clone().requires_grad_()
+    (wanted,) = ct.autograd.grad(parts_program(eager, ct), eager, create_graph=True)
+    ct.testing.assert_close(x.grad, wanted.detach())
+    if double:
+        ct.testing.assert_close(y.grad, wanted.detach())
+        ct.testing.assert_close(seen, [wanted.detach()])
+
+
+def test_a_gradient_that_another_tensor_shares_is_not_added_to() -> None:
+    x = on_device(data(3, 4)).requires_grad_()
+    y = x * 1
+    kept: list[Any] = []
+    first = y.view(12)
+    first.register_hook(kept.append)
+    (y[0].sum() + (first * 2).sum() + y[1].sum()).backward()
+    assert kept[0].tolist() == [2.0] * 12
+    assert x.grad.sum(1).tolist() == [12.0, 12.0, 8.0]
+
+
+def test_parts_after_the_first_are_one_launch_each() -> None:
+    x = on_device(data(8, 16)).requires_grad_()
+    counts = []
+    for n in (2, 8):
+        total = sum((x[i] * float(i + 1)).sum() for i in range(n))
+        ct.opencl.synchronize()
+        x.grad, before = None, STATS.launches
+        total.backward()
+        x.grad.data_ptr()
+        counts.append(STATS.launches - before)
+    assert counts[1] - counts[0] <= 6, counts
