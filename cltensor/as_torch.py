@@ -61,9 +61,8 @@ class _Finder(MetaPathFinder, Loader):
             if error.name is not None and error.name.partition(".")[0] == _PACKAGE:
                 return None
             raise
-        if (
-            not known
-        ):  # named while it was loaded: import would find that, and load it again by its own spec
+        if not known:
+            # It has been named half loaded, by a module that it imports as torch's: it would be loaded anew.
             sys.modules.pop(fullname, None)
         spec = ModuleSpec(fullname, self, is_package=hasattr(module, "__path__"))
         spec.loader_state = module, module.__spec__

@@ -50,6 +50,8 @@ assert torch.__name__ == "torch"
 assert repr(torch.Tensor) == "<class 'torch.Tensor'>"
 assert repr(torch.nn.Parameter) == "<class 'torch.nn.parameter.Parameter'>"
 assert torch.onnx is cltensor.onnx
+for name in ("_C", "fx"):  # loaded once, although what they import is imported as torch's
+    assert getattr(torch, name) is sys.modules[f"cltensor.{name}"] is sys.modules[f"torch.{name}"]
 assert library.there
 assert library.version == torch.__version__
 import functorch
