@@ -137,7 +137,10 @@ def _with_keywords(make: Maker, *, prototype: bool = False, into: bool = False) 
             if given is not None:
                 check_tensor(name, "out", 0, given)
                 dt = writes.dtype_into(given, dt, layout, dev)
-                out = given if into else None
+                if given._strided:
+                    out = given if into else None
+                else:
+                    layout, dev, named["out"] = given.layout, given.device, given
         if layout is not None and layout is not strided:
             others = {"dtype": dt, "layout": layout, "device": dev, "requires_grad": requires_grad}
             return elsewhere(f"{name} laid out", args, {**named, **others})

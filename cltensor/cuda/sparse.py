@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..legacy import TENSOR_NAMES
-from ..sparse.creation import TYPED, typed
+from ..sparse.typed import TYPED, typed
 
 _types = {f"{name}Tensor": typed(name, TENSOR_NAMES[name], "cuda") for name in TYPED}
 globals().update(_types)

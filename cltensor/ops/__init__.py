@@ -51,6 +51,7 @@ from .nn import (  # isort: skip
 )
 from .random import (  # isort: skip
     draws,
+    permutation,
     parametrised,
     fill,
     gamma,

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ..memory_format import strided
+
 HANDLERS: dict[
     str, Callable[..., Any]
 ] = {}  # by the name of the function; they may return NotImplemented
@@ -27,6 +29,12 @@ class Strideless(NotImplementedError, AttributeError):
 def refuse(name: str, kind: type[NotImplementedError] = NotImplementedError) -> NotImplementedError:
     """Return the error for a function that takes no sparse tensors; it begins as torch's does."""
     return kind(f"Could not run 'aten::{name}' with arguments from the 'SparseCPU' backend.")
+
+
+def need_strided(name: str, layout: Any) -> None:
+    """Raise the error of `refuse` if a layout other than the strided one is asked for."""
+    if layout is not None and layout is not strided:
+        raise refuse(name)
 
 
 def refuse_caller(names: Any) -> NotImplementedError:

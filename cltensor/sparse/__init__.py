@@ -12,13 +12,14 @@ from ..ops.elsewhere import HANDLERS
 from ..ops.row import FUNCTIONS as F
 from ..ops.row import METHODS
 from ..tensor import Tensor
-from . import arithmetic, convert, pattern, products, shape  # noqa: F401 - to fill the table
+from . import alike, arithmetic, convert, pattern, products, shape  # noqa: F401 - to fill the table
 from . import tensor as objects
-from .creation import TYPES, check_sparse_tensor_invariants
+from .creation import check_sparse_tensor_invariants
 from .products import addmm as _addmm
 from .products import sampled_addmm
 from .reduce import log_softmax, softmax, spdiags, sum
 from .tensor import SparseTensor
+from .typed import TYPES
 
 __all__ = [
     "SparseTensor",
@@ -98,7 +99,7 @@ def _dense_dim(self: Any) -> int:
 METHODS.update({name: _refused(name, words) for name, words in _WORDS.items()})
 _DENSE = (
     "_nnz sparse_dim dense_dim to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc sparse_mask "
-    "smm hspmm sspaddmm"
+    "smm sspaddmm"
 )
 _sparse_dim.__name__, _dense_dim.__name__ = "sparse_dim", "dense_dim"
 METHODS.update(_nnz=_nnz, sparse_dim=_sparse_dim, dense_dim=_dense_dim)

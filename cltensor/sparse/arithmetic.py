@@ -211,8 +211,9 @@ def gathered(dense: Tensor, s: SparseTensor) -> Tensor:
 
 def _in_both(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     if not a.shape or not b.shape:
-        s, number = (a, b) if a.shape else (b, a)
-        return like(s, values_of(s) * number.to_dense(), "MulBackward0")
+        s, number = (b, a) if b.shape else (a, b)
+        values = values_of(s).to(core.result_type((a, b)))
+        return like(s, values * number.to_dense(), "MulBackward0")
     if a._pattern.sizes != b._pattern.sizes or a.ndim != b.ndim:
         raise RuntimeError(
             "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of sparse dimensions, and shape of "
@@ -286,13 +287,16 @@ def mul_(self: Any, other: Any) -> Any:
     return self._become(mul(self, other))
 
 
+def _divisor(x: Any) -> str:
+    return f"shape {list(x.shape)} for" if getattr(x, "shape", ()) else "a sparse"
+
+
 @op("div", "divide", "true_divide", "div_number", "div_trunc", "div_floor")
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, **_: Any) -> Any:
     """Divide by a number."""
     if not isinstance(input, SparseTensor) or not is_number(other):
         raise RuntimeError(
-            "Sparse division requires a scalar or zero-dim dense tensor divisor "
-            f"(got shape {list(getattr(other, 'shape', ()))} for divisor)"
+            f"Sparse division requires a scalar or zero-dim dense tensor divisor (got {_divisor(other)} divisor)"
         )
     if rounding_mode is not None:
         input = coalesced(input) if input.layout is sparse_coo else input
@@ -306,8 +310,7 @@ def floor_divide(input: Any, other: Any, **_: Any) -> Any:
     """Divide by a number and round down."""
     if not isinstance(input, SparseTensor) or not is_number(other):
         raise RuntimeError(
-            "Sparse floor division requires a scalar or zero-dim dense tensor divisor "
-            f"(got shape {list(getattr(other, 'shape', ()))} for divisor)"
+            f"Sparse floor division requires a scalar or zero-dim dense tensor divisor (got {_divisor(other)} divisor)"
         )
     s = coalesced(input) if input.layout is sparse_coo else input
     return like(s, F["floor_divide"](values_of(s), other), "NotImplemented")

@@ -10,7 +10,6 @@ from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..memory_format import layout as Layout
 from ..memory_format import (
-    preserve_format,
     sparse_bsc,
     sparse_bsr,
     sparse_coo,
@@ -19,10 +18,9 @@ from ..memory_format import (
     strided,
 )
 from ..ops import convert as dense_convert
-from ..ops import core
 from ..ops.destination import destination
 from ..ops.row import public
-from .creation import coo_of, empty
+from .creation import empty
 from .pattern import Pattern
 from .table import op
 from .tensor import LAYOUT_NAMES, SparseTensor, at, coalesced, like, pack, summed, values_of
@@ -345,60 +343,6 @@ def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     return self._become(clone(to(src, self.device, self.dtype)))
 
 
-@op("zeros_like", "empty_like")
-def zeros_like(
-    input: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    **_: Any,
-) -> Any:
-    """Make a tensor of the same sizes without entries; a dense one of zeros if `layout` says so."""
-    kind, dev = layout or input.layout, device or input.device
-    if kind is not strided and _.get("memory_format") not in (None, preserve_format):
-        raise RuntimeError("memory format option is only supported by strided tensors")
-    dt = dtype or input.dtype
-    if kind is strided:
-        return creation.zeros(input.shape, dtype=dt, device=dev, requires_grad=requires_grad)
-    made = empty(input.shape, dt, dev, input.sparse_dim())
-    made = relaid(made, kind)
-    if requires_grad:
-        core.ask_gradient(made)
-    return made
-
-
-@op("new_zeros", "new_empty", function=False)
-def new_zeros(
-    self: Any,
-    *size: Any,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    **_: Any,
-) -> Any:
-    """Make a sparse tensor of given sizes without entries, by default with self's dtype and device."""
-    shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
-    dt, dev = dtype or self.dtype, device or self.device
-    if layout is strided:
-        return creation.zeros(shape, dtype=dt, device=dev, requires_grad=requires_grad)
-    made = empty(shape, dt, dev)
-    if requires_grad:
-        core.ask_gradient(made)
-    return made
-
-
-@op("new", function=False)
-def new(self: Any, *args: Any, **_: Any) -> SparseTensor:
-    """Make a sparse tensor of sizes, or of indices and values, of the same dtype."""
-    if args and core.is_tensor(args[0]):
-        return coo_of(args[0].long(), args[1], *args[2:3])
-    shape = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
-    return empty(shape or (0,), self.dtype, self.device)
-
-
 @op("resize_as_", "resize_as_sparse_", function=False)
 def resize_as_(self: Any, the_template: Any, **_: Any) -> SparseTensor:
     """Take the sizes of another sparse tensor."""
@@ -407,12 +351,6 @@ def resize_as_(self: Any, the_template: Any, **_: Any) -> SparseTensor:
     return sparse_resize_(
         self, the_template.shape, the_template.sparse_dim(), the_template.dense_dim()
     )
-
-
-@op("zero_")
-def zero_(self: Any) -> SparseTensor:
-    """Drop all entries, in place."""
-    return self._become(zeros_like(self))
 
 
 @op("resize_", function=False)
@@ -495,19 +433,4 @@ def _refused(name: str, text: str) -> None:
 _refused("reshape", "reshape is not implemented for sparse tensors")
 _refused("expand", "expand is unsupported for Sparse tensors")
 _refused("expand_as", "expand is unsupported for Sparse tensors")
-
-
-def _refused_here(name: str) -> None:
-    """Refuse a function whose result is not sparse.
-
-    Its dense form would not fail by itself: it reads no storage, only shape and dtype.
-    """
-
-    @op(name)
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        return NotImplemented
-
-
-_NOT_OF_ENTRIES = "ones_like full_like rand_like randn_like randint_like"
-for _name in _NOT_OF_ENTRIES.split():
-    _refused_here(_name)
+_refused("broadcast_to", "expand is unsupported for Sparse tensors")

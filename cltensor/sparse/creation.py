@@ -10,13 +10,11 @@ from typing import Any
 from .. import creation, dtypes
 from ..autograd.mode import unrecorded
 from ..creation.factory import place, shape_of
-from ..errors import warn_once
-from ..legacy import TENSOR_NAMES, TensorType
 from ..memory_format import layout as Layout
 from ..memory_format import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from ..ops import core
 from ..ops.core import is_tensor
-from ..ops.elsewhere import HANDLERS
+from ..ops.elsewhere import HANDLERS, refuse
 from ..ops.row import FUNCTIONS as F
 from ..ops.row import public
 from ..size import Size
@@ -126,11 +124,15 @@ def coo_of(
     if not values.ndim:
         values = values.reshape(1)
     dims, count = indices.shape
+    dense = tuple(values.shape[1:])
+    if size is not None and len(size) != dims + len(dense):
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {dims}, dense_dim = {len(dense)}"
+        )
     if values.shape[0] != count:
         raise RuntimeError(
             f"indices and values must have same nnz, but got nnz from indices: {count}, nnz from values: {values.shape[0]}"
         )
-    dense = tuple(values.shape[1:])
     if size is None:
         if count:
             with unrecorded():
@@ -144,24 +146,20 @@ def coo_of(
         _countable(size)
         return pack(Pattern(size[:dims], indices, coalesced=coalesced, checked=True), values, size)
     size = Size(size)
-    if len(size) != dims + len(dense):
-        raise RuntimeError(
-            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {dims}, dense_dim = {len(dense)}"
-        )
+    pattern, checks = Pattern(size[:dims], indices, coalesced=coalesced), _wanted(check)
+    if checks:
+        pattern.check()
     if tuple(size[dims:]) != dense:
         raise RuntimeError(
             f"values has incorrect size, expected {[count, *size[dims:]]}, got {list(values.shape)}"
         )
     _countable(size)
-    pattern = Pattern(size[:dims], indices, coalesced=coalesced)
-    if _wanted(check):
-        pattern.check()
-        if coalesced and count > 1:
-            keys = pattern.keys
-            if not bool((keys[1:] > keys[:-1]).all()):
-                raise RuntimeError(
-                    "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor"
-                )
+    if checks and coalesced and count > 1:
+        keys = pattern.keys
+        if not bool((keys[1:] > keys[:-1]).all()):
+            raise RuntimeError(
+                "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor"
+            )
     return pack(pattern, values, size)
 
 
@@ -421,7 +419,22 @@ for _kind in ("bsr", "bsc"):
 
 
 def _zeros(name: str, like: bool) -> None:
-    def make(*args: Any, size: Any = None, layout: Layout, dtype: Any, device: Any, requires_grad: bool, **_: Any) -> SparseTensor:  # fmt: skip
+    def make(
+        *args: Any,
+        size: Any = None,
+        layout: Layout,
+        dtype: Any,
+        device: Any,
+        requires_grad: bool,
+        out: Any = None,
+        memory_format: Any = None,
+    ) -> SparseTensor:
+        if memory_format is not None:
+            raise RuntimeError("memory format option is only supported by strided tensors")
+        if name == "empty_like":
+            raise refuse("empty_strided")
+        if out is not None:
+            return out._become(make(*args, size=size, layout=layout, dtype=dtype, device=device, requires_grad=False))  # fmt: skip
         shape = args[0].shape if like else shape_of(name, args, size)
         dev = device or args[0].device if like else device
         if layout is sparse_coo:
@@ -449,55 +462,3 @@ for _name in ("zeros", "empty"):
     _zeros(_name, False)
     _zeros(f"{_name}_like", True)
 HANDLERS["ones laid out"] = HANDLERS["full laid out"] = _full
-
-
-# ------------------------------------------------------------------------------------------- by type name
-
-
-def _deprecated(args: tuple) -> None:
-    if args and is_tensor(args[0]):
-        old = "indices, values, shape, *, device="
-        new = "indices, values, shape, dtype=, device="
-        if len(args) < 3:
-            old, new = "indices, values, *, device=", "indices, values, dtype=, device="
-    else:
-        old, new = ("shape, *, device=", "shape, dtype=, device=") if args else ("", "(0,), dtype=")
-    warn_once(
-        f"torch.sparse.SparseTensor({old}) is deprecated.  Please use torch.sparse_coo_tensor({new})."
-    )
-
-
-class _SparseType(TensorType):
-    """The type of torch.sparse.FloatTensor and its kin: calling makes a sparse tensor, isinstance asks for layout and dtype."""
-
-    def __instancecheck__(cls, other: Any) -> bool:
-        return (
-            isinstance(other, SparseTensor)
-            and other.layout is sparse_coo
-            and other.dtype is cls._dtype
-            and (other.device.type == "cuda") == (cls._device == "cuda")
-        )
-
-    def __call__(cls, *args: Any, device: Any = None) -> SparseTensor:
-        _deprecated(args)
-        if args and is_tensor(args[0]):
-            values = args[1]
-            if not is_tensor(values):
-                raise TypeError(f"expected torch.{cls._dtype.scalar_name}Tensor values")
-            return coo_of(_indices(args[0], values), values, *[Size(s) for s in args[2:3]])
-        size = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
-        return empty(size or (0,), cls._dtype, device or cls._device)
-
-
-def typed(name: str, dt: Any, dev: str | None = None) -> _SparseType:
-    """Return the type of sparse tensors of a dtype, on GPUs if `dev` is "cuda"."""
-    made = _SparseType(
-        f"{name}Tensor", (), {"__doc__": f"Constructor and type check of sparse {dt!r} tensors."}
-    )
-    made._dtype, made._device = dt, dev
-    made.__module__ = "torch.cuda.sparse" if dev else "torch.sparse"
-    return made
-
-
-TYPED = ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long")
-TYPES = {f"{name}Tensor": typed(name, TENSOR_NAMES[name]) for name in TYPED}

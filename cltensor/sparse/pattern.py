@@ -264,9 +264,9 @@ class Pattern:
             pointer, plain, along = self.compressed
             copied = (pointer.clone(), plain.clone(), along)
             return Pattern(self.sizes, None, checked=self._checked, compressed=copied)
-        return Pattern(
-            self.sizes, self.indices.clone(), coalesced=self.coalesced, checked=self._checked
-        )
+        made = Pattern(self.sizes, self.indices.clone(), checked=self._checked)
+        made.coalesced = self.coalesced
+        return made
 
 
 def empty_pattern(sizes: Sequence[int], device: Any) -> Pattern:

@@ -339,43 +339,86 @@ def spmm(input: Any, mat2: Any) -> Any:
     return F["mm"](input, mat2)
 
 
-@public()
+def _check_rows(function: str, s: SparseTensor, dense: Any) -> None:
+    for position, x in ((2, s), (3, dense)):
+        if x.ndim != 2:
+            raise RuntimeError(
+                f"{function}: Argument #{position}: matrices expected, got {x.ndim}D tensor"
+            )
+    if s.shape[1] != dense.shape[0]:
+        raise RuntimeError(
+            f"{function}: Argument #3: Expected dim 0 size {s.shape[1]}, got {dense.shape[0]}"
+        )
+    _check(function, s, dense)
+
+
+@public(method=False, aliases=("hsmm",))
 def hspmm(mat1: Any, mat2: Any, *, out: Any = None) -> SparseTensor:
     """Multiply a sparse matrix by a dense one; the result is sparse in its rows, with a dense row for each row of
     `mat1` that has entries.
     """
-    if not isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor):
-        raise RuntimeError("hspmm: expected a sparse and a dense matrix")
-    _check("hspmm", mat1, mat2)
+    if not isinstance(mat1, SparseTensor) and not isinstance(mat2, SparseTensor):
+        raise NotImplementedError(
+            "Could not run 'aten::hspmm' with arguments from the 'CPU' backend."
+        )
+    _check_rows("hspmm", mat1, mat2)
+    if isinstance(mat2, SparseTensor):
+        raise RuntimeError(
+            "addmm_sparse_dense: expected strided result tensor, got tensor with layout Sparse"
+        )
+    made = _by_rows(mat1, mat2)
+    return made if out is None else into(made, out, "hspmm")
+
+
+def _by_rows(mat1: SparseTensor, mat2: Tensor) -> SparseTensor:
     with unrecorded():
         pointer = mat1._pattern.rows.pointer
         rows = (pointer[1:] > pointer[:-1]).nonzero().t().contiguous()
         pattern = Pattern((mat1.shape[0],), rows, coalesced=True, checked=True)
     values = mm(mat1, mat2).index_select(0, rows[0])
-    made = pack(pattern, values, (mat1.shape[0], mat2.shape[1]), sparse_coo, "HspmmBackward0")
-    return made if out is None else into(made, out, "hspmm")
+    return pack(pattern, values, (mat1.shape[0], mat2.shape[1]), sparse_coo, "HspmmBackward0")
+
+
+def _product(mat1: Any, mat2: Any) -> SparseTensor:
+    """Multiply a sparse matrix by a dense one for `sspaddmm`; the result has an entry for each number."""
+    if not isinstance(mat1, SparseTensor):
+        raise RuntimeError("sspaddmm: expected 'mat1' to have sparse layout, got 'mat1' with layout Strided")  # fmt: skip
+    if isinstance(mat2, SparseTensor):
+        raise RuntimeError(
+            f"sspaddmm: expected 'mat2' to have strided layout, got 'mat2' with layout {LAYOUT_NAMES[mat2.layout]}"
+        )
+    _check_rows("sspaddmm", mat1, mat2)
+    made = _by_rows(mat1, mat2)
+    rows, width = made._pattern.indices[0], mat2.shape[1]
+    with unrecorded():
+        columns = F["arange"](width, device=rows.device).repeat(rows.shape[0])
+        indices = F["stack"]([F["repeat_interleave"](rows, width), columns])
+    pattern = Pattern(made.shape, indices, checked=True)
+    return pack(pattern, values_of(made).reshape(-1), made.shape, sparse_coo, "SmmBackward0")
 
 
 @public()
 def smm(input: Any, mat: Any) -> SparseTensor:
     """Multiply a sparse matrix by a dense one; the result is sparse."""
-    made = hspmm(input, mat)
-    rows, width = made._pattern.indices[0], mat.shape[1]
-    with unrecorded():
-        columns = F["arange"](width, device=rows.device).repeat(rows.shape[0])
-        indices = F["stack"]([F["repeat_interleave"](rows, width), columns])
-    pattern = Pattern(made.shape, indices, coalesced=True, checked=True)
-    return pack(pattern, values_of(made).reshape(-1), made.shape, sparse_coo, "SmmBackward0")
+    if not isinstance(input, SparseTensor) and not isinstance(mat, SparseTensor):
+        raise RuntimeError("tensor.sspaddmm(...) can only be called on sparse tensors")
+    return _product(input, mat)
 
 
-@public(aliases=("saddmm",))
+@public()
 def sspaddmm(
     input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None
 ) -> SparseTensor:
     """Compute beta * input + alpha * mat1 @ mat2 of sparse input and mat1; the result is sparse."""
-    product = smm(mat1, mat2)
+    product = _product(mat1, mat2)
+    for dim, (n, wanted) in enumerate(zip(input.shape, product.shape)):
+        if n != wanted:
+            raise RuntimeError(f"sspaddmm: Argument #1: Expected dim {dim} size {wanted}, got {n}")
     made = add(mul(input, beta) if beta != 1 else input, product, alpha)
     return made if out is None else into(made, out, "sspaddmm")
+
+
+F["saddmm"] = sspaddmm
 
 
 def reduced(a: Any, dense: Any, reduce: str) -> Tensor:

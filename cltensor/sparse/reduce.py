@@ -8,6 +8,7 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..memory_format import sparse_coo, sparse_csc, sparse_csr
+from ..ops.elsewhere import refuse
 from ..ops.refusals import no_kernel
 from ..ops.row import FUNCTIONS as F
 from .convert import relaid, to_coo
@@ -153,6 +154,12 @@ def norm(
         )
     if keepdim:
         raise RuntimeError("norm_sparse currently does not support keepdim=True")
+    if dtype is not None and p in ("fro", None):
+        raise ValueError("dtype argument is not supported in frobenius norm")
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+    if p == "nuc":
+        raise refuse("_linalg_svd")
     if dtype is not None:
         raise RuntimeError("norm_sparse currently does not support 'dtype' argument")
     s = coalesced(input) if input.layout is sparse_coo else input

@@ -41,12 +41,12 @@ def permute(input: Any, *dims: Any, **named: Any) -> SparseTensor:
         )
     dims = dims or (named["dims"],)
     given = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
-    order = [layouts.wrap_dim(d, input.ndim) for d in given]
-    if len(order) != input.ndim:
+    if len(given) != input.ndim:
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the "
-            f"length of the desired ordering of dimensions i.e. input.dim() = {input.ndim} is not equal to len(dims) = {len(order)}"
+            f"length of the desired ordering of dimensions i.e. input.dim() = {input.ndim} is not equal to len(dims) = {len(given)}"
         )
+    order = [layouts.wrap_dim(d, input.ndim) for d in given]
     if len(set(order)) != len(order):
         raise RuntimeError("permute(): duplicate dims are not allowed.")
     sparse = input.sparse_dim()
@@ -150,9 +150,12 @@ def _within(s: SparseTensor, dim: int, start: int, stop: int) -> tuple[Tensor, T
 def narrow_copy(input: Any, dim: int, start: int, length: int) -> SparseTensor:
     """Return `length` positions of a dim from `start`."""
     _coo(input, "narrow_copy")
-    dim = layouts.wrap_dim(dim, input.ndim)
+    if not 0 <= dim < input.ndim:
+        raise RuntimeError(f"Dimension {dim} out of range. Expecting 0 <= dim < {input.ndim}.")
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
     size = input.shape[dim]
-    if start < 0 or length < 0 or start + length > size:
+    if start < 0 or start + length > size:
         raise RuntimeError(
             f"Invalid range to narrow. range(start, start+length) must be a subset of range(0, {size})."
         )

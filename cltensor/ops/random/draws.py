@@ -13,7 +13,6 @@ from typing import Any
 
 from ... import config, dtypes
 from ...codegen import drawn as drawn_ahead
-from ...codegen.order import sort as sorting
 from ...codegen.pointwise import IDENTITY, PointOp
 from ...dtypes import dtype as DType
 from ...layouts import check_shape, numel
@@ -22,11 +21,11 @@ from ...lazy.tree import Prepared
 from ...runtime import Recorder, device, get_backend
 from ...size import Size
 from ...storage import Storage
-from .. import convert, core, formats, writes
+from .. import core, formats, writes
 from ..convert import place
 from ..core import Tensor
+from ..elsewhere import need_strided
 from ..operands import check_tensor
-from ..replay import Replayed
 from ..row import FUNCTIONS, public, titled
 from ..shape import sizes
 from .generator import Generator, choose, default_for
@@ -90,7 +89,7 @@ def _word(shape: Size, draw: Draw) -> Expr:
     return Expr(_LOW32, dtypes.int64, dtypes.uint32, shape, (_bits(shape, draw, _WORD),))
 
 
-def _keys(shape: Size, dt: DType, draw: Draw) -> Expr:
+def keys(shape: Size, dt: DType, draw: Draw) -> Expr:
     """64 random bits per element, as sort keys. `dt` is there because `drawn` passes it."""
     return _bits(shape, draw)
 
@@ -318,6 +317,10 @@ def hand_over(t: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
     return t
 
 
+# What fills the memory of these in torch, and what its errors name.
+_FILLS = {"rand": "uniform_", "randn": "normal_", "normal": "normal_", "randint": "random_.from", "randperm": "randperm.generator_out"}  # fmt: skip
+
+
 def wanted(
     function: str, out: Tensor | None, dt: Any, layout: Any, dev: Any, usual: DType | None = None
 ) -> tuple[DType, device]:
@@ -325,6 +328,8 @@ def wanted(
     else the defaults.
     """
     dt = None if dt is None else dtypes.asked(dt, function)
+    if out is None:
+        need_strided(_FILLS[function], layout)
     where = None if out is not None and dev is None else place(dev)
     if out is not None:
         return writes.dtype_into(out, dt, layout, where), out.device
@@ -372,6 +377,7 @@ def _factory(function: str, kind: str, kernel: str, doc: str) -> None:
             draw,
             function + "_like",
             dtype,
+            layout,
             device,
             generator,
             requires_grad,
@@ -391,12 +397,14 @@ def _alike(
     draw: Callable[[Size, DType, device, Generator], Tensor],
     function: str,
     dt: DType | None,
+    layout: Any,
     dev: Any,
     generator: Generator | None,
     requires_grad: bool,
     memory_format: Any,
 ) -> Tensor:
     check_tensor(function, "input", 1, input)
+    need_strided("empty_strided", layout)
     dt = dtypes.asked(dt, function) or input.dtype
     where = input.device if dev is None else place(dev)
     shape = Size(input.shape)
@@ -453,7 +461,7 @@ def check_range(dt: DType, low: int, high: int) -> None:
                 raise RuntimeError(f"{name} is out of bounds for {_C_NAMES[dt.scalar_name]}")
 
 
-def _whole(function: str, name: str, value: Any, position: int) -> int:
+def whole_number(function: str, name: str, value: Any, position: int) -> int:
     if core.is_tensor(value) and value.numel() == 1 and value.dtype.category < 2:
         return int(value)
     if isinstance(value, bool | float | complex) or not hasattr(value, "__index__"):
@@ -495,8 +503,8 @@ def randint(
             "randint() received an invalid combination of arguments: expected (int high, tuple "
             "of ints size) or (int low, int high, tuple of ints size)"
         )
-    low = 0 if low is None else _whole("randint", "low", low, 1)
-    high = _whole("randint", "high", high, len(given) or 1)
+    low = 0 if low is None else whole_number("randint", "low", low, 1)
+    high = whole_number("randint", "high", high, len(given) or 1)
     shape = parse_size("randint", (), size)
     dt, dev = wanted("randint", out, dtype, layout, device, dtypes.int64)
     check_range(dt, low, high)
@@ -526,65 +534,16 @@ def randint_like(
         low, high = (low, args[0]) if high is None else (args[0], high)
     if high is None:
         raise TypeError('randint_like() missing 1 required positional arguments: "high"')
-    first = 0 if low is None else _whole("randint_like", "low", low, 2)
-    last = _whole("randint_like", "high", high, 2)
+    first = 0 if low is None else whole_number("randint_like", "low", low, 2)
+    last = whole_number("randint_like", "high", high, 2)
 
     def draw(shape: Size, dt: DType, dev: Any, source: Generator) -> Tensor:
         check_range(dt, first, last)
         return drawn(integers, shape, dt, dev, source, first, last)
 
     return _alike(
-        input, draw, "randint_like", dtype, device, generator, requires_grad, memory_format
+        input, draw, "randint_like", dtype, layout, device, generator, requires_grad, memory_format
     )
-
-
-# The largest n for which a floating dtype represents all of 0 … n - 1 exactly.
-_EXACT = {
-    d: 2**bits + 1
-    for d, bits in (
-        (dtypes.bfloat16, 8),
-        (dtypes.float16, 11),
-        (dtypes.float32, 24),
-        (dtypes.float64, 53),
-    )
-}
-
-
-@public(method=False)
-def randperm(
-    n: int,
-    *,
-    generator: Generator | None = None,
-    out: Tensor | None = None,
-    dtype: DType | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Make a random permutation of 0 … n-1, int64 unless said otherwise: the order of n random
-    keys."""
-    n = _whole("randperm", "n", n, 1)
-    shape = Size(check_shape((n,)))
-    dt, dev = wanted("randperm", out, dtype, layout, device, dtypes.int64)
-    if dt is dtypes.bool:
-        raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
-    if dt.category == 1 and n - 1 > dtypes.iinfo(dt).max:
-        raise RuntimeError(f"value cannot be converted to type {dt.name}_t without overflow")
-    if dt in _EXACT and n > _EXACT[dt]:
-        raise RuntimeError(f"n cannot be greater than {_EXACT[dt]} for {dt.scalar_name} type.")
-    keys = drawn(_keys, shape, dtypes.int64, dev, choose(generator, dev))
-    (t,) = _order((keys,))
-    t = t if dt is dtypes.int64 else convert.cast(t, dt)
-    return hand_over(t, out, requires_grad)
-
-
-@Replayed.of_memory
-def _order(xs: Sequence[Tensor]) -> list[Tensor]:
-    """Return the indices that sort the keys in ascending order."""
-    (keys,) = xs
-    found = sorting.sort_flat(get_backend(keys.device), core.kernel_operand(keys))[1]
-    return [core.result(found, keys.device)]
 
 
 def keep_mask(shape: Sequence[int], keep: float, dev: device) -> Tensor:

@@ -1,0 +1,145 @@
+"""Sparse tensors made after others, by type or into `out=`, and products that stay sparse: results and errors are torch's."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+from parity.oracle import ct, th
+
+# x, u: COO, coalesced and not; c, k: CSR, CSC; z, y: of no dims; d: dense; e: without entries.
+CASES = """
+torch.ones_like(c)
+torch.full_like(k, 2)
+torch.full_like(c, 2.5, dtype=torch.int64)
+torch.ones_like(c, requires_grad=True).requires_grad
+torch.randn_like(c).col_indices()
+torch.randn_like(k, dtype=torch.float64).dtype
+torch.empty_like(c).crow_indices()
+torch.zeros_like(c)
+torch.ones_like(x, layout=torch.strided)
+torch.full_like(x, 3, layout=torch.strided)
+torch.rand_like(x, layout=torch.strided).shape
+torch.ones_like(x)
+torch.randn_like(x)
+torch.rand_like(c)
+torch.randint_like(k, 3)
+torch.ones_like(c, layout=torch.strided)
+torch.zeros_like(c, layout=torch.strided)
+torch.empty_like(c, layout=torch.sparse_csc)
+torch.empty_like(x, memory_format=torch.preserve_format)
+torch.zeros_like(x, memory_format=torch.contiguous_format)
+torch.empty_like(x, layout=torch.strided, memory_format=torch.channels_last)
+torch.zeros_like(d, layout=torch.sparse_coo)
+torch.zeros_like(d, layout=torch.sparse_coo, memory_format=torch.preserve_format)
+torch.empty_like(d, layout=torch.sparse_coo)
+torch.rand_like(d, layout=torch.sparse_coo)
+torch.rand(2, 3, layout=torch.sparse_coo)
+torch.randn(2, 3, layout=torch.sparse_coo)
+torch.randint(3, (2,), layout=torch.sparse_coo)
+torch.randperm(3, layout=torch.sparse_coo)
+x.new_zeros(2, 3)
+c.new_zeros((2, 3))
+x.new_zeros(2, 3, layout=torch.strided)
+x.new_ones(2, 3)
+x.new_full((2, 3), 1.0)
+x.new_full((2, 3), 1.0, layout=torch.strided)
+torch.zeros((2, 3), out=x.new())
+torch.zeros((3, 3), out=c.clone())
+torch.empty((2, 3), out=x.clone()).shape
+torch.ones((2, 3), out=x.clone())
+torch.zeros((2, 3), out=x.clone(), dtype=torch.float64)
+x.new(2, 3)
+x.new(size=(2, 3))
+x.new([6])
+x.new(d)
+x.new("a")
+x.new(x)
+x.new(i, v)
+x.new(i, v, (2, 3))
+x.new(i.int(), v)
+x.new(device="cuda")
+x.new(i, v, device="cuda")
+torch.sparse.FloatTensor([6])
+torch.sparse.FloatTensor(d)
+torch.sparse.FloatTensor(i, v, device="cuda")
+z * y
+y * z
+x * y
+y * x
+(z * y).dtype
+z / z
+z // z
+x / x
+x.narrow_copy(1, 1, 2)
+x.narrow_copy(-1, 0, 1)
+x.narrow_copy(10, 0, 1)
+x.narrow_copy(0, 0, -1)
+x.norm(dtype=torch.float64)
+x.norm(3, dtype=torch.float64)
+x.norm("abc")
+x.norm("nuc")
+x.permute(0, 1, 2)
+x.broadcast_to((4, 2, 3))
+u._coalesced_(False).clone().is_coalesced()
+torch.hsmm(x, d.t()).to_dense()
+torch.hsmm(u, d.t()).to_dense()
+torch.hsmm(d, d)
+torch.hsmm(x, x)
+torch.hsmm(x, x.t())
+torch.hsmm(x, d)
+torch.hsmm(x, d[0])
+torch.smm(x, d.t())
+torch.smm(u, d.t())
+torch.smm(d, d)
+torch.smm(x, x)
+torch.smm(x, d)
+torch.smm(x, d[0])
+torch.sspaddmm(e, x, d.t())
+torch.saddmm(q, x, d.t(), beta=2, alpha=3)
+torch.sspaddmm(x, x, d.t())
+torch.sspaddmm(e, d, d.t())
+torch.sspaddmm(e, x, d)
+torch.sparse_coo_tensor(i, d.t(), (2, 3))
+torch.sparse_coo_tensor(i, d.t(), (2, 3, 2))
+torch.sparse_coo_tensor(i + 9, v, (2, 3, 1), check_invariants=True)
+torch.sparse_coo_tensor(i + 9, d, (2, 3, 4), check_invariants=True)
+""".strip().splitlines()
+
+
+def operands(torch: Any) -> dict[str, Any]:
+    """Return the operands that the cases name."""
+    i, v = torch.tensor([[0, 1], [2, 0]]), torch.tensor([3.0, 4.0])
+    x = torch.sparse_coo_tensor(i, v, (2, 3)).coalesce()
+    none = torch.zeros((0, 2), dtype=torch.int64)
+    return {
+        "torch": torch, "i": i, "v": v, "x": x, "u": x + x, "c": x.to_sparse_csr(), "k": x.to_sparse_csc(), "d": torch.ones(2, 3),
+        "z": torch.sparse_coo_tensor(none, v.double(), ()), "y": torch.sparse_coo_tensor(none, v, ()),
+        "e": torch.sparse_coo_tensor((2, 2)), "q": torch.sparse_coo_tensor(i[:1, :1].repeat(2, 1), v[:1], (2, 2)),
+    }  # fmt: skip
+
+
+def told(torch: Any, case: str) -> str:
+    """Return what a case gives, or its error without the list of what torch has for other backends."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            made = eval(case, operands(torch))
+        except (RuntimeError, TypeError, ValueError) as error:
+            kind = NotImplementedError if isinstance(error, NotImplementedError) else type(error)
+            text = str(error).partition(" This could be because")[0]
+            return f"{kind.__name__}: {text.replace('SparseCsrCPU', 'SparseCPU')}"
+        sparse = getattr(made, "layout", None) is torch.sparse_coo
+        return f"{made!r} {made.is_coalesced() if sparse else ''}"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_makers(case: str) -> None:
+    assert told(ct, case) == told(th, case)
+
+
+def test_products_that_stay_sparse_are_functions() -> None:
+    names = ("hsmm", "hspmm", "saddmm", "smm", "sspaddmm", "dsmm", "spmm")
+    assert [hasattr(ct.Tensor, n) for n in names] == [hasattr(th.Tensor, n) for n in names]
+    assert [hasattr(ct, n) for n in names] == [hasattr(th, n) for n in names]
