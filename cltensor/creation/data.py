@@ -17,7 +17,7 @@ from ..ops.dims import check_flag
 from ..runtime import device, get_backend
 from ..size import Size
 from ..storage import Storage
-from ..storages import UntypedStorage
+from ..storages import TypedStorage, UntypedStorage
 from ..tensor import Tensor
 from .factory import finish
 from .parse import check_order, encode, parse
@@ -55,8 +55,8 @@ def tensor(
     if isinstance(data, Tensor):
         dev = data.device if device is None else device
         return finish(copied(data, dt or data.dtype, dev, "torch.tensor"), requires_grad)
-    if isinstance(data, UntypedStorage):
-        read = _read_as(data, dt)
+    if isinstance(data, UntypedStorage | TypedStorage):
+        read = read_as(data, dt)
         return finish(read.to(read.device if device is None else device, copy=True), requires_grad)
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
         made = lenders[0](data)
@@ -64,8 +64,14 @@ def tensor(
     return finish(from_data(data, dt, place(device)), requires_grad)
 
 
-def _read_as(storage: UntypedStorage, dt: DType | None) -> Tensor:
-    """Return a 1-D tensor on a storage's memory, of a dtype, int64 if None."""
+def read_as(storage: UntypedStorage | TypedStorage, dt: DType | None) -> Tensor:
+    """Return a 1-D tensor on a storage's memory, of a dtype; if None, int64, and the default one of a typed storage."""
+    if isinstance(storage, TypedStorage):
+        dt = dt or dtypes.get_default_dtype()
+        if storage.dtype is not dt:
+            raise RuntimeError(
+                f"Expected a Storage of type {dt.scalar_name} or an UntypedStorage, but got {storage.dtype.scalar_name}"
+            )
     dt = dt or dtypes.int64
     count = storage.nbytes() // dt.itemsize
     return core.make(storage._storage, Size((count,)), dt, storage.device)
@@ -94,8 +100,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, np.ndarray) and data.flags.writeable and data.dtype.isnative:
         t, dev = from_numpy(data), place(device)
         return t if dtype is None and dev == t.device else t.to(device=dev, dtype=dtype)
-    if isinstance(data, UntypedStorage):
-        t = _read_as(data, dtypes.asked(dtype, "as_tensor"))
+    if isinstance(data, UntypedStorage | TypedStorage):
+        t = read_as(data, dtypes.asked(dtype, "as_tensor"))
         return t.to(device=t.device if device is None else device)
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
         return lenders[0](data).to(device=place(device), dtype=dtype)
@@ -144,8 +150,8 @@ def _on_memory_of(obj: Any, dt: DType | None) -> Tensor | None:
     """
     if isinstance(obj, Tensor):
         return obj
-    if isinstance(obj, UntypedStorage):
-        return _read_as(obj, dt)
+    if isinstance(obj, UntypedStorage | TypedStorage):
+        return read_as(obj, dt)
     if isinstance(obj, np.ndarray):
         return from_numpy(obj) if obj.flags.writeable and obj.dtype.isnative else None
     if isinstance(obj, np.generic):

@@ -12,8 +12,9 @@ from ..dtypes import dtype as DType
 from ..ops.convert import place
 from ..runtime import device
 from ..size import Size
+from ..storages import TypedStorage
 from ..tensor import Tensor
-from .data import copied, from_data
+from .data import copied, from_data, read_as
 from .factory import prototyped, shape_of
 from .filled import blank
 
@@ -53,6 +54,11 @@ def legacy_new(args: tuple, dt: DType | None, dev: Any, home: Any = None) -> Ten
     ):
         return blank(shape_of("new", args), dt, at)
     if len(args) == 1 and hasattr(first, "untyped"):  # a storage, whose memory the tensor shares
+        held: DType = getattr(first, "dtype", dt)
+        if held is not dt:
+            raise RuntimeError(
+                f"Expected a Storage of type {dt.scalar_name} or an UntypedStorage, but got type {held.scalar_name} for argument 1 'storage'"
+            )
         return blank(Size((0,)), dt, first.device).set_(first)
     if len(args) == 1 and isinstance(first, list | tuple | np.ndarray | Sequence):
         return from_data(first, dt, at)
@@ -74,6 +80,8 @@ def new_tensor(self: Tensor, data: Any, *, dt: DType, dev: device) -> Tensor:
     """Copy data into a tensor with this one's dtype and device unless said otherwise."""
     if isinstance(data, Tensor):
         return copied(data, dt, dev, "tensor.new_tensor")
+    if isinstance(data, TypedStorage):
+        return read_as(data, dt).to(dev, copy=True)
     return from_data(data, dt, dev)
 
 

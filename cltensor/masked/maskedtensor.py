@@ -41,7 +41,7 @@ BINARY_NAMES = _names(
 _OPERATORS = _names(
     "__floordiv__ __rfloordiv__ __and__ __or__ __xor__ __lshift__ __rshift__ __eq__ __rsub__ __rmod__ __rpow__ __rdiv__ __invert__"
 )
-_ALONE = {"angle", "isnan", "positive", "sgn", "signbit"}  # have no form that writes in place
+_ALONE = {"angle", "isnan", "positive", "signbit"}  # have no form that writes in place
 _IN_PLACE = {
     *(f"{n}_" for n in (*UNARY_NAMES, *BINARY_NAMES) if n not in _ALONE),
     *_names("__iand__ __ior__ __ixor__ __ilshift__ __irshift__"),
@@ -71,12 +71,12 @@ _TOLD = set(
 
 
 class _Masking(Function):
-    """The values of a plain tensor; the gradient is 0 where they are masked out, whatever arrives there."""
+    """A copy of a plain tensor's values; the gradient is 0 where they are masked out, whatever arrives there."""
 
     @staticmethod
     def forward(ctx: Any, data: Tensor, mask: Tensor) -> Tensor:
         ctx.mask = mask
-        return data.view_as(data)
+        return data.clone()
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
@@ -120,7 +120,7 @@ class MaskedTensor(Tensor):
                 UserWarning,
                 stacklevel=2,
             )
-        return _over(data.detach().requires_grad_(requires_grad), mask)
+        return _over(data.detach().clone().requires_grad_(requires_grad), mask.clone())
 
     def __init__(self, data: Tensor, mask: Tensor, requires_grad: bool = False) -> None:
         pass
@@ -379,6 +379,7 @@ def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> Ma
 def as_masked_tensor(data: Tensor, mask: Tensor) -> MaskedTensor:
     """Return a MaskedTensor whose derivatives flow to `data`: 0 where it is masked out."""
     MaskedTensor(data.detach() if isinstance(data, Tensor) else data, mask)  # checks them
+    mask = mask.clone()
     return _over(_Masking.apply(data, mask), mask)
 
 

@@ -55,6 +55,11 @@ def is_number(x: Any) -> bool:
 def _same_sizes(a: Tensor, b: Tensor) -> None:
     if a.shape != b.shape:
         if isinstance(a, SparseTensor) and isinstance(b, SparseTensor):
+            if sparse_coo not in (a.layout, b.layout):
+                raise RuntimeError(
+                    f"torch.add: Expected input tensors to have the same shape, but got tensor `self` with shape {list(a.shape)} and tensor "
+                    f"`other` with shape {list(b.shape)}"
+                )
             raise RuntimeError(
                 f"add: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != {list(b.shape)}"
             )
@@ -378,11 +383,21 @@ def _on_values(name: str, fn: Callable) -> Callable:
 def _in_place(apply: Callable, name: str = "") -> Callable:
     @functools.wraps(apply)
     def apply_(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if name in ("abs_", "absolute_") and self.dtype.category == 3:
+            raise RuntimeError("In-place abs is not supported for complex tensors.")
         if name and self.layout is sparse_coo and not self._pattern.coalesced:
             raise RuntimeError(f"{name} requires coalesced input")
         return self._become(apply(self, *args, **kwargs))
 
     return apply_
+
+
+@op("angle")
+def angle(input: Any, **named: Any) -> Any:
+    """Return the angles of a compressed matrix's numbers."""
+    if input.layout is sparse_coo:
+        return NotImplemented
+    return _on_values("angle", F["angle"])(input, **named)
 
 
 for _name in UNARY.split():

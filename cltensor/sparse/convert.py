@@ -19,7 +19,9 @@ from ..memory_format import (
 )
 from ..ops import convert as dense_convert
 from ..ops.destination import destination
+from ..ops.row import FUNCTIONS as F
 from ..ops.row import public
+from ..size import Size
 from .creation import empty
 from .pattern import Pattern
 from .table import op
@@ -332,20 +334,47 @@ def contiguous(self: Any, memory_format: Any = None) -> Any:
 
 @op("copy_", function=False, mixed=True)
 def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
-    """Take the entries of another sparse tensor."""
+    """Take the entries of another sparse tensor of the same layout."""
+    own, other = self.layout, src.layout
+    if own not in (sparse_coo, strided) and own is not other:
+        raise RuntimeError(
+            "torch.copy_: copy of sparse compressed tensors having different layouts is not supported. "
+            f"self layout is {LAYOUT_NAMES[own]} and src layout is {LAYOUT_NAMES.get(other, 'Strided')}"
+        )
+    if own is not other and other not in (sparse_coo, strided):
+        raise RuntimeError(
+            f"copy_sparse_compressed_ expected sparse compressed tensor layout but got {LAYOUT_NAMES.get(own, 'Strided')}"
+        )
     if not isinstance(src, SparseTensor) or not isinstance(self, SparseTensor):
         raise RuntimeError(
             "copy_() between dense and sparse Tensors is not implemented! Found self type = "
             f"{self.type()} and src type = {src.type()}"
         )
-    if self.shape != src.shape:
-        raise RuntimeError("copy_: sizes of sparse tensors have to agree")
+    if own is sparse_coo and self.shape != src.shape:
+        sparse_resize_(self, src.shape, src.sparse_dim(), src.dense_dim())
+    if own is not sparse_coo:
+        _need_alike(self, src)
     return self._become(clone(to(src, self.device, self.dtype)))
+
+
+def _need_alike(self: SparseTensor, src: SparseTensor) -> None:
+    if self._nnz() != src._nnz():
+        raise RuntimeError(
+            "torch.copy_: only sparse compressed tensors with the same number of specified elements are supported."
+        )
+    for dim, (n, m) in enumerate(zip(self.shape, src.shape, strict=True)):
+        if n != m:
+            raise RuntimeError(
+                f"torch.copy_: expected shapes of self and src to match along dimension {dim} for {LAYOUT_NAMES[self.layout]} layout but the "
+                f"corresponding dimensions of self and src are {n} and {m}, respectively."
+            )
 
 
 @op("resize_as_", "resize_as_sparse_", function=False)
 def resize_as_(self: Any, the_template: Any, **_: Any) -> SparseTensor:
-    """Take the sizes of another sparse tensor."""
+    """Take the sizes of another sparse tensor; a compressed matrix those of any tensor."""
+    if self.layout is not sparse_coo:
+        return resize_(self, *the_template.shape)
     if not isinstance(the_template, SparseTensor):
         return NotImplemented
     return sparse_resize_(
@@ -355,8 +384,27 @@ def resize_as_(self: Any, the_template: Any, **_: Any) -> SparseTensor:
 
 @op("resize_", function=False)
 def resize_(self: Any, *size: Any, **_: Any) -> SparseTensor:
-    """NotImplemented, so that the call raises torch's error; see `sparse_resize_`."""
-    return NotImplemented
+    """Change the sizes of a compressed matrix, which keeps its entries: those of lines that are no more join the last."""
+    if self.layout is sparse_coo:
+        return NotImplemented
+    shape = Size(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
+    if len(shape) < 2:
+        raise RuntimeError(
+            f"torch.resize_: Only batched sparse CSR matrices are supported, but got size {list(shape)}"
+        )
+    if len(shape) > 2 or self.ndim > 2:
+        raise NotImplementedError(f"resize_: batches of {self.layout} tensors are not built")
+    if shape[1] < self.shape[1]:
+        raise RuntimeError(
+            "torch.resize_: Resizing columns of sparse CSR tensors to a smaller value is not supported. "
+            f"The original number of columns is {self.shape[1]} while the requested new number of columns is {shape[1]}."
+        )
+    pointer, plain, along = self._pattern.compressed
+    lines, count = shape[along], plain.shape[0] if shape[along] else 0
+    begin = pointer[: min(lines, self.shape[along])]
+    pointer = F["cat"]([begin, pointer.new_full((lines + 1 - begin.shape[0],), count)])
+    pattern = Pattern(shape, None, compressed=(pointer, plain[:count], along))
+    return self._become(SparseTensor._of(pattern, self._v[:count], shape, self.layout))
 
 
 @op("is_same_size")
@@ -381,6 +429,8 @@ You could try the following options:
 @op("sparse_resize_", function=False)
 def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> SparseTensor:
     """Grow to larger sizes, keeping the entries; a tensor without entries may take any sizes."""
+    if self.layout is not sparse_coo:
+        return NotImplemented
     if sparse_dim + dense_dim != len(size):
         raise RuntimeError(
             f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
@@ -415,6 +465,8 @@ def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Spa
 @op("sparse_resize_and_clear_", function=False)
 def resize_and_clear_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> SparseTensor:
     """Take new sizes and numbers of sparse and dense dims, dropping all entries."""
+    if self.layout is not sparse_coo:
+        return NotImplemented
     if sparse_dim + dense_dim != len(size):
         raise RuntimeError(
             f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"

@@ -441,6 +441,10 @@ def _zeros(name: str, like: bool) -> None:
             return _asked(
                 empty(shape, dtype or (args[0].dtype if like else None), dev), requires_grad
             )
+        if len(shape) < 2 and layout in _PARTS:
+            raise RuntimeError(
+                f"torch.{name}: Only batched sparse compressed (non-block) tensors are supported, but got size {list(shape)}"
+            )
         if len(shape) != 2 or layout not in _PARTS:
             raise NotImplementedError(
                 f"{name}: {layout} tensors of {len(shape)} dims are not built"

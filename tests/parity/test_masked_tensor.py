@@ -117,3 +117,19 @@ def test_programs_without_masked_tensors_do_not_ask() -> None:
         "assert core.MaskedTensor is MaskedTensor and torch.add.__code__ is not before\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("name", ["masked_tensor", "as_masked_tensor", "MaskedTensor"])
+def test_masked_tensors_have_copies(name: str) -> None:
+    def told(torch: Any) -> list[str]:
+        data, mask = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([True, False, True])
+        made = getattr(torch.masked, name)(data, mask)
+        data[0], mask[2] = 9.0, False
+        made.add_(made)
+        first = repr(made)
+        made.sgn_()
+        return [first, repr(made), str(data), str(mask)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert told(ct) == told(th)

@@ -1,4 +1,4 @@
-"""Sparse tensors made after others, by type or into `out=`, and products that stay sparse: results and errors are torch's."""
+"""Sparse tensors made after others, by type or into `out=`, copies, sizes, and products that stay sparse: results and errors are torch's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from parity.oracle import ct, th
 
-# x, u: COO, coalesced and not; c, k: CSR, CSC; z, y: of no dims; d: dense; e: without entries.
+# x, u: COO, coalesced and not; c, b, k: CSR, CSR, CSC; z, y: of no dims; d: dense; e: without entries.
 CASES = """
 torch.ones_like(c)
 torch.full_like(k, 2)
@@ -101,6 +101,36 @@ torch.saddmm(q, x, d.t(), beta=2, alpha=3)
 torch.sspaddmm(x, x, d.t())
 torch.sspaddmm(e, d, d.t())
 torch.sspaddmm(e, x, d)
+c.clone().copy_(x)
+x.clone().copy_(c)
+d.clone().copy_(c)
+d.clone().copy_(x)
+c.clone().copy_(d)
+c.clone().copy_(k)
+c.clone().copy_(-c.double())
+c.clone().copy_(b)
+c.clone().copy_(c.t().to_sparse_csr())
+x.clone().copy_(x.t())
+x.clone().copy_(e)
+e.clone().copy_(x)
+c.clone().resize_(2, 4)
+c.clone().resize_(4, 3)
+k.clone().resize_((4, 4))
+c.clone().resize_(1, 3)
+c.clone().resize_(0, 3)
+c.clone().resize_(2, 2)
+c.clone().resize_(4)
+c.clone().resize_as_(torch.ones(3, 4))
+c.clone().sparse_resize_((3, 3), 2, 0)
+c + b.t()
+c + b
+c.angle()
+torch.angle(k.to(torch.complex64))
+x.angle()
+c.to(torch.complex64).abs_()
+x.to(torch.complex64).abs_()
+torch.zeros(2, layout=torch.sparse_csr)
+torch.empty((), layout=torch.sparse_csc)
 torch.sparse_coo_tensor(i, d.t(), (2, 3))
 torch.sparse_coo_tensor(i, d.t(), (2, 3, 2))
 torch.sparse_coo_tensor(i + 9, v, (2, 3, 1), check_invariants=True)
@@ -116,7 +146,7 @@ def operands(torch: Any) -> dict[str, Any]:
     return {
         "torch": torch, "i": i, "v": v, "x": x, "u": x + x, "c": x.to_sparse_csr(), "k": x.to_sparse_csc(), "d": torch.ones(2, 3),
         "z": torch.sparse_coo_tensor(none, v.double(), ()), "y": torch.sparse_coo_tensor(none, v, ()),
-        "e": torch.sparse_coo_tensor((2, 2)), "q": torch.sparse_coo_tensor(i[:1, :1].repeat(2, 1), v[:1], (2, 2)),
+        "b": torch.eye(3, 2)[:2].repeat(1, 2)[:, :3].to_sparse_csr(), "e": torch.sparse_coo_tensor((2, 2)), "q": torch.sparse_coo_tensor(i[:1, :1].repeat(2, 1), v[:1], (2, 2)),
     }  # fmt: skip
 
 

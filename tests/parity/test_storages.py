@@ -100,6 +100,13 @@ ERRORS: dict[str, Callable[[Any, Any], Any]] = {
     "type of set_": lambda lib, x: lib.tensor([], dtype=lib.int32).set_(x.storage()),
     "type of a constructor": lambda lib, x: lib.DoubleTensor(x.storage()),
     "no dtype": lambda lib, x: lib.TypedStorage(wrap_storage=x.untyped_storage()),
+    "a tensor of another dtype": lambda lib, x: lib.tensor(x.storage(), dtype=lib.float64),
+    "a tensor of the default dtype": lambda lib, x: lib.tensor(x.long().storage()),
+    "as_tensor of another dtype": lambda lib, x: lib.as_tensor(x.storage(), dtype=lib.float64),
+    "asarray of another dtype": lambda lib, x: lib.asarray(x.bool().storage()),
+    "new_tensor of another dtype": lambda lib, x: x.double().new_tensor(x.storage()),
+    "new of another dtype": lambda lib, x: x.double().new(x.storage()),
+    "typed by name": lambda lib, x: lib.LongTensor(x.storage()),
 }
 
 
