@@ -120,6 +120,10 @@ class MaskedTensor(Tensor):
                 UserWarning,
                 stacklevel=2,
             )
+        if requires_grad and not data.is_floating_point():
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
         return _over(data.detach().clone().requires_grad_(requires_grad), mask.clone())
 
     def __init__(self, data: Tensor, mask: Tensor, requires_grad: bool = False) -> None:
@@ -238,6 +242,8 @@ class MaskedTensor(Tensor):
                 return _attribute(func, args[0])
             if name in ("softmax", "log_softmax"):
                 return _normalised(name, *args, **kwargs)
+            if name in ("grad", "backward"):
+                return _derived(func, args, kwargs)
             if name == "where" and len(args) == 3 and not isinstance(args[0], MaskedTensor):
                 return _chosen(*args)
             if name == "copy_" and all(isinstance(a, MaskedTensor) for a in args[:2]):
@@ -252,6 +258,19 @@ def _over(values: Tensor, mask: Tensor) -> MaskedTensor:
     made: Any = values.detach().as_subclass(MaskedTensor)
     made._masked_data, made._masked_mask = values, mask
     return made
+
+
+def _derived(func: Callable, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Call `autograd.grad` or `autograd.backward` on values; derivatives with respect to MaskedTensors are masked."""
+    values = dict(zip(kwargs, _parts(kwargs.values(), "_masked_data"), strict=True))
+    found = func(*_parts(args, "_masked_data"), **values)
+    if found is None:
+        return None
+    inputs = args[1] if len(args) > 1 else kwargs["inputs"]
+    return tuple(
+        _over(g, x._masked_mask) if isinstance(x, MaskedTensor) and g is not None else g
+        for g, x in zip(found, (inputs,) if isinstance(inputs, Tensor) else inputs, strict=True)
+    )
 
 
 def _parts(args: Any, what: str) -> list[Any]:

@@ -133,3 +133,27 @@ def test_masked_tensors_have_copies(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert told(ct) == told(th)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "grad((x * x).sum(), x)", "grad((x * x).sum(), (x,))", "grad(x * x, x, torch.ones(3))", "grad(x * x, x, y)",
+        "grad(outputs=(x * x).sum(), inputs=x)", "grad((x * x).sum(), (x, y), allow_unused=True)", "grad((x * x).sum(), (x, y))",
+        "grad(grad((x * x * x).sum(), x, create_graph=True)[0].sum(), x)", "(backward((x * x).sum()), x.grad)",
+        "(backward([(x * x).sum(), (x * 3).sum()]), x.grad)", "made(torch.arange(3), m, requires_grad=True)",
+    ],
+)  # fmt: skip
+def test_autograd_functions_take_masked_tensors(call: str) -> None:
+    def told(torch: Any) -> str:
+        m, made = torch.tensor([True, False, True]), torch.masked.masked_tensor
+        x, y = (made(torch.arange(1.0, 4.0), m, requires_grad=True) for _ in range(2))
+        names = {"torch": torch, "m": m, "made": made, "x": x, "y": y}
+        try:
+            return repr(eval(call, {**vars(torch.autograd), **names}))
+        except RuntimeError as error:
+            return str(error)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert told(ct) == told(th)
