@@ -70,8 +70,13 @@ def soft_margin_loss(
             (-target).dtype.scalar_name if target.dtype.category == 0 else input.dtype.scalar_name
         )
         raise RuntimeError(f"result type Float can't be cast to the desired output type {name}")
+    product = input * target
+    if product.shape != input.shape:
+        raise RuntimeError(
+            f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(product.shape)}"
+        )
     # log1p(exp(.)) overflows for large margins, and its second derivative cancels.
-    return reduced(-log_sigmoid(input * target), reduction).to(input.dtype)
+    return reduced(-log_sigmoid(product), reduction).to(input.dtype)
 
 
 def cosine_embedding_loss(
@@ -203,12 +208,14 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over classes (last dim) of the binary cross entropy with logits."""
+    """The mean over classes (the input's last dim) of the binary cross entropy with logits."""
     reduction = reduction_of(size_average, reduce, reduction, "{} is not valid")
     value = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
     if weight is not None:
         value = value * weight
-    return reduced(value.sum(-1) / input.shape[-1], reduction)
+    if not input.ndim:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+    return reduced(value.sum(input.ndim - 1) / input.shape[-1], reduction)
 
 
 def multi_margin_loss(
@@ -271,12 +278,17 @@ def multilabel_margin_loss(
     """max(0, 1 - (input[y] - input[i])) over labels y, listed up to the first negative, and classes i that are no label; divided by C."""
     reduction = reduction_of(size_average, reduce, reduction)
     _check_classes(input)
-    if input.ndim == 0 or (target.ndim == 0 and input.numel() == 1):
-        input, target = input.reshape(1), target.reshape(-1)
-    if target.shape != input.shape:
+    vector = input.ndim < 2
+    if (
+        target.ndim > 1 or target.numel() != input.numel()
+        if vector
+        else target.shape != input.shape
+    ):
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
+    if vector:
+        input, target = input.reshape(-1), target.reshape(-1)
     need_float("multilabel_margin_loss_forward_out_frame", input.dtype)
     if target.dtype is not dtypes.int64:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_name}")

@@ -45,6 +45,8 @@ def cross_entropy(
     `smoothing`: the share of a target's probability that is spread over all classes.
     """
     own = _own(input, weight, dim)
+    if not input.shape[dim]:
+        return _without_classes(input, target, ignore, reduction, dim)
     kind = kinds.nll(own is not None, smoothing > 0)
     top, over, loss, *more, hit = _rows(kind, input, own, target, ignore, dim, smoothing)
     factor = more[0] if more else None
@@ -76,6 +78,8 @@ def nll_loss(
 ) -> Tensor:
     """Compute minus the number at each target along `dim`, and its reduction. IndexError for a target that is no class."""
     own = _own(input, weight, dim)
+    if not input.shape[dim]:
+        return _without_classes(input, target, ignore, reduction, dim)
     value, *more, hit = _rows(kinds.picked(own is not None), input, own, target, ignore, dim)
     factor = more[0] if more else None
     value, total = _reduced(value, factor, hit, reduction, input, target)
@@ -85,6 +89,19 @@ def nll_loss(
         node = "NllLossBackward0" if input.ndim <= 2 else "NllLoss2DBackward0"
         graph.record(node, (input,), value, _nll_back, saved)
     return value
+
+
+def _without_classes(
+    input: Tensor, target: Tensor, ignore: int, reduction: str, dim: int
+) -> Tensor:
+    """The loss where every target has to be ignored."""
+    counted = target[target != ignore]
+    if counted.numel():
+        raise _wrong(int(counted.reshape(-1)[0]), 0)
+    value = input.sum(dim)
+    if reduction == "none":
+        return value.reshape(target.shape)
+    return value.sum() if reduction == "sum" else value.sum() / 0
 
 
 def _reduced(
