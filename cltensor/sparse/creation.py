@@ -238,9 +238,8 @@ def compressed_of(
 ) -> SparseTensor:
     """Make a CSR or CSC matrix of its index tensors and values; dims of `values` after the first are dense ones."""
     first, second, along = _PARTS[kind]
-    for name, part in ((first, pointer), (second, plain)):
-        if part.ndim < 1:
-            raise RuntimeError(f"{name} must have dimensionality >= 1 but got {part.ndim}")
+    if pointer.ndim < 1:
+        raise RuntimeError(f"{first} must have dimensionality >= 1 but got {pointer.ndim}")
     if pointer.ndim != plain.ndim:
         raise RuntimeError(
             f"{first} and {second} dimensionalities must be equal but got {pointer.ndim} and {plain.ndim}, respectively"
@@ -267,7 +266,7 @@ def compressed_of(
     if pointer.shape[0] != size[along] + 1:
         raise (
             RuntimeError(
-                f"{first}.shape[-1] must be equal to the number of {'rows' if along == 0 else 'columns'} + 1 = {size[along] + 1}, but got {pointer.shape[0]}"
+                f"{first}.shape[-1] must be equal to the number of {'rows' if along == 0 else 'columns'} + 1 (={size[along] + 1}), but got {pointer.shape[0]}"
             )
             if _wanted(check)
             else RuntimeError(f"{first}.shape[-1] must be equal to nrows + 1")
@@ -278,29 +277,41 @@ def compressed_of(
         )
     pattern = Pattern(size[:2], None, compressed=(pointer, plain, along))
     if _wanted(check):
-        _check_pointer(pattern, first)
+        _check_compressed(pattern, first, second)
     return pack(pattern, values, size, kind, "SparseCompressedTensorBackward0")
 
 
-def _check_pointer(pattern: Pattern, name: str) -> None:
+def _check_compressed(pattern: Pattern, first: str, second: str) -> None:
     assert pattern.compressed is not None
     pointer, plain, along = pattern.compressed
-    with unrecorded():
-        if int(pointer[0]):
-            raise RuntimeError(f"`{name}[..., 0] == 0` is not satisfied.")
-        if int(pointer[-1]) != plain.shape[0]:
-            raise RuntimeError(f"`{name}[..., -1] == nnz` is not satisfied.")
-        steps = pointer[1:] - pointer[:-1]
-        across = pattern.sizes[1 - along]
-        if steps.numel() and not bool(((steps >= 0) & (steps <= across)).all()):
-            raise RuntimeError(
-                f"`0 <= {name}[..., 1:] - {name}[..., :-1] <= {'ncols' if along == 0 else 'nrows'}` is not satisfied."
-            )
-    _, second, _ = _PARTS[sparse_csr if along == 0 else sparse_csc]
+    if pointer.dtype is not plain.dtype:
+        raise RuntimeError(
+            f"{first} and {second} must have the same dtype, bot got {pointer.dtype.scalar_name} and {plain.dtype.scalar_name}, respectively"
+        )
+    if pointer.dtype not in (dtypes.int32, dtypes.int64):
+        raise RuntimeError(
+            f"{first} and {second} dtype must be Int or Long, but got {pointer.dtype.scalar_name}"
+        )
+    across = pattern.sizes[1 - along]
+    lines, others = ("nrows", "ncols") if along == 0 else ("ncols", "nrows")
     with unrecorded():
         if plain.numel() and (int(plain.amin()) < 0 or int(plain.amax()) >= across):
+            raise RuntimeError(f"`0 <= {second} < {others}` is not satisfied.")
+        if int(pointer[0]):
+            raise RuntimeError(f"`{first}[..., 0] == 0` is not satisfied.")
+        if int(pointer[-1]) != plain.shape[0]:
+            raise RuntimeError(f"`{first}[..., -1] == nnz` is not satisfied.")
+        steps = pointer[1:] - pointer[:-1]
+        if steps.numel() and not bool(((steps >= 0) & (steps <= across)).all()):
             raise RuntimeError(
-                f"`0 <= {second} < {'ncols' if along == 0 else 'nrows'}` is not satisfied."
+                f"`0 <= {first}[..., 1:] - {first}[..., :-1] <= {others}` is not satisfied."
+            )
+        indices = pattern.indices
+        keys = indices[along] * across + indices[1 - along]
+        if not bool((keys[1:] > keys[:-1]).all()):
+            raise RuntimeError(
+                f"`{second}[..., {first}[..., i - 1]:{first}[..., i]] for all i = 1, ..., {lines} are sorted and distinct along the last "
+                "dimension values` is not satisfied."
             )
 
 

@@ -173,3 +173,32 @@ def test_products_that_stay_sparse_are_functions() -> None:
     names = ("hsmm", "hspmm", "saddmm", "smm", "sspaddmm", "dsmm", "spmm")
     assert [hasattr(ct.Tensor, n) for n in names] == [hasattr(th.Tensor, n) for n in names]
     assert [hasattr(ct, n) for n in names] == [hasattr(th, n) for n in names]
+
+
+@pytest.mark.parametrize("name", ["sparse_csr_tensor", "sparse_csc_tensor"])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        "P(0), E(0, 1, 0, 2), v, (2, 3)", "P(0, 2, 4), P(0), v, (2, 3)", "P(0, 2), E(0, 1, 0, 2), v, (2, 3)",
+        "P(0, 2, 4, 4), E(0, 1, 0, 2), v, (2, 3)", "P(0, 2, 4), E(0, 1, 0), v, (2, 3)", "P(1, 2, 4), E(0, 1, 0, 1), v, (2, 2)",
+        "P(0, 2, 5), E(0, 1, 0, 1), v, (2, 2)", "P(0, 5, 4), E(0, 1, 0, 1), v, (2, 2)", "P(0, 2, 4), E(0, -1, 0, 1), v, (2, 2)",
+        "P(0, 2, 4), E(0, 1, 0, 2), v, (2, 2)", "P(1, 2, 4), E(0, 1, 0, 2), v, (2, 2)", "P(0, 2, 4), E(1, 0, 0, 1), v, (2, 2)",
+        "P(0, 2, 4), E(0, 0, 0, 1), v, (2, 2)", "P(0, 2, 4), E(0, 1, 0, 1), v, (2, 2)", "P(0, 2, 4).int(), E(0, 1, 0, 1), v, (2, 2)",
+        "P(0, 2, 4).float(), E(0, 1, 0, 1).float(), v, (2, 2)", "P(0, 2, 4).short(), E(0, 1, 0, 1).short(), v, (2, 2)",
+        "P(0, 2, 4).int(), E(0, 1, 0, 1).int(), v, (2, 2)", "P(0, 0, 0), E(), v[:0], (2, 2)",
+    ],
+)  # fmt: skip
+def test_checks_of_compressed_indices(name: str, parts: str) -> None:
+    def made(torch: Any) -> str:
+        def several(*numbers: int) -> Any:
+            return torch.tensor(numbers, dtype=torch.int64)
+
+        given = {"P": lambda *n: several(*n) if n != (0,) else torch.tensor(0), "E": several, "v": torch.arange(4.0)}  # fmt: skip
+        try:
+            return repr(getattr(torch, name)(*eval(parts, given), check_invariants=True))
+        except RuntimeError as error:
+            return str(error).partition("\n")[0]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert made(ct) == made(th)
