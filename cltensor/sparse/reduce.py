@@ -8,6 +8,7 @@ from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
 from ..memory_format import sparse_coo, sparse_csc, sparse_csr
+from ..ops.convert import wide
 from ..ops.elsewhere import refuse
 from ..ops.refusals import no_kernel
 from ..ops.row import FUNCTIONS as F
@@ -137,8 +138,9 @@ def reduced(
         group, count = merge.group, merge.pattern.count
     if group is not None:
         to = group.reshape(-1, *[1] * (values.ndim - 1)).expand(values.shape)
-        start = values.new_zeros((count, *values.shape[1:]))
-        values = start.scatter_reduce(0, to, values, name, include_self=False)
+        terms = wide(values)
+        start = terms.new_zeros((count, *values.shape[1:]))
+        values = start.scatter_reduce(0, to, terms, name, include_self=False).to(values.dtype)
     made = pack(merge.pattern, values, (*sizes, *values.shape[1:]))
     return relaid(made, sparse_csr) if rows else made
 

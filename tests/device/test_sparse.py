@@ -428,3 +428,12 @@ def test_errors_about_arguments_do_not_depend_on_whether_there_are_sparse_tensor
     arguments._signature.cache_clear()  # `sum` has been intercepted by now
     with pytest.raises(TypeError, match=r"sum\(\) received an invalid combination of arguments"):
         torch.ones(2).sum(bogus=1)
+
+
+def test_sums_of_16_bit_floats_are_rounded_once() -> None:
+    x = np.random.default_rng(0).standard_normal((60, 5)).astype(np.float16)
+    for made in (torch.tensor(x).to_sparse_csr(), torch.tensor(x).to_sparse_csc()):
+        for dim in (0, 1):
+            found = made.sum(dim, keepdim=True).to_dense().numpy()
+            expected = x.sum(dim, dtype=np.float32, keepdims=True)
+            np.testing.assert_allclose(found, expected, rtol=2**-10, atol=2**-10)
