@@ -15,7 +15,6 @@ from ..tensor import Tensor
 from . import alike, arithmetic, convert, pattern, products, shape  # noqa: F401 - to fill the table
 from . import tensor as objects
 from .creation import check_sparse_tensor_invariants
-from .products import addmm as _addmm
 from .products import sampled_addmm
 from .reduce import log_softmax, softmax, spdiags, sum
 from .tensor import SparseTensor
@@ -39,18 +38,23 @@ globals().update(TYPES)
 
 
 def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
-    """Multiply matrices of which at least one is sparse; gradients flow to both.
+    """Multiply matrices of which at least one is sparse; gradients flow to both, to a sparse one's entries only.
 
     reduce: how the products of a CSR matrix's row, its entries times rows of the dense `mat2`, become one row: "sum",
     "mean", "amax" or "amin".
     """
-    return F["mm"](mat1, mat2) if reduce is None else products.reduced(mat1, mat2, reduce)
+    if reduce is not None:
+        return products.reduced(mat1, mat2, reduce)
+    if not isinstance(mat1, SparseTensor) and not isinstance(mat2, SparseTensor):
+        return F["mm"](mat1, mat2)
+    return products.masked_mm(mat1, mat2)
 
 
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0) -> Any:
-    """Compute beta * input + alpha * mat1 @ mat2 with a sparse matrix among them; gradients flow to all."""
-    made = _addmm(input, mat1, mat2, beta=beta, alpha=alpha)
-    return F["addmm"](input, mat1, mat2, beta=beta, alpha=alpha) if made is NotImplemented else made
+    """Compute beta * input + alpha * mat1 @ mat2 with a sparse matrix among them; gradients flow to all, to a sparse one's entries only."""
+    if not isinstance(mat1, SparseTensor) and not isinstance(mat2, SparseTensor):
+        return F["addmm"](input, mat1, mat2, beta=beta, alpha=alpha)
+    return products.masked_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def as_sparse_gradcheck(gradcheck: Any) -> Any:

@@ -211,9 +211,38 @@ def _sparse_by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
 
 @op("mm", mixed=True)
 def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
-    """Multiply matrices of which at least one is sparse; the product of two sparse ones is sparse."""
+    """Multiply matrices of which at least one is sparse; the product of two sparse ones is sparse.
+
+    A sparse leaf gets a dense gradient, as in torch: elements without an entry have one, too.
+    """
     if out is not None:
         return into(mm(input, mat2), out, "mm")
+    if isinstance(input, SparseTensor) is isinstance(mat2, SparseTensor):
+        return masked_mm(input, mat2)
+    turned = isinstance(mat2, SparseTensor)
+    s = mat2 if turned else input
+    if not (s.is_leaf and graph.needs_grad(s)):
+        return masked_mm(input, mat2)
+    _check("mm", input, mat2)
+    dense = input.t() if turned else mat2
+    with unrecorded():
+        out = spread(s._pattern, s._v, dense, turned)
+    graph.record("MmBackward0", (s, dense), out, _leaf_back, {"s": s, "dense": dense, "turned": turned})  # fmt: skip
+    return out.t() if turned else out
+
+
+def _leaf_back(ctx: Any, g: Tensor) -> tuple:
+    gs = gd = None
+    if ctx.needs[0]:
+        gs = F["mm"](g, ctx.dense.t().conj())
+        gs = gs.t() if ctx.turned else gs
+    if ctx.needs[1]:
+        gd = spread(ctx.s._pattern, values_of(ctx.s).conj(), g, not ctx.turned)
+    return gs, gd
+
+
+def masked_mm(input: Any, mat2: Any) -> Any:
+    """Multiply as `mm` does; the gradient of a sparse matrix has its entries."""
     _check("mm", input, mat2)
     if isinstance(input, SparseTensor):
         if isinstance(mat2, SparseTensor):
@@ -324,6 +353,11 @@ def addmm(
     return made if out is None else into(made, out, "addmm")
 
 
+def masked_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Compute `addmm`; the gradient of a sparse matrix has its entries."""
+    return _added(input, masked_mm(mat1, mat2), beta, alpha)
+
+
 @op("addmv", mixed=True)
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """Compute beta * input + alpha * mat @ vec with a sparse matrix."""
@@ -375,7 +409,7 @@ def _by_rows(mat1: SparseTensor, mat2: Tensor) -> SparseTensor:
         pointer = mat1._pattern.rows.pointer
         rows = (pointer[1:] > pointer[:-1]).nonzero().t().contiguous()
         pattern = Pattern((mat1.shape[0],), rows, coalesced=True, checked=True)
-    values = mm(mat1, mat2).index_select(0, rows[0])
+    values = masked_mm(mat1, mat2).index_select(0, rows[0])
     return pack(pattern, values, (mat1.shape[0], mat2.shape[1]), sparse_coo, "HspmmBackward0")
 
 
@@ -442,11 +476,11 @@ def reduced(a: Any, dense: Any, reduce: str) -> Tensor:
             "sparse_mm_reduce)"
         )
     if reduce == "sum":
-        return F["mm"](a, dense)
+        return masked_mm(a, dense)
     rows, columns = a._pattern.indices
     if reduce == "mean":
         counts = F["bincount"](rows, minlength=a.shape[0]).clamp(min=1).to(dense.dtype)
-        return F["mm"](a, dense) / counts.unsqueeze(1)
+        return masked_mm(a, dense) / counts.unsqueeze(1)
     each = values_of(a).unsqueeze(1) * dense.index_select(0, columns)
     start = each.new_zeros((a.shape[0], dense.shape[1]))
     return start.scatter_reduce(

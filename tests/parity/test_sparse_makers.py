@@ -202,3 +202,39 @@ def test_checks_of_compressed_indices(name: str, parts: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert made(ct) == made(th)
+
+
+@pytest.mark.parametrize("kind", ["to_sparse", "to_sparse_csr"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.mm(s, d)", "s @ d", "d @ s", "torch.mv(s, d[0])", "torch.addmm(d, s, d)", "torch.sparse.mm(s, d)",
+        "torch.sparse.addmm(d, s, d)", "torch.mm(s, d) + torch.sparse.mm(s, d)", "torch.mm(s, d) + s.to_dense()",
+    ],
+)  # fmt: skip
+def test_a_leaf_takes_dense_gradients_of_its_product(call: str, kind: str) -> None:
+    def made(torch: Any, dtype: str) -> list[str]:
+        x = torch.tensor([[1.0, 2.0], [0.0, 3.0]]).to(getattr(torch, dtype))
+        x = x * (1 + 2j) if x.is_complex() else x
+        s = getattr(x, kind)().requires_grad_()
+        d = (x + 1).requires_grad_()
+        out = eval(call, {"torch": torch, "s": s, "d": d})
+        out.abs().sum().backward()
+        return [str(s.grad), str(d.grad)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for dtype in ("float32", "complex64"):
+            assert made(ct, dtype) == made(th, dtype)
+
+
+def test_second_derivatives_of_a_product_with_a_leaf() -> None:
+    def made(torch: Any) -> list[str]:
+        s = torch.eye(3).to_sparse().requires_grad_()
+        d = torch.arange(6.0).reshape(3, 2).requires_grad_()
+        out = torch.mm(s, d)
+        (g,) = torch.autograd.grad((out**2).sum(), s, create_graph=True)
+        (g * g).sum().backward()
+        return [out.grad_fn.name(), str(s.grad), str(d.grad)]
+
+    assert made(ct) == made(th)
