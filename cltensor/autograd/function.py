@@ -263,12 +263,8 @@ class Function(metaclass=FunctionMeta):
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward on the arguments and record a node for the call; return what forward returned."""
         split = cls.setup_context is not Function.setup_context
-        if split and (kwargs or cls.forward is not Function.forward):
-            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
-            bound.apply_defaults()
-            args, kwargs = bound.args, {}
-        if kwargs:
-            raise TypeError("apply() takes no keyword arguments")
+        if kwargs or split:
+            args = by_position(cls, args, kwargs)
         ctx = cls._backward_cls()
         needs = tuple([isinstance(a, TensorBase) and requires(a) for a in args])
         ctx.needs_input_grad = needs
@@ -298,6 +294,32 @@ class Function(metaclass=FunctionMeta):
             ctx.to_save = None
         ctx.dirty_tensors = ctx.non_differentiable = None
         return wrapped if type(result) is tuple else wrapped[0]
+
+
+def by_position(cls: type[Function], args: tuple, kwargs: dict[str, Any]) -> tuple:
+    """Return `apply`'s arguments with those given by name in their places, and defaults where there is a `setup_context`."""
+    split = cls.setup_context is not Function.setup_context
+    if cls.forward is Function.forward and not kwargs:
+        return args
+    signature = inspect.signature(cls.forward)
+    if split:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        args, kwargs = bound.args, bound.kwargs
+    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [p.name for p in signature.parameters.values() if p.kind in places][not split :]
+    for name in kwargs:
+        if name not in names:
+            raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+        if name in names[: len(args)]:
+            raise TypeError(f"forward() got multiple values for argument '{name}'")
+    given = [*args]
+    while len(given) < len(args) + len(kwargs):
+        name = names[len(given)]
+        if name not in kwargs:
+            raise TypeError(f"forward() missing required argument: '{name}' (position {len(given)})")  # fmt: skip
+        given.append(kwargs[name])
+    return tuple(given)
 
 
 def _contains(items: Any, t: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..autograd.function import Function
+from ..autograd.function import Function, by_position
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_map, tree_unflatten
 from .batched import Batched, first, hide
 from .calls import Aside, Call, rule
@@ -29,22 +29,23 @@ def apply(call: Call, cls: Any, *args: Any, **kwargs: Any) -> Any:
             "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
             f"setup_context staticmethod. {_MORE}"
         )
+    args = by_position(cls, args, kwargs)
     if cls.generate_vmap_rule:
         if own:
             raise RuntimeError(
                 f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. "
                 f"Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity. {_MORE}"
             )
-        return _whole(call, cls, args, kwargs)
+        return _whole(call, cls, args)
     if not own:
         raise RuntimeError(
             f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the vmap "
             f"staticmethod or set generate_vmap_rule=True. {_MORE}"
         )
     in_dims = tree_map(lambda t: t.bdim if call.here(t) else None, args)
-    given, named = tree_map(lambda t: t.value if call.here(t) else t, (args, kwargs))
+    given = tree_map(lambda t: t.value if call.here(t) else t, args)
     with without(call.level):
-        result = cls.vmap(VmapInfo(call.size, call.randomness), in_dims, *given, **named)
+        result = cls.vmap(VmapInfo(call.size, call.randomness), in_dims, *given)
     text = (
         "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible with the "
         "output. "
@@ -132,9 +133,9 @@ def _shown(t: Any, number: int, dim: int | None, size: int) -> Any:
     return t.value if t.bdim == dim else t.value.movedim(t.bdim, dim)
 
 
-def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+def _whole(call: Call, cls: Any, args: tuple) -> Any:
     """Apply a new Function, whose methods run those of `cls` under a level each, to the underlying tensors."""
-    flat, spec = tree_flatten((args, kwargs))
+    flat, spec = tree_flatten(args)
     in_dims = [t.bdim if call.here(t) else None for t in flat]
     size, randomness = call.size, call.randomness
     form: Any = None
@@ -156,15 +157,15 @@ def _whole(call: Call, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         def forward(*values: Any) -> Any:
             nonlocal form
             with Aside(), opened(size, randomness) as level:
-                given, named = tree_unflatten(_hidden(values, in_dims, level.number), spec)
-                outs, form = tree_flatten(cls.forward(*given, **named))
+                given = tree_unflatten(_hidden(values, in_dims, level.number), spec)
+                outs, form = tree_flatten(cls.forward(*given))
                 out_dims[:] = [t.bdim if t.__class__ is Batched and t.level == level.number else None for t in outs]  # fmt: skip
             return tuple([t if d is None else t.value for t, d in zip(outs, out_dims, strict=True)])
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
             with Aside(), opened(size, randomness) as level:
-                given, _ = tree_unflatten(_hidden(inputs, in_dims, level.number), spec)
+                given = tree_unflatten(_hidden(inputs, in_dims, level.number), spec)
                 outs = tree_unflatten(_hidden(output, out_dims, level.number), form)
                 cls.setup_context(_Context(ctx, level.number), given, outs)
 
