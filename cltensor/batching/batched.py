@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from ..attributes import fields
 from ..layouts import contiguous_strides, wrap_dim
+from ..memory_format import contiguous_format
 from ..size import Size
 from ..tensor import Tensor
 from .levels import STACK
@@ -130,6 +131,10 @@ class Batched(Tensor):
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Return whether the visible dimensions are contiguous in row-major order."""
+        if memory_format not in (None, contiguous_format):
+            raise RuntimeError(
+                "NYI: querying is_contiguous inside of vmap for memory_format other than torch.contiguous_format"
+            )
         pairs = zip(self.shape, self.stride(), contiguous_strides(self.shape), strict=True)
         return not self.numel() or all(n == 1 or have == want for n, have, want in pairs)
 

@@ -153,6 +153,7 @@ ERRORS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "as_strided": (lambda t, x: x.as_strided((3,), (1,)), {}),
     "as_strided before": (lambda t, x: x[1:].as_strided((1,), (1,), 0), {}),
     "as_strided sizes": (lambda t, x: x.as_strided((1, 2), (1,)), {}),
+    "is_contiguous": (lambda t, x: x.expand(1, 1, 1, 2).is_contiguous(memory_format=t.channels_last), {}),
     "returns none": (lambda t, x: None, {}),
     "in_dims": (lambda t, x: x, {"in_dims": 5}),
     "in_dims type": (lambda t, x: x, {"in_dims": "a"}),
