@@ -19,7 +19,7 @@ from ..ops.row import FUNCTIONS as F
 from .convert import relaid
 from .creation import empty
 from .table import op
-from .tensor import LAYOUT_NAMES, SparseTensor
+from .tensor import LAYOUT_NAMES, SparseTensor, entries
 
 Tensor = Any
 
@@ -141,6 +141,21 @@ def _refused(name: str) -> None:
 
 _refused("ones")
 _refused("full")
+
+
+def _in_place(name: str, torch_name: str) -> None:
+    @op(name, function=False)
+    def fill(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """Fill the entries of a compressed matrix."""
+        if self.layout is sparse_coo:
+            raise refuse(torch_name)
+        values = entries(self, F["empty_like"](self._v))
+        getattr(values._v, name)(*args, **kwargs)
+        return self._become(values)
+
+
+_in_place("fill_", "fill_.Scalar")
+_in_place("normal_", "normal_")
 
 
 @op("zero_")
