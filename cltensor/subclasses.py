@@ -240,11 +240,13 @@ def _ask_of(public: Any, operator: bool) -> Callable[[FunctionType], Ask]:
     """Return a factory of a function's ask (see `ask_first`). public: the function passed to `__torch_function__`."""
 
     def make(plain: FunctionType) -> Ask:
-        spread = plain.__name__ == "einsum"  # operands in a list are asked like arguments
+        spread = (
+            plain.__name__ == "einsum"
+        )  # an equation's operands in a list are asked like arguments
 
         def ask(args: Any, kwargs: Any) -> Any:
-            if spread and len(args) == 2 and isinstance(args[1], tuple | list):
-                args = (args[0], *args[1])
+            if spread and len(args) == 2 and isinstance(args[0], str):
+                args = (args[0], *args[1]) if isinstance(args[1], tuple | list) else args
             asked = [] if _STATE.off else _asked(args, kwargs)
             if not asked and not _STATE.modes:
                 return plain(*args, **kwargs)

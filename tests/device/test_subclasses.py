@@ -554,3 +554,12 @@ def test_a_class_with_slots(dev: Any) -> None:
     assert kept.tolist() == [0, 0] and deep.tolist() == [1, 1]
     assert Slotted([1.0, 2.0]).tolist() == [1, 2]
     assert type(nn.Parameter(kept)) is Slotted
+
+
+def test_einsum_by_lists_of_labels() -> None:
+    s = told(1, 2)  # from now on functions ask
+    x = torch.tensor([1.0, 2.0])
+    assert torch.einsum(x, [0], []).item() == torch.einsum("i->", [x]).item() == 3
+    assert torch.einsum(x, [0]).tolist() == [1, 2]
+    for made in (torch.einsum(s, [0]), torch.einsum("i", [s])):
+        assert type(made) is Told and made.tolist() == [1, 2]
