@@ -216,7 +216,7 @@ def gathered(dense: Tensor, s: SparseTensor) -> Tensor:
 
 def _in_both(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     if not a.shape or not b.shape:
-        s, number = (b, a) if b.shape else (a, b)
+        s, number = (b, a) if b.shape or (not a.shape and a._nnz() == 1) else (a, b)
         values = values_of(s).to(core.result_type((a, b)))
         return like(s, values * number.to_dense(), "MulBackward0")
     if a._pattern.sizes != b._pattern.sizes or a.ndim != b.ndim:

@@ -445,7 +445,8 @@ def _zeros(name: str, like: bool) -> None:
         if name == "empty_like":
             raise refuse("empty_strided")
         if out is not None:
-            return out._become(make(*args, size=size, layout=layout, dtype=dtype, device=device, requires_grad=False))  # fmt: skip
+            made = make(*args, size=size, layout=layout, dtype=dtype, device=device, requires_grad=False)  # fmt: skip
+            return _asked(out._become(made), requires_grad)
         shape = args[0].shape if like else shape_of(name, args, size)
         dev = device or args[0].device if like else device
         if layout is sparse_coo:

@@ -69,6 +69,9 @@ y * z
 x * y
 y * x
 (z * y).dtype
+torch.tensor(2.0).to_sparse() * z
+z * torch.tensor(2.0).to_sparse()
+torch.zeros((2, 3), out=x.clone(), requires_grad=True).requires_grad
 z / z
 z // z
 x / x
