@@ -108,7 +108,8 @@ def _densely(
         if masked:
             return a.sparse_mask(mask)
         s = a.detach().sparse_mask(mask)  # recorded below with a gradient that is not masked
-        record("SparseMaskBackward0", (a,), s, lambda ctx, g: g.to_dense())
+        s._unmasked = True
+        record("SparseMaskBackward0", (a,), s, lambda ctx, g: g if g._strided else g.to_dense())
         return s
 
     def at(kept: dict[int, Any]) -> Callable[..., Any]:

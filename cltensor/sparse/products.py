@@ -221,7 +221,7 @@ def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
         return masked_mm(input, mat2)
     turned = isinstance(mat2, SparseTensor)
     s = mat2 if turned else input
-    if not (s.is_leaf and graph.needs_grad(s)):
+    if not ((s.is_leaf or s._unmasked) and graph.needs_grad(s)):
         return masked_mm(input, mat2)
     _check("mm", input, mat2)
     dense = input.t() if turned else mat2

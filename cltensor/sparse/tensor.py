@@ -45,6 +45,7 @@ class SparseTensor(Tensor):
     _v: Any  # values (entries, dense dims), without history
     _layout: Layout
     _strided = False
+    _unmasked = False  # whether it takes dense gradients as leaves do, although it is none
 
     @classmethod
     def _of(

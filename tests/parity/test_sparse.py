@@ -427,6 +427,8 @@ def test_gradcheck_takes_sparse_inputs() -> None:
             for fn, args, how in (
                 (torch.sparse.mm, (s, d), {"masked": True}),
                 (torch.sparse.mm, (s, d), {"masked": True, "fast_mode": True}),
+                (torch.mm, (s, d), {}),
+                (torch.mm, (s, d), {"fast_mode": True}),
                 (torch.sparse.mm, (s, d), {"raise_exception": False}),
                 (torch.sparse.mm, (full, d), {}),
                 (lambda a: a * 2, (s,), {}),
