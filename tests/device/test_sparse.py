@@ -434,6 +434,6 @@ def test_sums_of_16_bit_floats_are_rounded_once() -> None:
     x = np.random.default_rng(0).standard_normal((60, 5)).astype(np.float16)
     for made in (torch.tensor(x).to_sparse_csr(), torch.tensor(x).to_sparse_csc()):
         for dim in (0, 1):
-            found = made.sum(dim, keepdim=True).to_dense().numpy()
+            found = made.sum(dim, keepdim=True).to_dense().cpu().numpy()
             expected = x.sum(dim, dtype=np.float32, keepdims=True)
             np.testing.assert_allclose(found, expected, rtol=2**-10, atol=2**-10)
