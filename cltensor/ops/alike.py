@@ -1,4 +1,4 @@
-"""The short path of pointwise ops: operands of one dtype (beside bool masks) and device, of one shape or broadcasting to it.
+"""The short path of pointwise ops: operands that broadcast to one of them, of one device and (conditions aside) dtype.
 
 Nearly every small op goes through here, and most of its time is Python's, so this is written for speed: one pass over
 the operands builds the expression, counts its size, and finds out whether the op has to be recorded. What is unlike
@@ -38,10 +38,10 @@ def apply_alike(
     """Return the pending result of a row, given its `types`, for operands of its short path; None for any others.
 
     These are tensors of one dtype and device, of the result's shape or broadcasting to it (pending ones dense), and
-    after the first also numbers that do not promote them; operands that are conditions are bool tensors. row: records the gradient if one is needed; None to record
-    nothing. into: the first one's storage, if the result is to replace its whole value; the first one is then returned,
-    and nothing is recorded. shape: of the result; None to try the first one's. first: the operand that stands for the
-    first one, if that is a condition.
+    after the first also numbers that do not promote them; conditions are bool tensors. row: records the gradient if one
+    is needed; None to record nothing. into: the first one's storage, if the result is to replace its whole value; the
+    first one is then returned, and nothing is recorded. shape: of the result; None to try the first one's. first: the
+    operand that stands for the first one, if that is a condition.
     """
     if config.CONFIG.eager:
         return None
