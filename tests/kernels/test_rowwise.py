@@ -545,7 +545,7 @@ def test_given_statistics_take_one_pass_back_for_weight_and_bias() -> None:
 def test_rows_across_memory_are_turned_on_the_way(
     kind: str, dev: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows across memory take one launch, with the bits of a contiguous copy: partial squares, dims between,
+    """Rows across memory take one launch, softmax with the bits of a contiguous copy: partial squares, dims between,
     prologues."""
     backend = get_backend(ct.device(dev))
     if backend.info.kind != "cpu" or backend.info.lanes < rowwise.LANES:
@@ -564,13 +564,16 @@ def test_rows_across_memory_are_turned_on_the_way(
         found = ct.softmax(turned, -1)
         ct.opencl.synchronize()
         assert STATS.launches == before + 1, shape
-        assert ct.equal(found, ct.softmax(turned.contiguous(), -1)), shape
+        copy = turned.contiguous()
+        copy.data_ptr()  # it is read, and not what it is a copy of
+        assert ct.equal(found, ct.softmax(copy, -1)), shape
         if kind != "float32":
             continue
-        assert ct.equal(ct.log_softmax(turned * 2, -1), ct.log_softmax(turned.contiguous() * 2, -1))
+        assert ct.equal(ct.log_softmax(turned * 2, -1), ct.log_softmax(copy * 2, -1))
         width = turned.shape[-1:]
         w = on_device(data(*width, seed=1)).to(x.dtype)
         normed = F.layer_norm(turned, width, w, w)
         assert normed.is_contiguous()
-        assert ct.equal(normed, F.layer_norm(turned.contiguous(), width, w, w)), shape
+        # Short rows of the copy are walked side by side, which adds up in another order.
+        ct.testing.assert_close(normed, F.layer_norm(copy, width, w, w), rtol=3e-6, atol=3e-6)
     rowwise._plan.cache_clear()

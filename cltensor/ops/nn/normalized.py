@@ -20,7 +20,7 @@ from .. import core, formats
 from ..composite import placed, plain, present, settled
 from ..convert import wide
 from ..core import Tensor
-from ..replay import Replayed
+from ..replay import SMALL, Replayed
 from ..row import FUNCTIONS, Row
 from . import norm_last, rowwise
 
@@ -82,7 +82,7 @@ def normalized(
 ) -> list[Tensor]:
     """Return (x - mean) * rstd * weight + bias, mean, variance, rstd."""
     given, there = present((input, weight, bias))
-    if plain(given):
+    if _is_small(given, plan):
         found = _values_at_once(given, there, plan)
     else:
         found = _values(input, weight, bias, plan)
@@ -92,6 +92,22 @@ def normalized(
         saved |= {"eps": plan.eps, "plan": plan}
         graph.record(node, (input, weight, bias), out, _back, saved)
     return found
+
+
+def _is_small(given: Sequence[Tensor], plan: Plan) -> bool:
+    """Return whether a call is replayed as one.
+
+    It runs pending operands first, where large ones should stay pending until the row kernel reads them; and its results
+    are not pending, where those of channels-last images should wait for what follows.
+    """
+    if not plain(given):
+        return False
+    for x in given:
+        if plan.images and not x._contig:
+            return False
+        if x._storage.waits and x._storage.nbytes > SMALL:
+            return False
+    return True
 
 
 @Replayed.of_memory
@@ -186,7 +202,7 @@ def _scales(
 
 def _back(ctx: Any, g: Tensor) -> tuple:
     given, there = present((g, ctx.input, ctx.weight, ctx.result1, ctx.result2))
-    if plain(given) and not graph.needs_grad(*given[:2]):
+    if _is_small(given, ctx.plan) and not graph.needs_grad(*given[:2]):
         return tuple(_slopes_at_once(given, there, ctx.plan, ctx.shapes, ctx.needs))
     return _slopes(ctx, g)
 
