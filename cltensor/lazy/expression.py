@@ -138,29 +138,6 @@ class Expr:
         return storage if storage is not None and storage.value is self else None
 
 
-def counted(
-    op: PointOp,
-    compute: dtype,
-    dt: dtype,
-    shape: tuple[int, ...],
-    args: tuple,
-    size: int,
-    leaves: int,
-    held: int,
-    flags: int,
-) -> Expr:
-    """Do what `Expr` does, for a caller that has counted the operands, and counted itself as their user."""
-    expr = _new(Expr)
-    expr.op, expr.compute, expr.dtype, expr.shape, expr.args = op, compute, dt, shape, args
-    expr.size, expr.leaves, expr.held, expr.flags = size, leaves, held, flags
-    expr.value = expr.cell = None
-    expr.users = expr.again = 0
-    return expr
-
-
-_new = object.__new__
-
-
 def nodes(expr: Expr) -> Iterator[Expr]:
     """Yield each node of an expression once; the operands of nodes that are already computed are not followed."""
     seen: set[int] = set()

@@ -16,6 +16,7 @@ from ..autograd import record as graph
 from ..autograd.mode import FORWARD
 from ..codegen.language import OPERANDS
 from ..lazy import HEAVY, Expr, Leaf, Scalar
+from ..lazy.expression import MAX_HELD, MAX_LEAVES, MAX_NODES
 from ..runtime import Buffer
 from ..size import Size, sized
 from ..storage import Storage
@@ -101,9 +102,13 @@ def apply_alike(
             seen = True
         operands.append(leaf)
     else:
-        args = tuple(operands)
-        expr = lazy.counted(op, compute_dtype, result_dtype, shape, args, size, leaves, held, flags)
-        if lazy.too_big(expr) is None:
+        expr = _new(Expr)  # in place of Expr(…), which would count the operands again
+        expr.op, expr.compute, expr.dtype, expr.shape = op, compute_dtype, result_dtype, shape
+        expr.args, expr.flags, expr.value, expr.cell = tuple(operands), flags, None, None
+        expr.size, expr.leaves, expr.held = size, leaves, held
+        expr.users = expr.again = 0
+        small = size <= MAX_NODES and leaves <= MAX_LEAVES and held <= MAX_HELD
+        if small or lazy.too_big(expr) is None:
             if into is not None:
                 into.replace(expr)
                 if seen:
