@@ -151,22 +151,16 @@ def _is_setting(x: Any) -> bool:
 
 
 def plain(tensors: Sequence[Any], most: int = SMALL) -> bool:
-    """Return whether ops on these operands may be replayed as one call.
+    """Return whether ops on these operands, of at most `most` elements in total, may be replayed as one call."""
+    return replayable(tensors) and sum([t.numel() for t in tensors]) <= most
 
-    All have to be tensors on a `Storage` (not a subclass), with at most `most` elements in total, and nothing may
-    observe single ops.
-    """
-    size = 0
+
+def replayable(tensors: Sequence[Any]) -> bool:
+    """As `plain`, for operands of any size: all are tensors on a `Storage` (not a subclass); nothing observes single ops."""
     for t in tensors:
         if getattr(t, "_storage", None).__class__ is not Storage:
             return False
-        size += t.numel()
-    return size <= most and not observed()
-
-
-def observed() -> bool:
-    """Return whether something observes single ops, or decides the dtypes that they compute in."""
-    return bool(FOLLOWED) or any(casting() for casting in CASTING)
+    return not FOLLOWED and not any(casting() for casting in CASTING)
 
 
 def at_once(fn: Callable[..., Sequence[Tensor]]) -> Replayed:

@@ -13,9 +13,8 @@ from typing import Any
 from ..autograd import record as graph
 from ..dtypes import C_NAMES, dtype
 from ..dtypes import bool as boolean
-from ..storage import Storage
 from . import core, writes
-from .composite import observed, placed, present
+from .composite import placed, present, replayable
 from .core import Tensor
 from .dense import WAITS, run
 from .operands import check_tensor, check_tensors, refuse_bool, same_device, same_dtype
@@ -118,10 +117,10 @@ def gradients_at_once(
     If the products are large, that by a is computed apart, since it may stay pending. None where single ops are
     recorded or observed.
     """
-    if g.dtype.category != 2 or not g._strided or graph.needs_grad(g, a, b) or observed():
+    if g.dtype.category != 2 or not g._strided or graph.needs_grad(g, a, b):
         return None
     given, there = present((g, a, b))
-    if any(x._storage.__class__ is not Storage for x in given):
+    if not replayable(given):
         return None
     columns = strides[0] == 1 != strides[1]
     if b is None or prod(g.shape) * b.shape[0] < WAITS:

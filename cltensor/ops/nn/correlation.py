@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-import sys
 from collections.abc import Callable, Sequence
 from math import gcd, prod
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ from ...runtime import get_backend
 from ...size import Size
 from ...storage import Storage
 from .. import core, formats
-from ..composite import plain, settled
+from ..composite import replayable, settled
 from ..core import Tensor
 from ..kinds import Sizes
 from ..replay import Replayed
@@ -82,7 +81,7 @@ def _push(ctx: Any, out: Tensor, a: Tensor | None, b: Tensor | None, bias: Tenso
 def _back(ctx: Any, g: Tensor) -> tuple:
     given = g, ctx.input, ctx.weight
     sizes = Sizes([tuple(shape[2:]) for shape in ctx.shapes[:2]])
-    alone = plain(given, sys.maxsize) and not graph.needs_grad(*given)
+    alone = replayable(given) and not graph.needs_grad(*given)
     return tuple(
         (_slopes_at_once if alone else _slopes)(given, ctx.kind, ctx.spec, sizes, ctx.needs)
     )
