@@ -43,6 +43,7 @@ VARIANTS = 8  # kernels kept for trees that differ in sizes only
 KEPT = 4096  # trees in the table, where a strided tree has an entry for each shape
 # Flags that an expression may have and still be run as a small tree.
 DECIDED = HEAVY | INDEXED | NON_DENSE | READ | STRIDED
+ALONE = HEAVY | NON_DENSE | STRIDED  # flags of a tree of one node over memory and numbers
 _HELD = object()  # in a key: a live storage holds the result of the node that follows
 _PLACED = object()  # in a key: followed by the strides of the region written to
 
@@ -88,7 +89,7 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
     """
     if expr.flags & ~DECIDED or expr.size > MOST or expr.users or expr.live() is not storage:
         return False
-    if expr.size == 1 and not expr.flags & ~HEAVY:
+    if expr.size == 1 and not expr.flags & ~ALONE:
         return _run_node(storage, expr)
     backend, itemsize = storage.backend, expr.dtype.itemsize
     n = storage.nbytes // itemsize
@@ -154,13 +155,13 @@ def settle(
 
 
 def _run_node(storage: Storage, expr: Expr) -> bool:
-    """Do what `run_tree` does, for a tree of one node over dense memory and numbers, without the cost of `walk`."""
+    """Do what `run_tree` does, for a tree of one node over memory and numbers, without the cost of `walk`."""
     backend, dt, home = storage.backend, expr.dtype, storage.home
     nbytes, width = storage.nbytes, dt.itemsize
     n = nbytes // width
     key: list[Any] = [backend, expr.op, expr.compute, dt]
     args: list[Any] = [n, 0]
-    places: list[tuple[Buffer, int, dtype]] = []
+    leaves: list[LeafRecord] = []
     numbers: list[Any] = []
     reads = 0
     for a in expr.args:
@@ -168,22 +169,30 @@ def _run_node(storage: Storage, expr: Expr) -> bool:
             key.append(None)
             numbers.append(a.value)
             continue
-        buffer, offset, kind = place = a.buffer, a.offset, a.dtype
+        buffer, offset, kind, steps = leaf = a.buffer, a.offset, a.dtype, a.strides
         if buffer is home:
-            reads = reads + 1 if not offset and kind.itemsize == dt.itemsize else UNKNOWN_READS
-        if place in places:
-            key.append(places.index(place))
+            kept = not offset and steps is None and kind.itemsize == dt.itemsize
+            reads = reads + 1 if kept else UNKNOWN_READS
+        if leaf in leaves:
+            key.append(leaves.index(leaf))
         else:
             key.append(kind)
-            places.append(place)
+            if steps is not None:
+                key.append(steps)
+            leaves.append(leaf)
             args += (buffer, offset)
             width += kind.itemsize
     if not n or n * width >= STREAM:
         return False
+    strided = expr.flags & NON_DENSE
+    if strided:
+        key.append(expr.shape)
     entry = _find(backend, expr, tuple(key))
     if entry is None:
         return False
-    if numbers:
+    if strided:
+        args = entry.arguments(n, leaves, numbers)
+    elif numbers:
         args += scalar_args(numbers, entry.scalars)
     taken = home is not None and storage.reads == reads
     buffer = home if taken else backend.alloc_held(nbytes)

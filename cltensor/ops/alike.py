@@ -8,18 +8,17 @@ that is left to `core.compute`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from .. import config, dtypes, layouts, lazy
 from ..autograd import record as graph
 from ..autograd.mode import FORWARD
 from ..codegen.language import OPERANDS
-from ..lazy import HEAVY, Expr, Leaf, Scalar
-from ..lazy.expression import MAX_HELD, MAX_LEAVES, MAX_NODES
-from ..runtime import Buffer
+from ..lazy import HEAVY, STRIDED, Expr, Leaf, Scalar
+from ..lazy.expression import MAX_HELD, MAX_LEAVES, MAX_NODES, NON_DENSE
 from ..size import Size, sized
 from ..storage import Storage
+from ..symbols import remembered
 from .core import Registry, Tensor, Types
 
 if TYPE_CHECKING:
@@ -89,9 +88,11 @@ def apply_alike(
         if plain:
             leaf = _new(Leaf)  # in half the time of Leaf(value, own, None, 0)
             leaf.buffer, leaf.dtype, leaf.strides, leaf.offset = value, own, None, 0
-        elif (found := _leaf_in_order(x, value, shape)) is not None:
-            leaf = found
-            flags |= lazy.flags_of(leaf)
+        elif found := _in_order(x.shape, None if x._contig else x._strides, shape):
+            leaf = _new(Leaf)
+            leaf.buffer, leaf.dtype, leaf.offset = value, own, x._offset
+            leaf.strides, more = found
+            flags |= more
         else:
             wider = x.shape
             break
@@ -128,33 +129,42 @@ def apply_alike(
             x._storage.reads -= 1
     if wider is None or given is not None or into is not None:
         return None
+    joint = _joint(shape, wider)
+    return None if joint is None or joint == shape else apply_alike(row, types, xs, None, joint)
+
+
+@remembered(4096)
+def _joint(a: Size, b: Size) -> Size | None:
+    """Return the shape to which both broadcast; None if they do not."""
     try:
-        joint = layouts.broadcast_shapes(shape, wider)
+        return sized(layouts.broadcast_shapes(a, b))
     except RuntimeError:
         return None
-    return None if joint == shape else apply_alike(row, types, xs, None, sized(joint))
 
 
-def _leaf_in_order(x: Tensor, buffer: Buffer, shape: tuple[int, ...]) -> Leaf | None:
-    """Return a tensor's memory, expanded to `shape`, as an operand of a result in row-major order.
+@remembered(4096)
+def _in_order(
+    own: Size, strides: tuple[int, ...] | None, shape: Size
+) -> tuple[tuple[int, ...] | None, int] | None:
+    """Return the strides over `shape` of memory with the shape `own`, as an operand of a result in row-major order, and
+    the flags of an expression that reads it.
 
-    None if the tensor's strides may demand a result in another memory order (torch keeps that of the operands).
+    `strides` None means contiguous. None if they may demand a result in another memory order (torch keeps that of the
+    operands), or if the memory does not broadcast to `shape`.
     """
-    strides = x._strides
-    if x.shape == shape:
-        if x._contig:
-            return Leaf(buffer, x.dtype, None, x._offset)
+    if own == shape:
+        if strides is None:
+            return None, 0
         before, wider = strides[0], shape[0]
         for step, n in zip(strides, shape, strict=True):
             if not 0 < step <= before or (step == before and n > wider):
                 return None
             before, wider = step, n
-        return Leaf(buffer, x.dtype, strides, x._offset)
-    own, lead = x.shape, len(shape) - len(x.shape)
-    if not x._contig or lead < 0:
+        return strides, NON_DENSE | STRIDED
+    lead = len(shape) - len(own)
+    if strides is not None or lead < 0:
         return None
-    # Iterating over a Size takes less time than its subscripts do.
-    for n, wanted in zip(own, islice(shape, lead, None) if lead else shape, strict=True):
-        if n != wanted and n != 1:
-            return None
-    return Leaf(buffer, x.dtype, layouts.expand_strides(own, strides, shape), x._offset)
+    if any(n not in (1, wanted) for n, wanted in zip(own, shape[lead:], strict=True)):
+        return None
+    steps = layouts.expand_strides(own, layouts.contiguous_strides(own), shape)
+    return steps, NON_DENSE | STRIDED if any(steps) else NON_DENSE

@@ -22,6 +22,7 @@ from ..lazy import HEAVY, MAX_RECOMPUTE, STRIDED, Expr, Leaf, Scalar, View
 from ..runtime import Backend, Buffer, device, get_backend
 from ..size import Size
 from ..storage import Storage
+from ..symbols import remembered
 
 Tensor = Any  # in annotations, because the class itself is defined on a higher floor
 Number = bool | int | float | complex
@@ -200,9 +201,10 @@ def compute(
         if a.__class__ not in NUMBERS:
             backend = a._storage.backend
             if not a._contig:
-                strides = _result_strides(args, shape)
-                if strides != layouts.contiguous_strides(tuple(shape)):
-                    return laid_out(op, compute_dtype, out, args, shape, dev, strides)
+                operands = _layouts(args)
+                strides = layouts.elementwise_strides(shape, operands)
+                if (found := _arranged(shape, strides, operands)) is not None:
+                    return _over(found, op, compute_dtype, out, args, shape, dev, strides)
                 break
     return pending(expression(op, compute_dtype, out, args, shape), dev, shape, backend)
 
@@ -215,10 +217,30 @@ class Types(NamedTuple):
     result: dtype  # the dtype of the result
 
 
-def _result_strides(args: Sequence[Any], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the strides that torch gives to the result of a pointwise op on these operands."""
-    operands = [((), ()) if a.__class__ in NUMBERS else (tuple(a.shape), a._strides) for a in args]
-    return layouts.elementwise_strides(tuple(shape), operands)
+class _Arranged(NamedTuple):
+    """An iteration in the order of a result's memory."""
+
+    shape: Size
+    steps: tuple[tuple[int, ...], ...]  # the strides of each operand over this shape
+
+
+def _layouts(args: Sequence[Any]) -> tuple[tuple[Any, Any], ...]:
+    """Return the operands' shapes and strides; a number has the shape ()."""
+    return tuple([((), ()) if a.__class__ in NUMBERS else (a.shape, a._strides) for a in args])
+
+
+@remembered(4096)
+def _arranged(
+    shape: tuple[int, ...], strides: tuple[int, ...], operands: tuple[tuple[Any, Any], ...]
+) -> _Arranged | None:
+    """Return the iteration for a result with dense `strides` over operands of these layouts; None if it is row-major."""
+    if strides == layouts.contiguous_strides(tuple(shape)):
+        return None
+    order = memory_order(shape, strides)
+    steps = [layouts.expand_strides(*layout, shape) for layout in operands]
+    return _Arranged(
+        Size([shape[d] for d in order]), tuple([tuple([st[d] for d in order]) for st in steps])
+    )
 
 
 def laid_out(
@@ -230,14 +252,33 @@ def laid_out(
     dev: device,
     strides: tuple[int, ...],
 ) -> Tensor:
-    """Apply one op lazily, without gradient; the result has the dense strides `strides`.
+    """Apply one op lazily, without gradient; the result has the dense strides `strides`."""
+    found = _arranged(shape, strides, _layouts(args))
+    if found is None:
+        return pending(expression(op, compute_dtype, out, args, shape), dev, shape)
+    return _over(found, op, compute_dtype, out, args, shape, dev, strides)
 
-    Expressions are row-major, so this one is over the dims reordered from the largest stride to the smallest.
+
+def _over(
+    found: _Arranged,
+    op: PointOp,
+    compute_dtype: dtype,
+    out: dtype,
+    args: Sequence[Any],
+    shape: tuple[int, ...],
+    dev: device,
+    strides: tuple[int, ...],
+) -> Tensor:
+    """Do what `laid_out` does. Expressions are row-major, so this one is over the dims reordered from the largest stride
+    to the smallest.
     """
-    order = memory_order(shape, strides)
-    inner = Size([shape[d] for d in order])
-    operands = [a if a.__class__ in NUMBERS else in_order(a, shape, order, inner) for a in args]
-    t = pending(expression(op, compute_dtype, out, operands, inner), dev)
+    operands = [
+        a
+        if a.__class__ in NUMBERS
+        else make(a._storage, found.shape, a.dtype, a.device, steps, a._offset)
+        for a, steps in zip(args, found.steps, strict=True)
+    ]
+    t = pending(expression(op, compute_dtype, out, operands, found.shape), dev)
     return make(t._storage, shape, out, dev, strides)
 
 
