@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import SupportsIndex
+from typing import Any
 
 from ..size import Size
 from ..symbols import remembered
@@ -131,8 +131,11 @@ def movedim_order(
     ndim: int, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> Shape:
     """Return the permutation that moves `source` dims to `destination`, the others in order."""
-    src = (source,) if isinstance(source, SupportsIndex) else tuple(source)
-    dst = (destination,) if isinstance(destination, SupportsIndex) else tuple(destination)
+    # hasattr, because isinstance(x, SupportsIndex) takes longer than the rest
+    src: tuple[Any, ...] = (source,) if hasattr(source, "__index__") else tuple(source)
+    dst: tuple[Any, ...] = (
+        (destination,) if hasattr(destination, "__index__") else tuple(destination)
+    )
     if len(src) != len(dst):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(src)} dims) should contain the same number of dims as destination ({list(dst)} dims)"

@@ -19,7 +19,7 @@ from ..lazy.expression import MAX_HELD, MAX_LEAVES, MAX_NODES, NON_DENSE
 from ..size import Size, sized
 from ..storage import Storage
 from ..symbols import remembered
-from .core import Registry, Tensor, Types
+from .core import Registry, Tensor, Types, memory_order
 
 if TYPE_CHECKING:
     from .row import Row
@@ -34,6 +34,7 @@ def apply_alike(
     into: Storage | None = None,
     shape: Size | None = None,
     first: Any = None,
+    strides: tuple[int, ...] | None = None,
 ) -> Tensor | None:
     """Return the pending result of a row, given its `types`, for operands of its short path; None for any others.
 
@@ -41,7 +42,8 @@ def apply_alike(
     after the first also numbers that do not promote them; conditions are bool tensors. row: records the gradient if one
     is needed; None to record nothing. into: the first one's storage, if the result is to replace its whole value; the
     first one is then returned, and nothing is recorded. shape: of the result; None to try the first one's. first: the
-    operand that stands for the first one, if that is a condition.
+    operand that stands for the first one, if that is a condition. strides: of the result and of each tensor, all of
+    the result's shape, if their memory is in another order than row-major.
     """
     if config.CONFIG.eager:
         return None
@@ -51,6 +53,9 @@ def apply_alike(
     given, dt, dev = shape, first.dtype, first.device
     if shape is None:
         shape = first.shape
+    outer = shape
+    if strides is not None and (shape := _shape_in_memory(outer, strides)) is None:
+        return None
     wider: Any = None  # the shape of an operand that may not broadcast to the first one's
     size, leaves, held, flags = 1, 0, 0, HEAVY if op.heavy else 0
     operands: list[Any] = []
@@ -73,7 +78,10 @@ def apply_alike(
             tied = True
         storage = x._storage
         value = storage.value
-        plain = x._contig and not x._offset and x.shape == shape
+        if strides is None:
+            plain = x._contig and not x._offset and x.shape == shape
+        else:
+            plain = not x._offset and x.shape == outer and x._strides == strides
         if value.__class__ is Expr:
             if not plain or value.dtype is not own or value.shape != shape:
                 wider = x.shape
@@ -88,7 +96,9 @@ def apply_alike(
         if plain:
             leaf = _new(Leaf)  # in half the time of Leaf(value, own, None, 0)
             leaf.buffer, leaf.dtype, leaf.strides, leaf.offset = value, own, None, 0
-        elif found := _in_order(x.shape, None if x._contig else x._strides, shape):
+        elif strides is None and (
+            found := _in_order(x.shape, None if x._contig else x._strides, shape)
+        ):
             leaf = _new(Leaf)
             leaf.buffer, leaf.dtype, leaf.offset = value, own, x._offset
             leaf.strides, more = found
@@ -118,7 +128,10 @@ def apply_alike(
             storage = Storage.pending(first._storage.backend, expr)
             if seen:
                 storage.buffer()
-            out = Registry.tensor._dense(storage, shape, result_dtype, dev)
+            if strides is None:
+                out = Registry.tensor._dense(storage, shape, result_dtype, dev)
+            else:
+                out = Registry.tensor._make(storage, outer, result_dtype, dev, strides, 0)
             if tied and row is not None and row.grads and graph.needs_grad(*xs):
                 row.record(xs, out)
             return out
@@ -130,7 +143,27 @@ def apply_alike(
     if wider is None or given is not None or into is not None:
         return None
     joint = _joint(shape, wider)
-    return None if joint is None or joint == shape else apply_alike(row, types, xs, None, joint)
+    if joint is None:
+        return None
+    if joint != shape:
+        return apply_alike(row, types, xs, None, joint, first)
+    return (
+        None if first._contig else apply_alike(row, types, xs, None, shape, first, first._strides)
+    )
+
+
+@remembered(4096)
+def _shape_in_memory(shape: Size, strides: tuple[int, ...]) -> Size | None:
+    """Return the shape with the dims in the order of a memory in another order than row-major, if it is that which torch
+    gives to results of operands that have these `strides`; else None.
+    """
+    row_major = layouts.contiguous_strides(shape)
+    operands = (shape, strides), ((), ())  # with a number, which counts as an operand of no dims
+    if strides == row_major or any(
+        layouts.elementwise_strides(shape, operands[:n]) != strides for n in (1, 2)
+    ):
+        return None
+    return Size([shape[d] for d in memory_order(shape, strides)])
 
 
 @remembered(4096)
