@@ -22,6 +22,7 @@ from ...codegen.reduce import row_kinds as kinds
 from ...codegen.reduce import rowwise as family
 from ...runtime import get_backend
 from .. import core
+from ..composite import at_once, plain
 from ..core import Tensor
 from ..reduce import sum
 from ..selection import where
@@ -47,10 +48,9 @@ def cross_entropy(
     own = _own(input, weight, dim)
     if not input.shape[dim]:
         return _without_classes(input, target, ignore, reduction, dim)
-    kind = kinds.nll(own is not None, smoothing > 0)
-    top, over, loss, *more, hit = _rows(kind, input, own, target, ignore, dim, smoothing)
+    found = _values(input, own, target, ignore, reduction, dim, smoothing)
+    value, total, top, over, *more, hit = found
     factor = more[0] if more else None
-    value, total = _reduced(loss, factor, hit, reduction, input, target)
     if not graph.needs_grad(input):
         return value
     saved = {"hit": hit, "factor": factor, "total_weight": total, "dim": dim, "dtype": input.dtype}
@@ -80,9 +80,8 @@ def nll_loss(
     own = _own(input, weight, dim)
     if not input.shape[dim]:
         return _without_classes(input, target, ignore, reduction, dim)
-    value, *more, hit = _rows(kinds.picked(own is not None), input, own, target, ignore, dim)
+    value, total, *more, hit = _values(input, own, target, ignore, reduction, dim, None)
     factor = more[0] if more else None
-    value, total = _reduced(value, factor, hit, reduction, input, target)
     if graph.needs_grad(input):
         saved = {"target": target, "weight": weight, "ignore_index": ignore, "reduction": reduction}
         saved |= {"hit": hit, "factor": factor, "total_weight": total, "dim": dim, "dtype": input.dtype, "handed": None}  # fmt: skip
@@ -102,6 +101,44 @@ def _without_classes(
     if reduction == "none":
         return value.reshape(target.shape)
     return value.sum() if reduction == "sum" else value.sum() / 0
+
+
+def _values(
+    input: Tensor,
+    own: Tensor | None,
+    target: Tensor,
+    ignore: int,
+    reduction: str,
+    dim: int,
+    smoothing: float | None,
+) -> list[Any]:
+    """Return the reduced loss, what a mean was divided by (else None), and the other numbers of each row.
+
+    smoothing: None for an `input` of log-probabilities.
+    """
+    given = (input, target) if own is None else (input, target, own)
+    settings = ignore, reduction, dim, smoothing
+    if reduction == "none" or input._storage.waits or not plain(given):
+        return _rows_and_sum(given, *settings)
+    return _values_at_once(given, *settings)
+
+
+def _rows_and_sum(
+    given: Sequence[Tensor], ignore: int, reduction: str, dim: int, smoothing: float | None
+) -> list[Any]:
+    input, target, *more = given
+    own = more[0] if more else None
+    if smoothing is None:
+        first, kind = 0, kinds.picked(own is not None)
+    else:
+        first, kind = 2, kinds.nll(own is not None, smoothing > 0)
+    rows = _rows(kind, input, own, target, ignore, dim, smoothing or 0.0)
+    loss, hit = rows.pop(first), rows[-1]
+    factor = rows[first] if len(rows) > first + 1 else None
+    return [*_reduced(loss, factor, hit, reduction, input, target), *rows]
+
+
+_values_at_once = at_once(_rows_and_sum)
 
 
 def _reduced(
