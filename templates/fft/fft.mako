@@ -93,7 +93,11 @@ static inline void clt_write(__global T *dst, const int real, const I place, con
     if (pairs) {
 ${halves()}\
     }
+% if gpu:
 ${butterflies.stages()}\
+% else:
+${butterflies.stages('read ? 8 : 1', '(ulong)plan >> (read ? 5 : 0)', 'written ? rest >> 5 : rest')}\
+% endif
     if (whole) {
 ${halves()}\
 ## The results from n on are conjugates of earlier ones; they are written behind these, as the stages ended in the first
@@ -118,6 +122,26 @@ ${halves()}\
 % endif
     }
 </%def>\
+<%
+hexes = '0123456789abcdef'
+def mix(start): return ', '.join(f'zr.s{hexes[j]}, zi.s{hexes[j]}' for j in range(start, start + V // 2))
+%>\
+## Store complex numbers of neighbouring lines, as vectors zr and zi, from `to` on.
+<%def name="pairs_stored(to)">\
+        *(__global UV *)(${to}) = (TV)(${mix(0)});
+        *(__global UV *)(${to} + ${V}) = (TV)(${mix(V // 2)});
+</%def>\
+<%def name="stored(r)">\
+<%butterflies:last_stage r="${r}" args="k, i">
+        {
+          __global T *to = dst + 2 * (db[0] + (I)(${i}) * step);
+          __global T *later = to + 2 * ${far} * step;
+          CLT_PREFETCH_TO_WRITE(later); CLT_PREFETCH_TO_WRITE(later + ${V}); CLT_PREFETCH_TO_WRITE(later + ${2 * V - 1});
+          const TV zr = y${k}r * scale, zi = y${k}i * scale_im + none;
+${pairs_stored('to')}\
+        }
+</%butterflies:last_stage>\
+</%def>\
 % if not gpu:
 #define CLT_WHOLE
 __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -131,7 +155,11 @@ __kernel void ${fn}(__global const T *src, __global T *dst, __global const T2 *r
   const int n = (int)length, herm = (int)herm_, halved = (int)halved_, src_real = (int)src_real_, dst_real = (int)dst_real_;
   const int pairs = halved && herm, whole = halved && !herm, count = whole ? (int)nout : n; // of results
   int begun = 0; // the half of the memory in which the stages begin, such that they end in the first half
-  for (ulong rest = (ulong)plan; rest; rest >>= 5) begun ^= 1;
+  int last_radix = 0;
+  for (ulong rest = (ulong)plan; rest; rest >>= 5) {
+    begun ^= 1;
+    last_radix = (int)(rest & 31);
+  }
   const T none = sign_out < 0 ? 0 : -(T)0; // conjugated zeros stay positive
 % if gpu:
   const int width = (int)width_, lid = (int)get_local_id(0);
@@ -170,6 +198,7 @@ ${line('block * width + b')}
   const I each = (run + ${V - 1}) / ${V}, blocks = lines / run * each, parts = (I)get_global_size(0), part = (I)get_global_id(0);
   const I first = blocks / parts * part + min(part, (I)(blocks % parts)), last = first + blocks / parts + (part < blocks % parts);
   __global UV *half0 = (__global UV *)(work + part * n * ${4 * V});
+  const int straight = cols == 1 && nout == n && !(windowed || herm || halved || src_real || dst_real) && (plan & 31) == 8 && plan >> 5;
   for (I block = first; block < last; ++block) {
     __global UV *x = half0 + begun * 2 * n, *y = half0 + (1 - begun) * 2 * n;
     I sb[${V}], db[${V}], col[${V}];
@@ -183,7 +212,21 @@ ${line('min(start + b, lines - 1)')}
       in_row &= sb[b] + column * ic * is == sb[0] + col[0] * ic * is + b;
       out_row &= db[b] == db[0] + b;
     }
-    if (in_row && !windowed && (!herm || halved)) {
+    ## In one pass over neighbouring complex lines the first stage reads the source itself, and the last one writes the
+    ## destination. Strides are too long for the hardware to prefetch.
+    const int read = in_row && straight, written = out_row && straight && (last_radix == 4 || last_radix == 8);
+    if (read) {
+      const I step = ii * is;
+<%butterflies:first_stage r="${8}" args="k, i">
+      {
+        __global const T *from = src + 2 * (sb[0] + (${i}) * step);
+        CLT_PREFETCH(from + 2 * ${far} * step); CLT_PREFETCH(from + 2 * ${far} * step + ${2 * V - 1});
+        const TV lo = *(__global const UV *)from, hi = *(__global const UV *)(from + ${V});
+        x${k}r = (TV)(lo.even, hi.even);
+        x${k}i = (TV)(lo.odd, hi.odd) * sign_in;
+      }
+</%butterflies:first_stage>\
+    } else if (in_row && !windowed && (!herm || halved)) {
       const I first = sb[0] + col[0] * ic * is, step = ii * is;
       for (int i = 0; i < n; ++i) {
         if (src_real) {
@@ -244,7 +287,14 @@ ${transformed()}\
           }
     }
     const T scale_im = scale * sign_out;
-    if (out_row) {
+    if (written) {
+      const I step = oi * os;
+      if (last_radix == 8) {
+${stored(8)}\
+      } else {
+${stored(4)}\
+      }
+    } else if (out_row) {
       for (int k = 0; k < count; ++k) {
         if (col[${V - 1}] * oc + k * oi >= nout) {
           __global const T *from = (__global const T *)x;
@@ -265,13 +315,7 @@ ${transformed()}\
           continue;
         }
         const TV zi = x[2 * k + 1] * scale_im + none;
-<%
-half = V // 2
-hexes = '0123456789abcdef'
-def mix(start): return ', '.join(f'zr.s{hexes[j]}, zi.s{hexes[j]}' for j in range(start, start + half))
-%>\
-        *(__global UV *)(dst + 2 * place) = (TV)(${mix(0)});
-        *(__global UV *)(dst + 2 * place + ${V}) = (TV)(${mix(half)});
+${pairs_stored('dst + 2 * place')}\
       }
     } else if (cols == 1 && os == 1 && (pairs || !dst_real)) {
       __global const T *from = (__global const T *)x;

@@ -45,6 +45,48 @@ ${four(['x1', 'x3', 'x5', 'x7'], ['o0', 'o1', 'o2', 'o3'], 'b')}\
         const TV y2r = e2r + o2i, y2i = e2i - o2r, y6r = e2r - o2i, y6i = e2i + o2r;
         const TV y3r = e3r + h3r, y3i = e3i + h3i, y7r = e3r - h3r, y7i = e3i - h3i;
 </%def>\
+## From x0 .. to y0 ...
+<%def name="butterfly(r)">\
+% if r == 2:
+        const TV y0r = x0r + x1r, y0i = x0i + x1i, y1r = x0r - x1r, y1i = x0i - x1i;
+% elif r == 4:
+${four(['x0', 'x1', 'x2', 'x3'], ['y0', 'y1', 'y2', 'y3'], '')}\
+% elif r == 8:
+${eight()}\
+% else:
+${odd(r)}\
+% endif
+</%def>\
+## On a CPU: a first stage that reads numbers from elsewhere than x (the body loads number `i` as x${'{k}'}r, x${'{k}'}i),
+## and a last one that writes them elsewhere than y (the body stores y${'{k}'}r, y${'{k}'}i as number `i`).
+<%def name="first_stage(r)">\
+      const int m = n / ${r};
+      for (int p = 0; p < m; ++p) {
+% for k in range(r):
+        TV x${k}r, x${k}i;
+${caller.body(k, f'p + m * {k}')}\
+% endfor
+${butterfly(r)}\
+        y[${at(f'{r} * p', False)}] = y0r; y[${at(f'{r} * p', False)} + 1] = y0i;
+% for k in range(1, r):
+        const T2 w${k} = roots[p * ${k}];
+        y[${at(f'{r} * p + {k}', False)}] = y${k}r * w${k}.x - y${k}i * w${k}.y; y[${at(f'{r} * p + {k}', False)} + 1] = y${k}r * w${k}.y + y${k}i * w${k}.x;
+% endfor
+      }
+      { __global UV *other = x; x = y; y = other; }
+</%def>\
+<%def name="last_stage(r)">\
+      const int s = n / ${r};
+      for (int q = 0; q < s; ++q) {
+% for k in range(r):
+        const TV x${k}r = x[${at(f'q + s * {k}', False)}], x${k}i = x[${at(f'q + s * {k}', False)} + 1];
+% endfor
+${butterfly(r)}\
+% for k in range(r):
+${caller.body(k, f'q + s * {k}')}\
+% endfor
+      }
+</%def>\
 ## Run the body for every p (group of equal twiddles) and q (position in it) of a stage: in loops on a CPU, shared among
 ## lanes on a GPU.
 <%def name="positions(r)">\
@@ -68,15 +110,7 @@ ${positions(r)}\
 % for k in range(r):
         const TV x${k}r = x[${at(f'q + s * (p + m * {k})', gpu)}], x${k}i = x[${at(f'q + s * (p + m * {k})', gpu)} ${im(gpu)}];
 % endfor
-% if r == 2:
-        const TV y0r = x0r + x1r, y0i = x0i + x1i, y1r = x0r - x1r, y1i = x0i - x1i;
-% elif r == 4:
-${four(['x0', 'x1', 'x2', 'x3'], ['y0', 'y1', 'y2', 'y3'], '')}\
-% elif r == 8:
-${eight()}\
-% else:
-${odd(r)}\
-% endif
+${butterfly(r)}\
         y[${at(f'q + s * ({r} * p)', gpu)}] = y0r; y[${at(f'q + s * ({r} * p)', gpu)} ${im(gpu)}] = y0i;
         if (m == 1) { // the last stage's twiddles are all 1
 % for k in range(1, r):
@@ -145,9 +179,10 @@ ${pair('j')}\
       }
     }
 </%def>\
-<%def name="stages()">\
-    int s = 1;
-    for (ulong rest = (ulong)plan; rest; rest >>= 5) {
+## done: the product of the radices of stages that are computed already; those to come are `rest`, while `go`.
+<%def name="stages(done='1', rest='(ulong)plan', go='rest')">\
+    int s = ${done};
+    for (ulong rest = ${rest}; ${go}; rest >>= 5) {
       const int r = (int)(rest & 31);
       switch (r) {
 % for r in (2, 3, 4, 5, 7, 8):
