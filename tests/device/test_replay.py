@@ -178,6 +178,18 @@ def test_questions_about_values_are_replayed_and_answered_anew(name: str) -> Non
     assert STATS.replays >= before + 4
 
 
+@pytest.mark.parametrize("loss", [F.cross_entropy, F.nll_loss])
+def test_a_loss_of_classes_and_its_mean_are_one_call(loss: Callable[..., torch.Tensor]) -> None:
+    for n in range(4):
+        x, target = whole(5, 7), places(5, below=7)
+        torch.opencl.synchronize()
+        before = STATS.replays
+        loss(x, target)
+        assert n < 2 or STATS.replays == before + 1
+    with pytest.raises(IndexError, match=r"Target 9 is out of bounds\."):
+        loss(x, torch.full((5,), 9)).item()
+
+
 def test_elements_that_a_mask_keeps_are_counted_by_each_replay() -> None:
     """A GPU reads the count before it moves the elements, so that only the cpu device replays."""
     x = torch.arange(6.0, device="cpu").reshape(2, 3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from parity.oracle import assert_same_outcome, evaluate, lines
 from support import data
@@ -181,6 +183,31 @@ def test_images_of_one_channel_row_or_column(line: str, shape: tuple[int, ...]) 
     program = f"(lambda z, F: (lambda y: (y, {grad}))((lambda x: {line})(z)))({images}, torch.nn.functional)"
     found, expected = evaluate(program, {"x": data(*shape)})
     assert_same_outcome(found, expected, 1e-4)
+
+
+# Of a tensor whose dims are permuted; some dims have one element.
+PERMUTED = """
+x + 1
+x * x
+1 - x
+x.relu() * 2 + x
+torch.where(x > 0, x, x * 2)
+torch.where(x > 0, x, 2.0)
+x + x.contiguous()
+x[:, :1] * x
+x * x.sum((0, 2), keepdim=True)
+x.clone().add_(x)
+(x * 2 > 1) & (x < 5)
+x[1:] * 2
+"""
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(range(4))])
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 1, 3, 1)])
+def test_permuted_operands_keep_their_order(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
+    calls = ", ".join(f"({line}, ({line}).stride())" for line in lines(PERMUTED))
+    found, expected = evaluate(f"(lambda x: ({calls}))(x.permute({order}))", {"x": data(*shape)})
+    assert_same_outcome(found, expected)
 
 
 ATTENTION = """
