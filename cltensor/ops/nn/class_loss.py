@@ -22,7 +22,7 @@ from ...codegen.reduce import row_kinds as kinds
 from ...codegen.reduce import rowwise as family
 from ...runtime import get_backend
 from .. import core
-from ..composite import at_once, plain
+from ..composite import at_once, placed, plain, present
 from ..core import Tensor
 from ..reduce import sum
 from ..selection import where
@@ -203,29 +203,30 @@ def _wrong(value: int, ordinal: int) -> Exception:
 
 class _Handed:
     """What nll_loss's node tells log_softmax's about the gradient that it passes down: which tensor it is, and the
-    factor of each row, from which the lower node computes the gradient of the logits without reading the tensor.
+    parts of each row's factor (see `_factor`), from which the lower node computes the gradient of the logits without
+    reading the tensor.
     """
 
     def __init__(self) -> None:
         self.storage: Any = None
         self.value: Any = None
-        self.factor: Any = None
+        self.parts: Any = None
 
-    def give(self, g: Tensor, factor: Tensor, unseen: bool) -> None:
+    def give(self, g: Tensor, parts: tuple[Tensor | None, ...], unseen: bool) -> None:
         """Remember a gradient, so that `take` can tell whether it arrives unchanged.
 
         unseen: nothing else sees the gradient or could change it, so that its storage's value need not be compared.
         """
-        self.storage, self.factor = weakref.ref(g._storage), factor
+        self.storage, self.parts = weakref.ref(g._storage), parts
         self.value = None if unseen else g._storage.value
 
-    def take(self, g: Tensor) -> Tensor | None:
-        """Return the factor if `g` is the remembered gradient, unchanged, else None; forget it in either case."""
+    def take(self, g: Tensor) -> tuple[Tensor | None, ...] | None:
+        """Return the parts if `g` is the remembered gradient, unchanged, else None; forget them in either case."""
         same = self.storage is not None and self.storage() is g._storage
         same = same and (self.value is None or g._storage.value is self.value)
-        factor = self.factor if same else None
-        self.storage = self.value = self.factor = None
-        return factor
+        parts = self.parts if same else None
+        self.storage = self.value = self.parts = None
+        return parts
 
 
 def _record(input: Tensor, value: Tensor, below: dict[str, Any], saved: dict[str, Any]) -> None:
@@ -239,16 +240,27 @@ def _record(input: Tensor, value: Tensor, below: dict[str, Any], saved: dict[str
 
 def _each(ctx: Any, g: Tensor) -> Tensor:
     """Return the gradient of each row's loss, without its target's weight; 0-dim if all rows have the same."""
-    if g.shape:
-        g = g.reshape(ctx.hit.shape)
-    return g if ctx.total_weight is None else g / ctx.total_weight
+    return _factor(g.reshape(ctx.hit.shape) if g.shape else g, ctx.total_weight, None)
+
+
+def _factor(g: Tensor, total: Tensor | None, weights: Tensor | None) -> Tensor:
+    """Return the gradient of each row's picked number: of the loss, through the division of a mean and the weights."""
+    g = g if total is None else g / total
+    return g if weights is None else g * weights
 
 
 def _nll_back(ctx: Any, g: Tensor) -> tuple:
     shape, dim, hit = ctx.shapes[0], ctx.dim, ctx.hit
-    g = _each(ctx, g)
-    if ctx.factor is not None:
-        g = g * ctx.factor
+    if g.shape:
+        g = g.reshape(hit.shape)
+    parts = g, ctx.total_weight, ctx.factor
+    if ctx.handed is not None and _unseen(ctx):
+        # For 16-bit inputs the factor is float32, but the tensor gets the input's dtype: else the engine would cast it,
+        # and the lower node would not recognise it.
+        hot = core.make(g._storage, shape, ctx.dtype, g.device, (0,) * len(shape), g._offset)
+        ctx.handed.give(hot, parts, True)
+        return (hot,)
+    g = _factor(*parts)
     if ctx.handed is None and not graph.needs_grad(g):
         whole = core.make(
             hit._storage, shape, hit.dtype, hit.device, (0,) * len(shape), hit._offset
@@ -258,17 +270,10 @@ def _nll_back(ctx: Any, g: Tensor) -> tuple:
             graph.tie(ctx, rowwise.run(kinds.PICKED_BACK, (whole, *rows), (dim,), ctx.dtype)[0]),
         )
     each = g.unsqueeze(dim) if g.shape else g
-    unseen = ctx.handed is not None and _unseen(ctx)
-    if unseen:
-        strides = layouts.expand_strides(each.shape, each._strides, shape)
-        # For 16-bit inputs the factor is float32, but the tensor gets the input's dtype: else the engine would cast it,
-        # and the lower node would not recognise the result.
-        hot = core.make(each._storage, shape, ctx.dtype, g.device, strides, each._offset)
-    else:
-        hot = graph.tie(ctx, where(_hot(hit, shape, dim), -each, 0.0))
-        hot = hot if hot.dtype is ctx.dtype else hot.to(ctx.dtype)
+    hot = graph.tie(ctx, where(_hot(hit, shape, dim), -each, 0.0))
+    hot = hot if hot.dtype is ctx.dtype else hot.to(ctx.dtype)
     if ctx.handed is not None and not graph.needs_grad(hot):
-        ctx.handed.give(hot, g, unseen)
+        ctx.handed.give(hot, (g, None, None), False)
     return (hot,)
 
 
@@ -290,19 +295,10 @@ def _smooth_back(ctx: Any, g: Tensor) -> Tensor:
         slope = log_softmax(x, dim).exp() * spread - (even if own is None else even * own)
         slope = slope - _hot(hit, x.shape, dim).to(x.dtype) * ((1 - share) * picked)
         return slope * where(hit.unsqueeze(dim) < 0, 0.0, each)
-    found = _by_logits(ctx, factor, kinds.nll_back(own is not None, True), weights)
-    return rowwise.run(*found, eps=share)[0]
-
-
-def _by_logits(ctx: Any, factor: Tensor, kind: kinds.Kind, weights: Sequence[Tensor] = ()) -> tuple:
-    """Return the arguments of `rowwise.run` for the gradient of the logits in one kernel.
-
-    `factor` is the gradient of each row's loss.
-    """
-    x, dim = ctx.self, ctx.dim
     numbers = (ctx.top, ctx.over, ctx.hit, _once(factor, x.shape), *weights)
     rows = [_along(v, dim) for v in numbers]
-    return kind, (x, *rows, ctx.own) if weights else (x, *rows), (dim,), x.dtype
+    kind = kinds.nll_back(own is not None, True)
+    return rowwise.run(kind, (x, *rows, own) if weights else (x, *rows), (dim,), x.dtype, eps=share)[0]  # fmt: skip
 
 
 def _once(factor: Tensor, shape: Sequence[int]) -> Tensor:
@@ -336,7 +332,19 @@ def _unseen(ctx: Any) -> bool:
 
 def _log_softmax_back(ctx: Any, g: Tensor) -> Tensor:
     x, dim = ctx.self, ctx.dim
-    factor = ctx.handed.take(g)
-    if factor is None or graph.needs_grad(x, g):
+    parts = ctx.handed.take(g)
+    if parts is None or graph.needs_grad(x, g):
         return g - log_softmax(x, dim).exp() * sum(g, dim, True)
-    return rowwise.run(*_by_logits(ctx, factor, kinds.nll_back(False, False)))[0]
+    given, there = present((x, ctx.top, ctx.over, ctx.hit, *parts))
+    run = _slope_at_once if plain(given) else _slope
+    return run(given, there, dim)[0]
+
+
+def _slope(given: Sequence[Tensor], there: tuple[bool, ...], dim: int) -> list[Tensor]:
+    """Compute the gradient of the logits from these, what their row kernel found, and the parts of the rows' factor."""
+    x, top, over, hit, *parts = placed(given, there)
+    rows = [_along(v, dim) for v in (top, over, hit, _once(_factor(*parts), x.shape))]
+    return [rowwise.run(kinds.nll_back(False, False), (x, *rows), (dim,), x.dtype)[0]]
+
+
+_slope_at_once = at_once(_slope)
