@@ -369,3 +369,16 @@ def test_pickled_subclasses() -> None:
         return found
 
     assert told(ct) == told(th)
+
+
+@pytest.mark.parametrize("named", [print, pickle.Pickler])
+def test_what_weights_only_refuses_is_refused_in_torchs_words(named: Any) -> None:
+    told = []
+    for module in (ct, th):
+        file = io.BytesIO()
+        module.save({"a": named}, file)
+        file.seek(0)
+        with pytest.raises(pickle.UnpicklingError) as refused:
+            module.load(file)
+        told.append(str(refused.value))
+    assert told[0] == told[1]
