@@ -445,6 +445,7 @@ _LENT = {
     "ScriptFunction": "jit",
     "ScriptModule": "jit",
     "Tag": "library",
+    "compile": "compiler",
     "cond": "_higher_order_ops",
     "fork": "jit",
     "vmap": "func",

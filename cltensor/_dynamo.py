@@ -11,18 +11,21 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .compiler import (
+    OptimizedModule,
     Options,
     allow_in_graph,
     assume_constant_result,
+    compile,
     disable,
     is_compiling,
     list_backends,
     reset,
     set_stance,
 )
-from .reexport import absent, expose
+from .reexport import expose
 
 __all__ = [
+    "OptimizedModule",
     "allow_in_graph",
     "assume_constant_result",
     "config",
@@ -44,7 +47,6 @@ __all__ = [
 ]
 
 disallow_in_graph = forbid_in_graph = allow_in_graph
-(OptimizedModule,) = absent(__name__, "OptimizedModule", "modules run as they are")
 
 
 class Unsupported(RuntimeError):
@@ -110,8 +112,8 @@ def graph_break(msg: str = "") -> None:
 
 
 def optimize(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
-    """Return a decorator that returns functions as they are."""
-    return lambda fn: fn
+    """Return `compile`, as a decorator."""
+    return compile
 
 
 def run(fn: Any = None) -> Any:

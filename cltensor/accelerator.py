@@ -46,8 +46,8 @@ def _checked(fn: Any) -> Any:
 
 for _fn in FORWARDED:
     globals()[_fn] = forwarded(_fn, _named)
-current_device_index = current_device_idx = current_device
-set_device_index = set_device_idx = set_device
+current_device_index = current_device_idx = _checked(current_device)
+set_device_index = set_device_idx = _checked(set_device)
 device_index = device
 get_memory_info = _checked(mem_get_info)
 (Graph,) = absent(__name__, "Graph", "`cltensor.capture` records launches")
@@ -72,7 +72,8 @@ def set_stream(stream: Stream) -> None:
 
 
 def empty_cache() -> None:
-    """Return unused memory of the pools to the drivers."""
+    """Return unused memory of the pools to the drivers. RuntimeError without an accelerator."""
+    _named(None)
     opencl.empty_cache()
 
 

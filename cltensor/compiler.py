@@ -1,5 +1,5 @@
-"""`cltensor.compiler`: functions by which programs control torch.compile, without effect: only kernels are compiled
-here.
+"""`compile`, which runs functions and modules as they are, and `cltensor.compiler`: functions by which programs control
+it, without effect: only kernels are compiled here.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .creation import as_tensor
+from .nn.modules.module import Module
 from .reexport import expose
-from .switches import compile
 from .tensor import Tensor
 from .utils._pytree import tree_map_only
 
@@ -40,6 +40,76 @@ __all__ = [
     "substitute_in_graph",
     "wrap_numpy",
 ]
+
+
+class OptimizedModule(Module):
+    """What `compile` makes of a module: a module that runs the original, its only child `_orig_mod`.
+
+    As in torch, names of parameters, buffers and modules begin with `_orig_mod.`, and other attributes are those of the
+    original, read and written.
+    """
+
+    def __init__(self, mod: Module) -> None:
+        super().__init__()
+        del self.__dict__["training"]
+        self._modules["_orig_mod"] = mod
+
+    @staticmethod
+    def dynamo_ctx(fn: Callable) -> Callable:
+        """Return the function as it is; torch compiles it."""
+        return fn
+
+    @property
+    def training(self) -> bool:
+        """Whether the original module is being trained."""
+        return self._orig_mod.training
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        self._orig_mod.training = mode
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the original module."""
+        return self._modules["_orig_mod"](*args, **kwargs)
+
+    def __len__(self) -> int:
+        return len(self._orig_mod)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.__dict__.get("_modules", {}) or name == "_orig_mod":
+            return super().__getattr__(name)
+        return getattr(self._orig_mod, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__ or name in self._modules or hasattr(type(self), name):
+            super().__setattr__(name, value)
+        else:
+            setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self.__dict__ or name in self._modules:
+            super().__delattr__(name)
+        else:
+            delattr(self._orig_mod, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})
+
+
+def compile(model: Any = None, *, disable: bool = False, **options: Any) -> Any:
+    """Return a function as it is, a module as an `OptimizedModule` that runs it.
+
+    Other options have no effect: pointwise chains are fused in any case. To run a function without its Python, see
+    `capture`. disable: return a module as it is, too. Without `model`, a decorator. AssertionError if it is not
+    callable.
+    """
+    if model is None:
+        return functools.partial(compile, disable=disable, **options)
+    if not callable(model):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    if disable or not isinstance(model, Module) or isinstance(model, OptimizedModule):
+        return model
+    return OptimizedModule(model)
 
 
 class Options(ModuleType):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import inspect
 import sys
 import threading
 import warnings
@@ -52,6 +53,12 @@ _ASKED = (
     "is_complex is_floating_point is_nonzero is_same_size numel"  # they ask, too, but are no ops
 )
 _ASKED_INIT = "constant_ kaiming_uniform_ normal_ uniform_"
+# Functions of nn.functional that torch has not written in Python: they pass arguments on as they are given.
+_AS_GIVEN = {
+    *("avg_pool2d", "avg_pool3d", "elu_", "gelu", "grouped_mm", "hardshrink", "hardtanh_", "leaky_relu_", "linear", "logsigmoid"),
+    *("native_channel_shuffle", "one_hot", "prelu", "relu_", "scaled_dot_product_attention", "sigmoid", "softplus", "softshrink"),
+    *("tanh", "upsample", "upsample_bilinear", "upsample_nearest"),
+}  # fmt: skip
 
 
 class _State(threading.local):
@@ -243,6 +250,7 @@ def _ask_of(public: Any, operator: bool) -> Callable[[FunctionType], Ask]:
         spread = (
             plain.__name__ == "einsum"
         )  # an equation's operands in a list are asked like arguments
+        named = _passes_names(public)
 
         def ask(args: Any, kwargs: Any) -> Any:
             if spread and len(args) == 2 and isinstance(args[0], str):
@@ -250,6 +258,8 @@ def _ask_of(public: Any, operator: bool) -> Callable[[FunctionType], Ask]:
             asked = [] if _STATE.off else _asked(args, kwargs)
             if not asked and not _STATE.modes:
                 return plain(*args, **kwargs)
+            if named:
+                args, kwargs = _by_name(plain, args, kwargs)
             made = dispatch(public, asked, args, kwargs, UserWarning)
             if made is NotImplemented and not operator:
                 who = [f"mode object {mode!r}" for mode in _STATE.modes[-1:]]
@@ -264,6 +274,36 @@ def _ask_of(public: Any, operator: bool) -> Callable[[FunctionType], Ask]:
         return ask
 
     return make
+
+
+def _passes_names(function: Any) -> bool:
+    """Tell whether torch passes the function's optional arguments on by name, given or not: it does so in
+    nn.functional.
+    """
+    name, package = getattr(function, "__name__", ""), sys.modules[__package__]
+    if name in _AS_GIVEN or vars(package).get(name) is function:
+        return False
+    return vars(package.nn.functional).get(name) is function
+
+
+def _by_name(function: FunctionType, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
+    """Return a call's arguments with the required ones by position and all others by name, unless they do not fit."""
+    signature = _signature(function)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        return args, kwargs
+    bound.apply_defaults()
+    places, names = [], {}
+    for name, value in bound.arguments.items():
+        if signature.parameters[name].default is inspect.Parameter.empty:
+            places.append(value)
+        else:
+            names[name] = value
+    return tuple(places), names
+
+
+_signature = functools.cache(inspect.signature)
 
 
 @functools.cache

@@ -6,9 +6,7 @@ uninitialised memory is filled as torch does.
 
 from __future__ import annotations
 
-import functools
 import warnings
-from typing import Any
 
 from .autograd import anomaly
 from .autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
@@ -18,7 +16,6 @@ from .runtime import device, get_backend
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
-    "compile",
     "get_deterministic_debug_mode",
     "get_float32_matmul_precision",
     "get_num_interop_threads",
@@ -162,18 +159,3 @@ def get_num_interop_threads() -> int:
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Tell whether deterministic algorithms were requested with `warn_only`."""
     return _State.warn_only
-
-
-def compile(model: Any = None, **options: Any) -> Any:
-    """Return the function or module as it is. Options have no effect: pointwise chains are fused in any case.
-
-    To run a function without its Python, see `capture`. Without `model`, a decorator. RuntimeError if it is not
-    callable.
-    """
-    if model is None:
-        return functools.partial(compile, **options)
-    if not callable(model):
-        raise RuntimeError(
-            f"compile(): argument 'model' must be callable, not {type(model).__name__}"
-        )
-    return model

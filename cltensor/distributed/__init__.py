@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import Any, NoReturn
 
-from ..reexport import absent, expose
+from ..reexport import absent, expose, lend
 from . import algorithms, collectives, groups, names, nn, objects, point_to_point
 from .collectives import *
 from .errors import *
@@ -135,5 +135,22 @@ expose(
         "tensor.parallel.loss": "loss_parallel",
         "tensor.parallel.style": f"{_PARALLEL} ColwiseParallel ParallelStyle RowwiseParallel SequenceParallel",
         "tensor.placement_types": "Partial Placement Replicate Shard _StridedShard",
+    },
+)
+lend(
+    globals(),
+    {
+        "checkpoint.state_dict": (
+            "distributed.state_dict",
+            " ".join(
+                ["StateDictOptions"]
+                + [
+                    f"{do}_{what}state_dict"
+                    for do in ("get", "set")
+                    for what in ("", "model_", "optimizer_")
+                ]
+            ),
+        ),
+        "checkpoint.stateful": ("distributed.state_dict", "Stateful"),
     },
 )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes, layouts
+from .arithmetic import no_bools
 from .core import Tensor, is_tensor
 from .row import FUNCTIONS, public
 
@@ -90,6 +91,8 @@ def gradient(
         )
     if input.dtype is dtypes.uint8:
         raise RuntimeError("torch.gradient does not support uint8 input.")
+    if input.dtype is dtypes.bool:
+        no_bools(input, input)
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     for d in dims:

@@ -258,8 +258,13 @@ def _cat_back(ctx: Any, *gs: Tensor) -> Tensor:
 def split(
     tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
 ) -> tuple[Tensor, ...]:
-    """Split a dimension into views of one size (the last may be shorter), or of the sizes in a list."""
+    """Split a dimension into views of one size (the last may be shorter), or of the sizes in a list.
+
+    TypeError if neither is given.
+    """
     how = split_size_or_sections if split_size is None else split_size
+    if how is None:
+        raise TypeError("split() missing 1 required positional argument: 'split_size_or_sections'")
     if tensor.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = layouts.wrap_dim(dim, tensor.ndim)

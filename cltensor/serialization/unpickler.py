@@ -20,11 +20,15 @@ from .rebuild import CALLABLE, Ignored, allowed, set_state
 
 _BLOCKED = {"sys", "os", "posix", "nt"}
 _PREAMBLE = (
-    "Weights only load failed. This file can still be loaded, to do so you have two options, do those steps only if you trust the source of the checkpoint. \n"
-    "\t(1) Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in arbitrary code execution. "
+    "Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo those steps only if you trust the source of the checkpoint\033[0m. \n"
+    "\t(1) In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to `True`. Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in arbitrary code execution. "
     "Do it only if you got the file from a trusted source.\n"
     "\t(2) Alternatively, to load with `weights_only=True` please check the recommended steps in the following error message.\n"
     "\tWeightsUnpickler error: "
+)
+_ENDING = (
+    "\n\nCheck the documentation of torch.load to learn more about types accepted by default with weights_only "
+    "https://pytorch.org/docs/stable/generated/torch.load.html."
 )
 
 # ------------------------------------------------------------------------------------------- the user's list
@@ -144,7 +148,7 @@ _MARK = _Mark()
 
 def refuse(text: str) -> pickle.UnpicklingError:
     """Return the error for a file that `weights_only=True` does not load, with torch's advice."""
-    return pickle.UnpicklingError(_PREAMBLE + text)
+    return pickle.UnpicklingError(_PREAMBLE + text + _ENDING)
 
 
 class WeightsUnpickler:
@@ -231,6 +235,7 @@ class WeightsUnpickler:
             raise pickle.UnpicklingError(
                 f"Weights only load failed. Do not load this file: it names what no checkpoint needs.\n\nTrying to load unsupported GLOBAL {full} whose module {module} is blocked."
             )
+        full = full.removeprefix("builtins.")
         raise refuse(
             f"Unsupported global: GLOBAL {full} was not an allowed global by default. Please use `torch.serialization.add_safe_globals([{full}])` or the "
             f"`torch.serialization.safe_globals([{full}])` context manager to allowlist this global if you trust this class/function."

@@ -47,7 +47,8 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
         return values.sum(0)
     shape = [n for d, n in enumerate(input.shape) if d not in given]
     if len(left) == dims:
-        return pack(p, values, shape, kind, "SparseSumBackward0")
+        made = pack(p, values, shape, kind, "SparseSumBackward0")
+        return coalesced(made) if kind is sparse_coo else made
     with unrecorded():
         indices = F["stack"]([p.indices[d] for d in left])
     pattern = Pattern([p.sizes[d] for d in left], indices, checked=p._checked)

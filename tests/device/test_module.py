@@ -239,3 +239,38 @@ def test_a_derived_list_finds_its_own_items_by_place() -> None:
     assert nn.ParameterList([ct.ones(1), ct.ones(2)])._get_abs_string_index(-1) == "1"
     with pytest.raises(IndexError, match="index 2 is out of range"):
         listed[2]
+
+
+def test_a_compiled_module_has_the_original_as_its_child() -> None:
+    net = nn.Sequential(nn.Linear(3, 2), nn.Dropout())
+    made = ct.compile(net, mode="max-autotune")
+    assert made._orig_mod is net
+    assert not isinstance(made, nn.Sequential)
+    assert isinstance(made, ct._dynamo.OptimizedModule)
+    assert list(made.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+    assert made.load_state_dict(made.state_dict()).missing_keys == []
+    assert made.eval() is made
+    assert not net.training and not net[1].training
+    assert made(_batch()).tolist() == net(_batch()).tolist()
+    assert ct.compile(made) is made
+    assert ct.compile(net, disable=True) is net
+    assert ct.compile(backend="eager")(net)._orig_mod is net
+    assert ct.compile(_batch) is _batch
+    with pytest.raises(AssertionError, match="A callable function is expected, but <class 'int'>"):
+        ct.compile(3)
+
+
+def test_attributes_of_a_compiled_module_are_those_of_the_original() -> None:
+    net = Net()
+    made = ct.compile(net)
+    made.tag, made.extra = "tag", nn.Parameter(ct.ones(1))
+    assert net.tag == made.tag == "tag"
+    assert made.extra is net.extra and made.first is net.first
+    assert {"tag", "first", "_orig_mod"} <= {*dir(made)}
+    del made.tag
+    with pytest.raises(AttributeError, match="'Net' object has no attribute 'tag'"):
+        made.tag
+    for other in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert type(other) is type(made) and other._orig_mod is not net
+        assert other.first.weight.tolist() == net.first.weight.tolist()
+    assert len(ct.compile(nn.Sequential(net))) == 1

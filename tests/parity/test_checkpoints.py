@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import io
 import pickle
 from collections import OrderedDict
@@ -369,3 +370,92 @@ def test_pickled_subclasses() -> None:
         return found
 
     assert told(ct) == told(th)
+
+
+@pytest.mark.parametrize("named", [print, pickle.Pickler])
+def test_what_weights_only_refuses_is_refused_in_torchs_words(named: Any) -> None:
+    told = []
+    for module in (ct, th):
+        file = io.BytesIO()
+        module.save({"a": named}, file)
+        file.seek(0)
+        with pytest.raises(pickle.UnpicklingError) as refused:
+            module.load(file)
+        told.append(str(refused.value))
+    assert told[0] == told[1]
+
+
+def _states_by_names(torch: Any) -> Any:
+    """Pass the states of two modules and their optimisers on by name; return names, states, and errors."""
+    states = importlib.import_module(f"{torch.__name__}.distributed.checkpoint.state_dict")
+    nn, kept = torch.nn, states.StateDictOptions
+    net, other = (nn.Sequential(nn.Linear(2, 1), nn.PReLU(), nn.Linear(1, 1)) for _ in "ab")
+    net[2].bias.requires_grad_(False)
+    for p in net.parameters():
+        p.detach().fill_(0.5)
+    sgd = torch.optim.SGD([{"params": net[0].parameters(), "lr": 0.5}], 0.1, momentum=0.9)
+    adam = torch.optim.Adam([net[1].weight, net[2].weight], lr=0.2)
+    first = states.get_optimizer_state_dict(net, [sgd, adam])
+    net(torch.ones(3, 2)).sum().backward()
+    sgd.step()
+    adam.step()
+    compiled = torch.compile(net, backend="eager")
+    model, optim = states.get_state_dict(compiled, [sgd, adam])
+    flat = states.get_optimizer_state_dict(
+        net, adam, options=kept(flatten_optimizer_state_dict=True)
+    )
+    told = [list(states.get_model_state_dict(net, options=kept(ignore_frozen_params=True)))]
+
+    sgd2 = torch.optim.SGD([{"params": other[0].parameters()}], 0.3, momentum=0.9)
+    adam2 = torch.optim.Adam([other[2].weight, other[1].weight])
+    told.append(
+        states.set_state_dict(other, [sgd2, adam2], model_state_dict=model, optim_state_dict=optim)
+    )
+    told += [sgd2.state_dict(), adam2.state_dict(), first, model, optim, flat]
+    adam3 = torch.optim.Adam([other[2].weight, other[1].weight])
+    flattened = kept(flatten_optimizer_state_dict=True)
+    states.set_optimizer_state_dict(other, adam3, flat, options=flattened)
+    told.append(adam3.state_dict())
+    some = {"0.weight": torch.ones(1, 2)}
+    told.append(states.set_model_state_dict(other, some, options=kept(strict=False)))
+    for wrong in (
+        lambda: states.get_optimizer_state_dict(net, []),
+        lambda: states.set_model_state_dict(other, some),
+        lambda: states.set_optimizer_state_dict(other, torch.optim.Adam(other.parameters()), optim),
+        lambda: states.get_model_state_dict(net, options=kept(broadcast_from_rank0=True)),
+    ):
+        with pytest.raises((RuntimeError, ValueError)) as refused:
+            wrong()
+        told.append(str(refused.value))
+    return told
+
+
+def _same(ours: Any, theirs: Any) -> bool:
+    if isinstance(ours, dict):
+        return [*ours] == [*theirs] and all(_same(v, theirs[k]) for k, v in ours.items())
+    if isinstance(ours, list | tuple):
+        return len(ours) == len(theirs) and all(map(_same, ours, theirs))
+    if isinstance(ours, ct.Tensor):
+        return ours.shape == theirs.shape and ct.allclose(ours, ct.tensor(theirs.tolist()))
+    return bool(ours == theirs)
+
+
+def test_states_pass_between_modules_by_the_names_of_parameters() -> None:
+    ours, theirs = _states_by_names(ct), _states_by_names(th)
+    for a, b in zip(ours, theirs, strict=True):
+        assert _same(a, b), (a, b)
+
+
+def test_the_states_of_a_module_trained_in_parallel_have_the_names_of_the_bare_one() -> None:
+    dist, nn = ct.distributed, ct.nn
+    states = importlib.import_module("cltensor.distributed.checkpoint.state_dict")
+    from_first = states.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        net = nn.parallel.DistributedDataParallel(ct.compile(nn.Linear(2, 1)))
+        sgd = ct.optim.SGD(net.parameters(), 0.1, momentum=0.9)
+        model, optim = states.get_state_dict(net, sgd)
+        assert [*model] == [*optim["state"]] == ["weight", "bias"]
+        assert not states.set_model_state_dict(net, model, options=from_first).missing_keys
+    finally:
+        dist.destroy_process_group()

@@ -17,6 +17,11 @@ from cltensor.ops.row import ROWS
 TABLE = """
 torch.histc(a, 3, float("nan"), 1)              ## torch.histc: range of [nan, 1] is not finite
 torch.Generator("opengl")                       ## OPENGL device type not an accelerator.
+torch.split(a)                                  ## split() missing 1 required positional argument: 'split_size_or_sections'
+a.split(dim=0)                                  ## split() missing 1 required positional argument: 'split_size
+torch.Generator().get_offset()                  ## CPU Generator does not use offset
+torch.Generator().set_offset(4)                 ## CPU Generator does not use offset
+torch.gradient(m)                               ## Subtraction, the `-` operator, with two bool tensors is not supported.
 torch.isclose(a, a, "1")                        ## must be float, not str
 torch.isclose(a, a, 1j)                         ## must be float, not complex
 torch.isclose(a, a, atol=a)                     ## isclose(): argument 'atol' must be float, not Tensor

@@ -33,6 +33,11 @@ FUNCTIONS: list[tuple[str, int]] = [
     ("lambda x: torch.add(x, 1.5).to(torch.float64).to('cpu').to(torch.device('cpu'))", 1),
     ("lambda x: x + float('inf') - float('nan') + math.sqrt(2)", 1),
     ("lambda x: F.relu(x.clamp(min=0, max=2), inplace=True)", 1),
+    ("lambda x: F.dropout(F.relu(x), 0.2, False) + F.softmax(input=x, dim=-1) + F.gelu(x)", 1),
+    (
+        "lambda x: F.normalize(x, 2).sum() + F.mse_loss(x, target=x) + F.linear(x, weight=x).sum() + F.elu(x)",
+        1,
+    ),
     ("lambda x: opaque(x) + len(x)", 1),
     ("lambda x: torch.max(x, dim=0).values.abs()", 1),
     ("lambda x: (lambda p: p[0] * p[1])(x.chunk(2))", 1),

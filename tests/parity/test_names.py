@@ -107,6 +107,7 @@ def test_names_are_there(path: str) -> None:
         "cuda.utilization()", "cuda.temperature()", "cuda.power_draw()", "cuda.clock_rate()", "cuda.mem_get_info()",
         "cuda.device_of(torch.ones(2)).__enter__()", "cuda.profiler.start()", "cuda.current_blas_handle()", "cuda.memory_usage()",
         "accelerator.get_memory_info()", "accelerator.current_stream()", "accelerator.memory_stats()", "accelerator.get_device_capability()",
+        "accelerator.empty_cache()", "accelerator.current_device_index()", "accelerator.set_device_index(0)",
         "accelerator.reset_accumulated_memory_stats()", "mps.synchronize()", "mps.current_allocated_memory()", "mps.seed()", "xpu.init()",
         "xpu.memory_allocated()", "xpu.get_device_name()", "xpu.memory_stats()", "xpu.temperature()", "xpu.empty_cache()", "xpu.get_arch_list()",
         "mtia.is_available()", "mtia.memory_stats()", "mtia.get_rng_state_all()", "mtia.synchronize()", "mtia.init()", "mtia.is_bf16_supported()",

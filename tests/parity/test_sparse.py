@@ -261,6 +261,7 @@ S.to_sparse(1)
 S.any(), S.isnan(), S.sign(), S.square(), S ** 2
 S.sum(0)
 S.sum(1)
+torch.sparse_coo_tensor([[0, 0, 1]], [[1.0, 2], [2, 4], [3, 5]], (3, 2)).sum(1)
 S.sparse_resize_((3, 3), 2, 0)
 S.floor_divide(2)
 torch.smm(S, D.t())

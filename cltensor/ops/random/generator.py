@@ -83,13 +83,19 @@ class Generator:
         return self._seed, first
 
     def get_offset(self) -> int:
-        """Return how many counters were taken."""
+        """Return how many counters were taken. RuntimeError on the cpu device, as in torch."""
+        self._refuse_cpu()
         return self._offset
 
     def set_offset(self, offset: int) -> None:
-        """Go to a counter."""
+        """Go to a counter. RuntimeError on the cpu device, as in torch."""
+        self._refuse_cpu()
         self._refuse_recorded()
         self._offset = offset % 2**64
+
+    def _refuse_cpu(self) -> None:
+        if self.device.type == "cpu":
+            raise RuntimeError("CPU Generator does not use offset")
 
     def go_back(self, state: Generator) -> None:
         """Return to `state`, a copy of this generator's state at another time.
