@@ -31,7 +31,7 @@ from ..ops.row import FUNCTIONS
 from ..tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .batched import Batched, NoRule, first, hide, is_batched, top
-from .levels import STACK, level_of
+from .levels import STACK, level_of, one_slice
 from .signatures import bound, innermost, spread
 
 DYNAMIC = (
@@ -221,7 +221,8 @@ def sliced(name: str, fn: Callable, level: int, args: tuple, kwargs: dict[str, A
     for i in range(max(size, 1)):
         parts = [_part(t, i, level, size) for t in leaves]
         made, named = tree_unflatten(parts, spec)
-        found, form = tree_flatten(fn(*made, **named))
+        with one_slice(level):
+            found, form = tree_flatten(fn(*made, **named))
         results.append(found)
     return tree_unflatten([_joined(name, c, level, size) for c in zip(*results, strict=True)], form)
 

@@ -55,6 +55,19 @@ def without(number: int) -> Iterator[None]:
         STACK.levels = before
 
 
+@contextlib.contextmanager
+def one_slice(number: int) -> Iterator[None]:
+    """Have random functions draw for a single slice of this level in the block, where a function is run for each slice."""
+    level = STACK.levels[number - 1]
+    before = level.randomness
+    if before == "different":
+        level.randomness = "same"
+    try:
+        yield
+    finally:
+        level.randomness = before
+
+
 def level_of(number: int) -> Level | None:
     """Return the open level with this number, or None if that level is closed."""
     levels = STACK.levels

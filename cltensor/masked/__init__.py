@@ -16,7 +16,7 @@ from .. import dtypes
 from ..dtypes import dtype as DType
 from ..memory_format import sparse_coo, sparse_csr
 from ..nn import functional
-from ..ops.norms import vector_norm
+from ..ops.linalg.table import LINALG
 from ..ops.row import FUNCTIONS
 from ..sparse.reduce import reduced
 from ..tensor import Tensor
@@ -248,7 +248,8 @@ def norm(
     """Compute vector norms of order `ord`."""
     value = _combine_input_and_mask(norm, input, mask, ord)
     dims, keep = _dims(dim, input.ndim), builtins.bool(keepdim)
-    return vector_norm(value, 2.0 if ord is None else ord, dims, keep, dtype=dtype or input.dtype)
+    ord = 2.0 if ord is None else ord
+    return LINALG["vector_norm"](value, ord, dims, keep, dtype=dtype or input.dtype)
 
 
 def var(

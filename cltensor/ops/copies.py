@@ -12,6 +12,7 @@ from typing import Any
 from ..autograd import dual
 from ..autograd.mode import FORWARD, unrecorded
 from ..autograd.node import op_class
+from ..dtypes import dtype as DType
 from ..memory_format import contiguous_format
 from . import complex_numbers, convert, parts, shape, writes
 from .core import Tensor
@@ -89,6 +90,12 @@ def _narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     return parts.narrow(input, dim, start, length)
 
 
+def _viewed(input: Tensor, *given: Any, size: Any = None, dtype: Any = None) -> Tensor:
+    """Return the view of a dtype, or of a shape, which need not be possible in the input's own memory."""
+    asked = given or (dtype if size is None else size,)
+    return shape.view(input if isinstance(asked[0], DType) else input.contiguous(), *asked)
+
+
 _copying("alias_copy", _alias)
 _copying("as_strided_copy", parts.as_strided)
 _copying("detach_copy", _alias, "DetachCopyBackward0")
@@ -108,7 +115,7 @@ _copying("unfold_copy", parts.unfold)
 _copying("unsqueeze_copy", shape.unsqueeze)
 _copying("view_as_complex_copy", complex_numbers.view_as_complex)
 _copying("view_as_real_copy", complex_numbers.view_as_real)
-_copying("view_copy", shape.view)
+_copying("view_copy", _viewed)
 for _name, _view in (
     ("unsafe_chunk", parts.chunk),
     ("unsafe_split", parts.split),

@@ -85,7 +85,7 @@ _OUT = {
         (
             *("tril", "triu", "diag", "renorm", "scatter", "scatter_add", "scatter_reduce"),
             *("index_add", "index_copy", "index_reduce", "isin", "msort", "triangular_solve"),
-            *("avg_pool2d", "avg_pool3d", "linear"),
+            *("avg_pool2d", "avg_pool3d", "linear", "lu_unpack", "qr", "slice_scatter", "svd"),
             *(
                 f"linalg_{name}"
                 for name in (
@@ -149,6 +149,7 @@ _OUT = {
     "masked_select": "masked_select(): self and result must have the same scalar type",
     "multi_dot": "multi_dot(): expected out tensor to have dtype {d} but got {o}",
     "multinomial": "multinomial expects {D} tensor out, got: {O}",
+    "nan_to_num": "nan_to_num: dtype of out: {O} should be same as input: {D}",
     "narrow_copy": "Expected self.dtype() == output.dtype() to be true, but got false.  "
     "(Could this error message be improved?  If so, please report an enhancement request to PyTorch.)",
     "ormqr": "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{D} and result has dtype {O}",

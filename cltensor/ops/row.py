@@ -377,7 +377,8 @@ class Row:
                             raise self._flaw(name, method, given, kwargs) or error from None
                         return function(*given, **kwargs)
                     if out is not None:
-                        return writes.deliver(self(*xs), out, name, xs)
+                        can = self.differentiable
+                        return writes.deliver(self(*xs), out, name, xs, differentiable=can)
                 return apply(*xs)
 
             titled(function, name, f"{self.doc}\n\n{self._told()}")

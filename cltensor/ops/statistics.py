@@ -307,7 +307,7 @@ def histc(
     x = input.detach()
     low, high = value_range("torch.histc: range of", x, (min, max) if min != max else None)
     (counts,) = _histogram((x,), bins, low, high)
-    return writes.deliver(counts, out, "histc", (input,))
+    return writes.deliver(counts, out, "histc", (input,), differentiable=False)
 
 
 @at_once

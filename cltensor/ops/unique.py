@@ -269,4 +269,4 @@ def isin(
         found = ordered[at] == x
     if invert:
         found = ~found
-    return writes.deliver(found, out, "isin", (elements, test_elements))
+    return writes.deliver(found, out, "isin", (elements, test_elements), differentiable=False)

@@ -275,15 +275,18 @@ def check_out(
     function: str,
     inputs: Sequence[Any],
     shape: tuple[int, ...] | None = None,
+    *,
+    differentiable: bool = True,
 ) -> None:
     """Raise torch's errors for an `out=` tensor that cannot take a result of dtype `dt` on device `dev`.
 
     If `out` has the result's `shape` already (and is not going to be resized), its elements must not share memory.
+    A function that is not `differentiable` accepts tensors that require grad, and ignores that they do.
     """
     if not is_tensor(out):
         raise TypeError(f"{function}(): argument 'out' must be Tensor, not {type(out).__name__}")
     given = [x for x in (*inputs, out) if is_tensor(x)]
-    if graph.needs_grad(*given):
+    if differentiable and graph.needs_grad(*given):
         if FORWARD.open and not any(views.requires(x) for x in given):
             raise NotImplementedError(
                 f"Trying to use forward AD with {function}_out that does not support it because it is an out= function"
@@ -320,13 +323,16 @@ def deliver(
     inputs: Sequence[Any] = (),
     *,
     apart: bool = False,
+    differentiable: bool = True,
 ) -> Tensor:
-    """Return a computed tensor, or write it into `out=`."""
+    """Return a computed tensor, or write it into `out=` (see `check_out`)."""
     if out is None:
         return value
     if not value._strided:
         return elsewhere("into", (value, out, function))
-    check_out(out, value.dtype, value.device, function, inputs, value.shape)
+    check_out(
+        out, value.dtype, value.device, function, inputs, value.shape, differentiable=differentiable
+    )
     if out.shape != value.shape:
         resize_output(out, value.shape)
         if layouts.is_non_overlapping_and_dense(tuple(value.shape), value._strides):

@@ -219,6 +219,20 @@ def test_complex_inputs() -> None:
     assert gradcheck(lambda z: z.conj() * z.exp() / z.abs(), z, check_forward_ad=True)
 
 
+def test_a_weight_of_a_loss_may_have_a_tangent() -> None:
+    x, weight = double(2, 3).detach().sigmoid(), double(2, 3).detach()
+
+    def loss(x: Any, weight: Any) -> Any:
+        return torch.nn.functional.binary_cross_entropy(x, torch.full_like(x, 0.3), weight)
+
+    both, by_x, by_weight = (
+        torch.func.jvp(loss, (x, weight), (x * a, weight * b))[1].item()
+        for a, b in ((1, 1), (1, 0), (0, 1))
+    )
+    assert both == pytest.approx(by_x + by_weight)
+    assert by_weight == pytest.approx(loss(x, weight).item())  # it is linear in its weight
+
+
 def test_second_derivative_of_a_norm() -> None:
     """The JVP of layer_norm's JVP equals finite differences. (torch cannot be compared with: it has no such JVP.)"""
     x = torch.arange(12, dtype=torch.float64).reshape(3, 4).sin()

@@ -40,6 +40,12 @@ def test_extremes_and_norms_over_everything() -> None:
     close(ct.masked.median(x, 1, mask=mask)[1], X[1, 1])
 
 
+def test_norms_inside_vmap() -> None:
+    x, mask = tensors()
+    found = ct.func.vmap(lambda row: ct.masked.norm(row, 2.0, 0, mask=mask[0]))(x)
+    close(found, np.linalg.norm(X * MASK[0], axis=1))
+
+
 def test_where_nothing_counts() -> None:
     x, none = ct.tensor(X), ct.zeros(4, dtype=ct.bool)
     assert ct.masked.sum(x, mask=none).item() == 0

@@ -273,6 +273,9 @@ def test_random_numbers() -> None:
     other = vmap(lambda x: F.dropout(x + 1, 0.5) + torch.rand(500), randomness="different")(x)
     assert not torch.equal(other[0], other[1])
     assert vmap(lambda x: vmap(lambda y: torch.rand(2), randomness="different")(x), randomness="different")(x[:, :4]).unique().numel() == 24  # fmt: skip
+    # A function that is called for each slice, and draws its own numbers.
+    y = vmap(lambda x: F.fractional_max_pool2d(x, 2, output_size=2), randomness="different")(x[:, :36].view(3, 1, 6, 6))  # fmt: skip
+    assert y.shape == (3, 1, 2, 2)
     with pytest.raises(RuntimeError, match="Only allowed values for randomness"):
         vmap(torch.sin, randomness="some")
 

@@ -330,6 +330,7 @@ torch.nn.functional.batch_norm(a, None, None, training=True, eps=0.0)  ## batch_
 torch.nn.functional.nll_loss(a, torch.tensor([0, 1, 2]), torch.ones(4).half())  ## expected scalar type Float but found Half
 torch.nn.functional.multi_margin_loss(a, torch.tensor([0, 1, 2]), weight=torch.ones(4).half())  ## expected scalar type Float but found Half
 torch.nn.functional.nll_loss(a, torch.tensor([0, 1, 2]), v.clone().requires_grad_())  ## The function 'nll_loss_forward' is not differentiable with respect to argument 'weight'. This input cannot have requires_grad True.
+torch.nn.functional.binary_cross_entropy(a.sigmoid(), a, a.clone().requires_grad_())  ## The function 'binary_cross_entropy' is not differentiable with respect to argument 'weight'
 torch.nn.functional.binary_cross_entropy_with_logits(a, a, pos_weight=v.clone().requires_grad_())  ## The function 'binary_cross_entropy_with_logits' is not differentiable with respect to argument 'pos_weight'
 torch.nn.functional.batch_norm(a, v, v.clone().requires_grad_())  ## The function 'native_batch_norm' is not differentiable with respect to argument 'running_var'
 torch.nn.functional.mse_loss(a, a, reduction='x')  ## x is not a valid value for reduction

@@ -94,6 +94,8 @@ VALUES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "index_select": (lambda t, a, j: a.index_select(1, j), (X3, I)),
     "scatter_add": (lambda t, a, j: t.zeros(5).scatter_add(0, j, a[:3]), (X, I)),
     "split": (lambda t, a: t.cat([c * n for n, c in enumerate(a.split(2))]), (X,)),
+    "block_diag": (lambda t, a: t.block_diag(t.ones(1, 2), a, t.ones(2)), (X3,)),
+    "lstsq": (lambda t, a: sum(x.sum(-1) for x in t.linalg.lstsq(a[:, :3], a[:, 4:])[1:]), (X3,)),
     "rows": (lambda t, a: sum(r.sum() for r in a), (X3,)),
     "reflected": (lambda t, a: 1 - a + t.ones(5).mul(a) * (2**a), (X,)),
     "in place": (in_place, (X3,)),

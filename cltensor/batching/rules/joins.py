@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...layouts import wrap_dim
-from ..calls import Call, named_rule, rule
+from ...tensor import Tensor
+from ..calls import Call, attempt, named_rule, rule
 
 
 @named_rule("cat concat concatenate stack")
@@ -47,6 +48,15 @@ def stacked(call: Call, tensors: Any, **kwargs: Any) -> Any:
     least, dim = {"hstack": (1, 1), "vstack": (2, 0), "dstack": (3, 2)}[name]
     made = [FUNCTIONS[f"atleast_{least}d"](t) for t in tensors]
     return FUNCTIONS["cat"](made, 0 if name == "hstack" and len(made[0].shape) == 1 else dim)
+
+
+@rule("block_diag")
+def block_diag(call: Call, *tensors: Any) -> Any:
+    """Put matrices on a diagonal: the result, which is made like the first of them, is batched if that is."""
+    if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
+        tensors = tuple(tensors[0])
+    made = [call.hide(call.full(t)) if isinstance(t, Tensor) else t for t in tensors]
+    return attempt(call.entry, call.level, tuple(made), {})
 
 
 @rule("atleast_1d atleast_2d atleast_3d")

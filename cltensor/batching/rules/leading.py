@@ -63,12 +63,20 @@ def systems(call: Call, *args: Any, **kwargs: Any) -> Any:
         _widened(call.full(a), ndim - n) if isinstance(a, Tensor) else a
         for a, n in zip(given, ranks, strict=True)
     ]
-    out = call.hide(call.f(*made, **kwargs))
+    found = call.f(*made, **kwargs)
+    if call.name == "linalg_lstsq":
+        return type(found)([_each_slice(call, t) for t in found])
+    out = call.hide(found)
     if not vector:
         return out
     if isinstance(out, tuple):
         return type(out)((out[0].squeeze(-1), *out[1:]))
     return out.squeeze(-1)
+
+
+def _each_slice(call: Call, t: Any) -> Any:
+    """Return a result of `lstsq` for each slice; one that `lstsq` does not compute is a tensor of shape (0,) without batch dims."""
+    return call.hide(t.expand(call.size, 0) if tuple(t.shape) == (0,) else t)
 
 
 def _widened(value: Any, missing: int) -> Any:

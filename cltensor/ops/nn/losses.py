@@ -283,6 +283,11 @@ def binary_cross_entropy(
             f"Found dtype {target.dtype.scalar_name} but expected {input.dtype.scalar_name}"
         )
     _computed("binary_cross_entropy", input, target)
+    graph.refuse_gradient("binary_cross_entropy", weight=weight)
+    if weight is not None and graph.needs_grad(
+        weight
+    ):  # it has a tangent: the node below has none for it
+        return reduced(binary_cross_entropy(input, target, reduction="none") * weight, reduction)
     x, y, weighting = input.detach(), target.detach(), () if weight is None else (weight,)
     if not _is_between_0_and_1((x,))[0].item():
         raise RuntimeError("all elements of input should be between 0 and 1")
@@ -305,18 +310,26 @@ def binary_cross_entropy(
     return out
 
 
-@in_one
-def _binary_of_logits(
-    given: Sequence[Tensor], there: tuple[bool, ...], reduction: str
-) -> list[Tensor]:
-    x, y, weight, pos_weight = placed(given, there)
-    factor = None if pos_weight is None else (pos_weight.detach() - 1) * y + 1
+def _value_of_logits(
+    x: Tensor, y: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
+) -> Tensor:
+    """Return the loss by operations that each record their own derivative."""
+    factor = None if pos_weight is None else (pos_weight - 1) * y + 1
     value = (1 - y) * x - (log_sigmoid(x) if factor is None else log_sigmoid(x) * factor)
     value = value if weight is None else value * weight
     if value.dtype is not y.dtype and y.dtype.category == 2:
         # torch computes the value in place, in the tensor 1 - target, and so in the target's dtype.
         value = value.to(y.dtype)
-    return [reduced(value, reduction)]
+    return reduced(value, reduction)
+
+
+@in_one
+def _binary_of_logits(
+    given: Sequence[Tensor], there: tuple[bool, ...], reduction: str
+) -> list[Tensor]:
+    x, y, weight, pos_weight = placed(given, there)
+    constant = None if pos_weight is None else pos_weight.detach()
+    return [_value_of_logits(x, y, weight, constant, reduction)]
 
 
 @in_one
@@ -355,6 +368,8 @@ def binary_cross_entropy_with_logits(
     if target.dtype.category == 1 and input.dtype.category > 1:
         _computed("log_sigmoid_cpu", input, target, into=target)
     graph.refuse_gradient("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
+    if graph.needs_grad(weight, pos_weight):  # they have tangents: the node below has none for them
+        return _value_of_logits(input, target, weight, pos_weight, reduction)
     operands, there = present((input.detach(), target.detach(), weight, pos_weight))
     (out,) = _binary_of_logits(operands, there, reduction)
 

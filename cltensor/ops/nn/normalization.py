@@ -200,6 +200,15 @@ def batch_norm(
     return batch_parts(input, running_mean, running_var, weight, bias, training, momentum, eps)[0]
 
 
+def _refuse_gradient(running: Sequence[Tensor | None], others: Sequence[Tensor | None]) -> None:
+    """Raise torch's RuntimeError for running statistics that require grad, or have tangents as other inputs do."""
+    graph.refuse_gradient("native_batch_norm", running_mean=running[0], running_var=running[1])
+    if graph.needs_grad(*running) and graph.needs_grad(*others):
+        raise RuntimeError(
+            "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad defined"
+        )
+
+
 def batch_parts(
     input: Tensor,
     running_mean: Tensor | None,
@@ -211,7 +220,7 @@ def batch_parts(
     eps: float,
 ) -> Sequence[Tensor]:
     """Return what `batch_norm` gives, and in training mean, variance and reciprocal deviation."""
-    graph.refuse_gradient("native_batch_norm", running_mean=running_mean, running_var=running_var)
+    _refuse_gradient((running_mean, running_var), (input, weight, bias))
     whole = tuple(input.shape)
     if training:
         check_several(input.shape)
@@ -309,7 +318,7 @@ def instance_norm(
         )
     running = running_mean, running_var
     _check_channels(input, (*running, weight, bias), input.shape[0])
-    graph.refuse_gradient("native_batch_norm", running_mean=running_mean, running_var=running_var)
+    _refuse_gradient((running_mean, running_var), (input, weight, bias))
     need_float("batch_norm", input.dtype)
     check_parameters(input, weight, bias)  # running statistics may have any dtype
     node = "NativeBatchNormBackward0"  # torch makes one image of all samples and calls batch norm

@@ -15,6 +15,7 @@ from typing import Any
 from ... import dtypes
 from ...autograd import record as graph
 from ...autograd import views
+from ...dtypes import C_NAMES
 from ...dtypes import dtype as DType
 from ...errors import caller_level
 from ...layouts import numel
@@ -221,7 +222,11 @@ def cauchy_(
 ) -> Tensor:
     """Fill with Cauchy numbers."""
     median, sigma = real("cauchy_", "median", median), real("cauchy_", "sigma", sigma)
-    _real("cauchy_", self.dtype)
+    if self.dtype.category != 2:
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a "
+            f"floating point but you specified {C_NAMES[self.dtype.name]}"
+        )
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     return _fill(

@@ -285,4 +285,4 @@ def multinomial(
             (t,) = _first((p, q))
         else:
             t = (p / q).argmax(-1, True) if num_samples == 1 else (p / q).topk(num_samples, -1)[1]
-    return writes.deliver(t, out, "multinomial", (input,))
+    return writes.deliver(t, out, "multinomial", (input,), differentiable=False)
