@@ -57,8 +57,8 @@ ${eight()}\
 ${odd(r)}\
 % endif
 </%def>\
-## On a CPU: a first stage that reads numbers from elsewhere than x (the body loads number `i` as x${'{k}'}r, x${'{k}'}i),
-## and a last one that writes them elsewhere than y (the body stores y${'{k}'}r, y${'{k}'}i as number `i`).
+## On a CPU: a first stage that reads numbers from elsewhere than x (the body loads number `i` into xkr and xki),
+## and a last one that writes them elsewhere than y (the body stores ykr and yki as number `i`).
 <%def name="first_stage(r)">\
       const int m = n / ${r};
       for (int p = 0; p < m; ++p) {

@@ -126,6 +126,7 @@ def _values(
 def _rows_and_sum(
     given: Sequence[Tensor], ignore: int, reduction: str, dim: int, smoothing: float | None
 ) -> list[Any]:
+    """Compute what `_values` returns, of the input, the target and, if there are any, the classes' weights."""
     input, target, *more = given
     own = more[0] if more else None
     if smoothing is None:
