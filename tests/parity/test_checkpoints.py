@@ -430,11 +430,11 @@ def _states_by_names(torch: Any) -> Any:
     return told
 
 
-def _same(ours: Any, theirs: Any) -> bool:
+def _agree(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, dict):
-        return [*ours] == [*theirs] and all(_same(v, theirs[k]) for k, v in ours.items())
+        return [*ours] == [*theirs] and all(_agree(v, theirs[k]) for k, v in ours.items())
     if isinstance(ours, list | tuple):
-        return len(ours) == len(theirs) and all(map(_same, ours, theirs))
+        return len(ours) == len(theirs) and all(map(_agree, ours, theirs))
     if isinstance(ours, ct.Tensor):
         return ours.shape == theirs.shape and ct.allclose(ours, ct.tensor(theirs.tolist()))
     return bool(ours == theirs)
@@ -443,7 +443,7 @@ def _same(ours: Any, theirs: Any) -> bool:
 def test_states_pass_between_modules_by_the_names_of_parameters() -> None:
     ours, theirs = _states_by_names(ct), _states_by_names(th)
     for a, b in zip(ours, theirs, strict=True):
-        assert _same(a, b), (a, b)
+        assert _agree(a, b), (a, b)
 
 
 def test_the_states_of_a_module_trained_in_parallel_have_the_names_of_the_bare_one() -> None:

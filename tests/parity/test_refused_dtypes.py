@@ -1,4 +1,4 @@
-"""Functions of matrices refuse other dtypes than LAPACK's four by torch's errors."""
+"""Functions refuse dtypes by torch's errors: those of matrices all but LAPACK's four, convolutions two different ones."""
 
 from __future__ import annotations
 
@@ -64,4 +64,18 @@ def test_refused(line: str, dtype: str) -> None:
     found, expected = Ran(ct, program), Ran(th, program)
     assert_same_error(found, expected)
     assert found.error is not None
+    assert first_line(found.error) == first_line(expected.error)
+
+
+# Where the processor does not compute with bfloat16, torch refuses in the words of another implementation.
+@pytest.mark.skipif(
+    not th.ops.mkldnn._is_mkldnn_bf16_supported(), reason="needs a processor with bfloat16"
+)
+def test_a_convolution_of_two_dtypes_is_refused() -> None:
+    def program(torch: Any) -> Any:
+        image = torch.ones(1, 1, 3, 3, dtype=torch.bfloat16)
+        return torch.nn.functional.conv2d(image, torch.ones(1, 1, 2, 2))
+
+    found, expected = Ran(ct, program), Ran(th, program)
+    assert_same_error(found, expected)
     assert first_line(found.error) == first_line(expected.error)
