@@ -213,7 +213,7 @@ class _Handed:
         self.value: Any = None
         self.parts: Any = None
 
-    def give(self, g: Tensor, parts: tuple[Tensor | None, ...], unseen: bool) -> None:
+    def give(self, g: Tensor, parts: tuple[Any, ...], unseen: bool) -> None:
         """Remember a gradient, so that `take` can tell whether it arrives unchanged.
 
         unseen: nothing else sees the gradient or could change it, so that its storage's value need not be compared.
@@ -221,7 +221,7 @@ class _Handed:
         self.storage, self.parts = weakref.ref(g._storage), parts
         self.value = None if unseen else g._storage.value
 
-    def take(self, g: Tensor) -> tuple[Tensor | None, ...] | None:
+    def take(self, g: Tensor) -> tuple[Any, ...] | None:
         """Return the parts if `g` is the remembered gradient, unchanged, else None; forget them in either case."""
         same = self.storage is not None and self.storage() is g._storage
         same = same and (self.value is None or g._storage.value is self.value)
@@ -336,6 +336,8 @@ def _log_softmax_back(ctx: Any, g: Tensor) -> Tensor:
     parts = ctx.handed.take(g)
     if parts is None or graph.needs_grad(x, g):
         return g - log_softmax(x, dim).exp() * sum(g, dim, True)
+    if parts[0]._storage.waits:  # one launch computes it and the factor
+        parts = _factor(*parts), None, None
     given, there = present((x, ctx.top, ctx.over, ctx.hit, *parts))
     run = _slope_at_once if plain(given) else _slope
     return run(given, there, dim)[0]
