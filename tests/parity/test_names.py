@@ -203,9 +203,9 @@ def test_statistics_of_a_window_are_logged() -> None:
         for value in (1.0, 4.0, 2.5, 9.0):
             stat.add(value)
             found.append((stat.count, {k.name: v for k, v in stat.get().items()}))
-        short = monitor.Stat("short", kinds, timedelta(milliseconds=1), 9)
+        short = monitor.Stat("short", kinds, timedelta(milliseconds=200), 9)
         short.add(2.0)
-        time.sleep(0.01)
+        time.sleep(0.25)
         short.add(6.0)  # too late for the window
         found.append({k.name: v for k, v in short.get().items()})
         last = monitor.Stat("last", kinds[:1], timedelta(days=1))
