@@ -69,8 +69,10 @@ def _same_text(ours: str, theirs: str) -> None:
 
 
 def _values(value: Any) -> Any:
+    """Return nested lists, floats rounded: a chain may end in other kernels, and so be rounded otherwise, in a graph."""
     if hasattr(value, "detach"):
-        return value.detach().cpu().tolist()
+        value = value.detach().cpu()
+        return (value.round(decimals=5) if value.is_floating_point() else value).tolist()
     if isinstance(value, dict):
         return {k: _values(v) for k, v in value.items()}
     if isinstance(value, tuple | list):
