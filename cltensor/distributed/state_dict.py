@@ -143,7 +143,12 @@ def set_model_state_dict(
 
 
 def _listed(optimizers: Optimizers) -> list[Optimizer]:
-    listed = [optimizers] if isinstance(optimizers, Optimizer) else list(optimizers)
+    return [optimizers] if isinstance(optimizers, Optimizer) else list(optimizers)
+
+
+def _some(optimizers: Optimizers) -> list[Optimizer]:
+    """Return a list of the optimisers; RuntimeError if there are none."""
+    listed = _listed(optimizers)
     if not listed:
         raise RuntimeError("Optimizers are not passed in but optim_only is set to True.")
     return listed
@@ -179,7 +184,7 @@ def get_optimizer_state_dict(
     options, names = _checked(options, submodules), _names(model)
     state: dict[str, Any] = {}
     groups: list[dict[str, Any]] = []
-    for optimizer in _listed(optimizers):
+    for optimizer in _some(optimizers):
         _begin(optimizer)
         order = [names[p] for group in optimizer.param_groups for p in group["params"]]
         found = optimizer.state_dict()
@@ -225,7 +230,7 @@ def set_optimizer_state_dict(
     given = _received(optim_state_dict, options)
     if options.flatten_optimizer_state_dict:
         given = _unflat(given, names.values())
-    for optimizer in _listed(optimizers):
+    for optimizer in _some(optimizers):
         optimizer.load_state_dict(_numbered(optimizer, given, names, options.strict))
 
 
@@ -263,7 +268,7 @@ def get_state_dict(
     options: StateDictOptions | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return `get_model_state_dict` and `get_optimizer_state_dict`; the latter is empty without optimisers."""
-    listed = [optimizers] if isinstance(optimizers, Optimizer) else list(optimizers)
+    listed = _listed(optimizers)
     found = get_model_state_dict(model, submodules=submodules, options=options)
     return found, get_optimizer_state_dict(model, listed, options=options) if listed else {}
 
@@ -277,7 +282,7 @@ def set_state_dict(
     options: StateDictOptions | None = None,
 ) -> _IncompatibleKeys:
     """Load what `get_state_dict` returned; returns the module's names that are missing and unexpected."""
-    listed = [optimizers] if isinstance(optimizers, Optimizer) else list(optimizers)
+    listed = _listed(optimizers)
     if listed:
         set_optimizer_state_dict(model, listed, optim_state_dict, options=options)
     return set_model_state_dict(model, model_state_dict, options=options)

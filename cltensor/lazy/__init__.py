@@ -24,7 +24,6 @@ from .expression import (
     Scalar,
     View,
     buffers,
-    flags_of,
     too_big,
     view_dims,
 )
@@ -59,7 +58,6 @@ __all__ = [
     "Scalar",
     "View",
     "buffers",
-    "flags_of",
     "flush",
     "force",
     "forget",

@@ -201,10 +201,9 @@ def compute(
         if a.__class__ not in NUMBERS:
             backend = a._storage.backend
             if not a._contig:
-                operands = _layouts(args)
-                strides = layouts.elementwise_strides(shape, operands)
-                if (found := _arranged(shape, strides, operands)) is not None:
-                    return _over(found, op, compute_dtype, out, args, shape, dev, strides)
+                strides = layouts.elementwise_strides(shape, _layouts(args))
+                if strides != layouts.contiguous_strides(shape):
+                    return laid_out(op, compute_dtype, out, args, shape, dev, strides)
                 break
     return pending(expression(op, compute_dtype, out, args, shape), dev, shape, backend)
 
@@ -232,10 +231,8 @@ def _layouts(args: Sequence[Any]) -> tuple[tuple[Any, Any], ...]:
 @remembered(4096)
 def _arranged(
     shape: tuple[int, ...], strides: tuple[int, ...], operands: tuple[tuple[Any, Any], ...]
-) -> _Arranged | None:
-    """Return the iteration for a result with dense `strides` over operands of these layouts; None if it is row-major."""
-    if strides == layouts.contiguous_strides(tuple(shape)):
-        return None
+) -> _Arranged:
+    """Return the iteration for a result with dense `strides` over operands of these layouts."""
     order = memory_order(shape, strides)
     steps = [layouts.expand_strides(*layout, shape) for layout in operands]
     return _Arranged(
@@ -252,26 +249,11 @@ def laid_out(
     dev: device,
     strides: tuple[int, ...],
 ) -> Tensor:
-    """Apply one op lazily, without gradient; the result has the dense strides `strides`."""
-    found = _arranged(shape, strides, _layouts(args))
-    if found is None:
-        return pending(expression(op, compute_dtype, out, args, shape), dev, shape)
-    return _over(found, op, compute_dtype, out, args, shape, dev, strides)
+    """Apply one op lazily, without gradient; the result has the dense strides `strides`.
 
-
-def _over(
-    found: _Arranged,
-    op: PointOp,
-    compute_dtype: dtype,
-    out: dtype,
-    args: Sequence[Any],
-    shape: tuple[int, ...],
-    dev: device,
-    strides: tuple[int, ...],
-) -> Tensor:
-    """Do what `laid_out` does. Expressions are row-major, so this one is over the dims reordered from the largest stride
-    to the smallest.
+    Expressions are row-major, so this one is over the dims reordered from the largest stride to the smallest.
     """
+    found = _arranged(shape, strides, _layouts(args))
     operands = [
         a
         if a.__class__ in NUMBERS
