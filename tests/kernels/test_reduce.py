@@ -12,6 +12,7 @@ from support import close, data
 
 import cltensor as ct
 from cltensor import dtypes
+from cltensor.codegen.reduce import kernels
 from cltensor.codegen.reduce import reduction as family
 from cltensor.codegen.reduce.prologue import Split, of_operands
 from cltensor.ops import core
@@ -187,7 +188,7 @@ def test_positions_and_sums_of_many_parts(columns: int) -> None:
     for schedule in (*own, "gpu-col", "gpu-row"):
         for parts in (3, 40):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(family, "_kernels", {})  # CPU and GPU schedules share a device
+                patch.setattr(kernels, "_kernels", {})  # CPU and GPU schedules share a device
                 at, total = (
                     family.reduce(
                         backend,
@@ -220,7 +221,7 @@ def test_columns_of_several_rows_are_no_long_run() -> None:
 
     def parts(*kept: int) -> int:
         cut = Split(kept, (3136,), ((1,) * len(kept),), ((64,),), (False,), 1024, 3136)
-        return family._plan_cpu(backend, cut, False, 16, 64, None, False, 16)[2]
+        return family._divide_cpu(backend, cut, False, 16, 64, None, False, 16).parts
 
     assert parts(16, 64) == 1  # a row of outputs for each work-item
     assert parts(1024) > 1
@@ -264,14 +265,14 @@ def test_lanes_of_short_rows_are_joined_beside_others(
 ) -> None:
     monkeypatch.setattr(family, "NARROW_LEAST", 0)
     made: list[str] = []
-    kernel = family._kernel
+    kernel = family.reducing
 
     def noted(*given: Any) -> Any:
         found = kernel(*given)
         made.append(found.name)
         return found
 
-    monkeypatch.setattr(family, "_kernel", noted)
+    monkeypatch.setattr(family, "reducing", noted)
     family._plan.cache_clear()
     for shape in ((67, 10), (5, 30, 33), (70, 63)):
         # Whole numbers, so that sums are exact in every order.
@@ -311,8 +312,8 @@ def test_rows_of_few_numbers_are_added_up_side_by_side(
 
     def noted(*given: Any) -> Any:
         found = plan(*given)
-        made.append(found.folded)
-        left.append(found.rest)
+        made.append(found.task.folded)
+        left.append(found.task.rest)
         return found
 
     monkeypatch.setattr(family, "_plan", noted)

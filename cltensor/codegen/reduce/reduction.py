@@ -11,21 +11,15 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from ...dtypes import dtype
 from ...layouts import contiguous_strides
 from ...symbols import remembered
-from ..language import convert
 from ..operand import Operand
-from ..pointwise import Memory, scalar_type
-from ..region import LINE
-from ..source import include, lane_macros, render
-from .arrivals import SHOW, announces, arrivals
-from .extremes import Extreme
-from .gpu import AT_ONCE, LEAST, Division, divide, divide_merge
+from .arrivals import announces, arrivals
+from .gpu import LEAST, Division, divide, divide_merge
+from .kernels import SHORT, Form, Outputs, merging, reducing, sizes, strip
 from .prologue import Reader, Source, Split, along_reduced, split
-from .state import BLOCK, State
+from .state import State
 from .states import KINDS
 
 if TYPE_CHECKING:
@@ -33,20 +27,9 @@ if TYPE_CHECKING:
 
 GRAIN = 16384  # elements that are worth a CPU work-item
 PACE = 20_000  # elements times their weight per microsecond of one CPU thread
-# On a GPU: a chain that costs more than WRITTEN_OUT is in the kernel's text only once, in a loop, instead of once for
-# each of the elements that a lane reads at once; with more than MANY_READ operands, a lane reads fewer elements at
-# once.
-WRITTEN_OUT, MANY_READ = 64, 3
 # The last work-group of a GPU's launch merges the parts of all groups if these are at most BY_LAST states, and at most
 # BY_LAST_OUTPUTS outputs for each of its lanes.
 BY_LAST, BY_LAST_OUTPUTS = 1 << 14, 4
-# Limits, in bytes and in vectors, of the running states of a strip of outputs in 'col': a work-item passes over the
-# whole strip with a few rows before it takes the next ones, so that states are loaded and stored once for several rows.
-COL_BYTES = 1 << 15
-COL_VECTORS = 256
-# In 'col', rows are read one after another, instead of several together, if a strip has at least SHORT[0] vectors and
-# at most SHORT[1], or SHORT[2] for a state with `together`.
-SHORT = (8, 64, 24)
 WIDEST = 16  # lanes of the widest registers
 # NARROW: vectors of states that registers hold while many short rows are read. NARROW_LEAST: elements from which on a
 # reduction is worth a kernel built for its length of rows.
@@ -55,11 +38,6 @@ NARROW, NARROW_LEAST = 28, 1 << 17
 # block (extremes, whose merges test for NaN) of four times as many. Vectors then run along rows of at least
 # ABREAST_LEAST numbers.
 ABREAST_LEAST, ABREAST = 10, 64
-# Prefetch distance in bytes along rows: hardware prefetches end at a page
-FURTHER = 1 << 13
-_NUMPY = {"uchar": np.uint8, "char": np.int8, "ushort": np.uint16, "short": np.int16, "uint": np.uint32, "int": np.int32, "ulong": np.uint64, "long": np.int64, "float": np.float32, "double": np.float64, "float2": np.complex64, "double2": np.complex128}  # fmt: skip
-
-_kernels: dict[tuple, Any] = {}
 
 
 def reduce(
@@ -86,31 +64,65 @@ def reduce(
         Operand(backend.alloc(plan.nout * dt.itemsize), dt, plan.kept, plan.strides, 0)
         for _, dt in outputs
     ]
-    kernel, cut, parts, scaled = plan.kernel, plan.cut, plan.parts, plan.scaled
+    kernel, task, work = plan.kernel, plan.task, plan.work
     if kernel is None:
         return results
+    cut, merged = task.cut, work.parts * task.folded  # parts of an output
     targets = last = [r.buffer for r in results]
-    if parts * plan.folded > 1:
-        targets = [backend.alloc(plan.nout * plan.folded * parts * size) for size in plan.stored]
-    args = [cut.nout, plan.ochunk, cut.nred, parts, plan.pchunk]
-    if plan.pairs:
+    if merged > 1:
+        targets = [backend.alloc(plan.nout * merged * size) for size in plan.stored]
+    args = [cut.nout, work.ochunk, cut.nred, work.parts, work.pchunk]
+    if task.pairs:
         leaves = [(b, dt, strides, 2 * at) for b, dt, strides, at in source.leaves]
         source = source._replace(leaves=tuple(leaves))
     args += plan.reader.arguments(source, cut)
-    if scaled:
+    if plan.scaled:
         args.append(scale)
-    if plan.rest:
-        args.append(plan.rest)
+    if task.rest:
+        args.append(task.rest)
     n = cut.nout * cut.nred
     nbytes = sum([min(leaf[0].nbytes, n * leaf[1].itemsize) for leaf in source.leaves])
     if plan.joined:
         targets = [*targets, arrivals(backend), *last]
-    backend.launch(kernel, (plan.items,), (plan.group,), [*args, *targets], nbytes)
-    if not plan.joined and parts * plan.folded > 1:
-        _merge(
-            backend, kind, compute, tuple(outputs), targets, results, plan.nout, parts * plan.folded, scale, plan.gpu
-        )  # fmt: skip
+    backend.launch(kernel, (work.items,), (work.group,), [*args, *targets], nbytes)
+    if merged > 1 and not plan.joined:
+        state = KINDS[kind](compute, merging=True)
+        _merge(backend, state, tuple(outputs), targets, last, plan.nout, merged, scale, plan.gpu)
     return results
+
+
+class _Task(NamedTuple):
+    """A reduction as the kernel sees it: complex numbers may be pairs of real ones, several rows one row."""
+
+    state: State
+    source: Source
+    cut: Split
+    row: bool  # vectors run along the reduced dims
+    outputs: Outputs
+    pairs: bool = False  # complex numbers are read as twice as many real ones
+    folded: int = 1  # rows that are taken side by side as one (`_folded`); each of them makes a part of its own
+    rest: int = 0  # numbers of the rows left over by that
+
+    def reader(self, lanes: int, gpu: bool) -> Reader:
+        """Return what reads the elements in vectors of at most `lanes`."""
+        beside = [dt for name, dt in self.outputs if name == "index"]
+        values = [
+            self.state.dt if self.pairs else dt for name, dt in self.outputs if name != "index"
+        ]
+        wide = self.state.dt.itemsize > 4
+        return Reader(
+            self.source, self.cut, row=self.row, lanes=lanes, outputs=values, beside=beside, wide=wide, gpu=gpu
+        )  # fmt: skip
+
+
+class _Work(NamedTuple):
+    """The division of a launch's work."""
+
+    group: int  # work-items of a group
+    items: int  # work-items of the launch
+    ochunk: int  # outputs of a work-item on a CPU
+    parts: int  # parts into which an output's elements are divided; more than one are merged
+    pchunk: int  # elements of a part
 
 
 class _Plan(NamedTuple):
@@ -120,19 +132,12 @@ class _Plan(NamedTuple):
     strides: tuple[int, ...]  # the result's
     nout: int  # outputs: elements of the result
     kernel: Any
-    cut: Split  # of the dims as the kernel sees them (complex numbers as pairs, rows folded)
+    task: _Task
     reader: Reader
+    work: _Work
     gpu: bool
     scaled: bool  # whether this kernel (not that of the merge) divides by `scale`
     stored: tuple[int, ...]  # bytes of each field of a part's state
-    group: int  # work-items of a group
-    items: int  # work-items of the launch
-    ochunk: int  # outputs of a work-item on a CPU
-    parts: int  # parts into which an output's elements are divided; more than one are merged
-    pchunk: int  # elements of a part
-    pairs: bool  # whether complex numbers are read as twice as many real ones
-    folded: int  # rows that are taken side by side as one (see `_folded`); each of them makes a part of its own
-    rest: int  # numbers of the rows left over by that
     joined: bool  # whether the last group to finish merges the parts
 
 
@@ -144,106 +149,105 @@ def _plan(
     source: Source,
     dims: tuple[int, ...],
     compute: dtype,
-    outputs: tuple[tuple[str, dtype], ...],
+    outputs: Outputs,
     schedule: str | None,
     parts: int | None,
 ) -> _Plan:
-    shape = source.shape
-    kept = tuple([n for d, n in enumerate(shape) if d not in dims])
+    """Plan a reduction (`reduce`); `wake_us`: the device's, which tests change."""
     _require(backend, source, compute, outputs)
     state = KINDS[kind](compute)
-    cut = split(shape, tuple([leaf[2] for leaf in source.leaves]), dims, ordered=state.needs_index)
+    layouts = tuple([leaf[2] for leaf in source.leaves])
+    cut = split(source.shape, layouts, dims, ordered=state.needs_index)
     gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
-    if schedule is None:
+    abreast = schedule is None and not gpu and _abreast(cut, state, parts)
+    if schedule is not None:
+        row = schedule in ("row", "gpu-row")
+    else:
         row = along_reduced(cut, LEAST) if gpu else along_reduced(cut)
-        abreast = not gpu and _abreast(cut, state, parts)
         row = row or (abreast and along_reduced(cut, ABREAST_LEAST))
+    task, stored = _Task(state, source, cut, row, outputs), tuple(sizes(state))
+    lanes = 1 if gpu else backend.info.lanes
+    if not gpu:
+        task = _paired(task, compute, schedule == "row")
+        if schedule is None and not parts and not task.state.paired:
+            task = _folded(task, task._replace(row=False).reader(lanes, gpu).lanes)
+    reader = task.reader(lanes, gpu)
+    kept = tuple([n for d, n in enumerate(source.shape) if d not in dims])
+    form: Form | None = None
+    if not task.cut.nout:
+        work = _Work(1, 0, 0, 1, 0)
+    elif gpu:
+        joining = KINDS[kind](compute, merging=True) if announces(backend) else None
+        work, form = _on_gpu(backend, task, reader, parts, joining)
     else:
-        row, abreast = schedule in ("row", "gpu-row"), False
-    width = 1 if gpu else backend.info.lanes
-
-    def read(row: bool, values: list[dtype]) -> Reader:
-        return Reader(
-            source,
-            cut,
-            row=row,
-            lanes=width,
-            outputs=values,
-            beside=[dt for name, dt in outputs if name == "index"],
-            wide=state.dt.itemsize > 4,
-            gpu=gpu,
-        )
-
-    values = [dt for name, dt in outputs if name != "index"]
-    pairs = not gpu and state.pairs and compute.is_complex and _plainly(source, compute)
-    if pairs:
-        along = cut.reduced_strides[0][-1] == 1
-        across = cut.kept_strides[0][-1] == 1 < cut.kept[-1]
-        row = row and (along or not across or schedule == "row")
-        pairs = not cut.constant[0] and (along if row else across)
-    stored, made = tuple(_sizes(state)), outputs
-    if pairs:
-        state = KINDS[kind](compute.to_real())
-        state.turns, values = True, [state.dt] * len(values)
-        if row:
-            state.paired = compute
-        else:
-            made = tuple([(name, state.dt) for name, _ in outputs])
-        source, cut = _in_parts(source, cut, state.dt, row)
-    folded, rest = 1, 0
-    if not (gpu or schedule or parts or state.paired):
-        folded, rest, cut = _folded(cut, state, read(False, values).lanes)
-        row = row and folded == 1
-    reader = read(row, values)
-    unroll = 1 if gpu else _unroll(backend, reader, state, row)
-    lanes: Division | None = None
-    narrow = 0
-    if not cut.nout:
-        division, kernel, joined = (1, 0, 0, 1, 0), None, False
-    else:
-        if gpu:
-            wide = max(state.dt.itemsize, *[dt.itemsize for dt in reader.types]) > 4
-            lanes = divide(backend.info, cut, row, sum(_sizes(state)), wide, parts)
-            division = lanes.group, lanes.groups * lanes.group, 1, lanes.parts, lanes.pchunk
-        else:
-            vectors = unroll if row else _col_vectors(state, reader.lanes)
-            alone = cut.nout * cut.nred * _weight(reader, state) < PACE * wake_us
-            narrow = 0 if row else _narrow(cut, reader, state, 0 if rest else NARROW_LEAST)
-            assert narrow or not rest
-            grain = cut.kept[-1] if narrow else reader.lanes
-            division = 1, *_plan_cpu(backend, cut, row, reader.lanes, vectors, parts, alone, grain)
-        abreast = abreast and row and reader.lanes > 1 and division[3] == 1
-        joined = lanes is not None and announces(backend) and _by_last(lanes, cut.nout)
-        kernel = _kernel(
-            backend,
-            state,
-            reader,
-            unroll,
-            lanes,
-            made,
-            division[3] * folded > 1,
-            narrow,
-            rest > 0,
-            abreast,
-            KINDS[kind](compute, merging=True) if joined else None,
-        )
-    scaled = state.scale and (joined or division[3] * folded == 1)
+        work, form = _on_cpu(backend, task, reader, parts, abreast, wake_us)
+    joined = form is not None and form.joining is not None
     return _Plan(
         kept,
         contiguous_strides(kept),
         math.prod(kept),
-        kernel,
-        cut,
+        form and reducing(backend, form),
+        task,
         reader,
+        work,
         gpu,
-        scaled,
+        state.scale and (joined or work.parts * task.folded == 1),
         stored,
-        *division,
-        pairs,
-        folded,
-        rest,
         joined,
     )
+
+
+def _on_gpu(
+    backend: Backend, task: _Task, reader: Reader, parts: int | None, joining: State | None
+) -> tuple[_Work, Form]:
+    """Divide a reduction among a GPU's groups; `joining`: merges the parts in the last one, where that is possible."""
+    state, cut = task.state, task.cut
+    wide = max(state.dt.itemsize, *[dt.itemsize for dt in reader.types]) > 4
+    lanes = divide(backend.info, cut, task.row, sum(sizes(state)), wide, parts)
+    if not _by_last(lanes, cut.nout):
+        joining = None
+    work = _Work(lanes.group, lanes.groups * lanes.group, 1, lanes.parts, lanes.pchunk)
+    return work, Form(state, reader, 1, lanes, task.outputs, lanes.parts > 1, joining=joining)
+
+
+def _on_cpu(
+    backend: Backend, task: _Task, reader: Reader, parts: int | None, abreast: bool, wake_us: int
+) -> tuple[_Work, Form]:
+    """Divide a reduction among a CPU's threads; `abreast`: see `_abreast`."""
+    state, cut, row, rest = task.state, task.cut, task.row, task.rest > 0
+    unroll = _unroll(backend, reader, state, row)
+    vectors = unroll if row else strip(state, reader.lanes)
+    alone = cut.nout * cut.nred * _weight(reader, state) < PACE * wake_us
+    narrow = 0 if row else _narrow(cut, reader, state, 0 if rest else NARROW_LEAST)
+    assert narrow or not rest
+    grain = cut.kept[-1] if narrow else reader.lanes
+    work = _divide_cpu(backend, cut, row, reader.lanes, vectors, parts, alone, grain)
+    abreast = abreast and row and reader.lanes > 1 and work.parts == 1
+    partial = work.parts * task.folded > 1
+    return work, Form(state, reader, unroll, None, task.outputs, partial, narrow, rest, abreast)
+
+
+def _paired(task: _Task, compute: dtype, forced: bool) -> _Task:
+    """Let complex numbers be read as pairs of real ones, where they lie as one operand and the state allows it.
+
+    forced: `row` has been demanded.
+    """
+    state, cut, row = task.state, task.cut, task.row
+    if not (state.pairs and compute.is_complex and _plainly(task.source, compute)):
+        return task
+    along = cut.reduced_strides[0][-1] == 1
+    across = cut.kept_strides[0][-1] == 1 < cut.kept[-1]
+    row = row and (along or not across or forced)
+    if cut.constant[0] or not (along if row else across):
+        return task._replace(row=row)
+    state, outputs = KINDS[state.name](compute.to_real()), task.outputs
+    state.turns = True
+    if row:
+        state.paired = compute
+    else:
+        outputs = tuple([(name, state.dt) for name, _ in outputs])
+    source, cut = _in_parts(task.source, cut, state.dt, row)
+    return _Task(state, source, cut, row, outputs, pairs=True)
 
 
 def _plainly(source: Source, compute: dtype) -> bool:
@@ -292,23 +296,6 @@ def _require(
         backend.require(dt)
 
 
-def _stored(state: State) -> list[str]:
-    return [kind for _, kind in state.partial("", 1, "0")]
-
-
-def _sizes(state: State) -> list[int]:
-    return [np.dtype(_NUMPY[t]).itemsize for t in _stored(state)]
-
-
-def _prefetches(schedule: str, state: State, reader: Reader) -> bool:
-    """Return whether a CPU's kernel asks for the next elements ahead, as memory would idle otherwise.
-
-    That is so where an update takes long, or the elements of a row are widened from 16 bits (measured; not from 8).
-    """
-    short = any(cls == "v" and dt.itemsize == 2 for dt, cls in reader.program.leaves)
-    return schedule in state.ahead or (schedule == "row" and short)
-
-
 def _weight(reader: Reader, state: State) -> int:
     """Estimate the work of an element: 1 for a plain sum."""
     weight = 1 + sum(8 if node.op.heavy else 1 for node in reader.program.nodes)
@@ -327,13 +314,6 @@ def _unroll(backend: Backend, reader: Reader, state: State, row: bool) -> int:
     return 4 if len(state.block) <= 2 else 2  # the accumulators stay in registers
 
 
-def _col_vectors(state: State, lanes: int) -> int:
-    """Return how many vectors of outputs a strip of 'col' has, such that their states stay in a core's own cache."""
-    fields = state.block or state.fields
-    size = sum(np.dtype(_NUMPY[t]).itemsize for _, t, _ in fields) * lanes
-    return max(16, min(COL_VECTORS, COL_BYTES // size))
-
-
 def _narrow(cut: Split, reader: Reader, state: State, least: int) -> int:
     """Return the vectors of a row of outputs, if their states fit registers while many rows are read; else 0.
 
@@ -346,32 +326,32 @@ def _narrow(cut: Split, reader: Reader, state: State, least: int) -> int:
     return int(vectors) if short else 0
 
 
-def _folded(cut: Split, state: State, lanes: int) -> tuple[int, int, Split]:
-    """Take several adjacent rows of few numbers as one row, so that it fills several vectors.
+def _folded(task: _Task, lanes: int) -> _Task:
+    """Take several adjacent rows of few numbers as one row, so that it fills several vectors of `lanes`.
 
-    Returns how many rows, the numbers of the rows left over, and the new dims. Rows are left over only where states stay
-    in registers (see `_narrow`).
+    Rows are left over only where states stay in registers (see `_narrow`).
     """
-    whole = 1, 0, cut
+    state, cut = task.state, task.cut
     one = len(cut.kept) == len(cut.reduced) == 1
     if not one or state.needs_index or cut.nout * cut.nred < NARROW_LEAST:
-        return whole
+        return task
     width, rows = cut.kept[0], cut.reduced[0]
     layouts = zip(cut.kept_strides, cut.reduced_strides, cut.constant, strict=False)
     read = [(k, r) for k, r, constant in layouts if not constant]
     if not 1 < width < lanes or not read or any(steps != ((1,), (width,)) for steps in read):
-        return whole
+        return task
     most = 4 * lanes // width
     times = next((n for n in range(most, 2 * lanes // width, -1) if rows % n == 0), 0)
     if not times:
         if "col" in state.ahead:
-            return whole
+            return task
         times = most
     count, left = times * width, rows % times * width
     across = tuple([(k[0] and 1,) for k in cut.kept_strides])
     along = tuple([(r[0] and count,) for r in cut.reduced_strides])
     rows //= times
-    return times, left, Split((count,), (rows,), across, along, cut.constant, count, rows)
+    cut = Split((count,), (rows,), across, along, cut.constant, count, rows)
+    return task._replace(cut=cut, row=False, folded=times, rest=left)
 
 
 def _abreast(cut: Split, state: State, parts: int | None) -> bool:
@@ -383,7 +363,7 @@ def _abreast(cut: Split, state: State, parts: int | None) -> bool:
     return bool(short and large and parts is None)
 
 
-def _plan_cpu(
+def _divide_cpu(
     backend: Backend,
     cut: Split,
     row: bool,
@@ -392,8 +372,8 @@ def _plan_cpu(
     parts: int | None,
     alone: bool,
     grain: int,
-) -> tuple[int, int, int, int]:
-    """Return work-items, outputs per item, parts per output, elements per part; `vectors` are read together.
+) -> _Work:
+    """Divide a reduction among a CPU's work-items, which read `vectors` together.
 
     alone: one work-item, if `parts` does not ask for more. grain: in 'col', outputs per item are a multiple of this.
     """
@@ -417,115 +397,7 @@ def _plan_cpu(
     if row:
         pchunk = -(-pchunk // width) * width
     parts = max(1, -(-cut.nred // pchunk))
-    return -(-cut.nout // ochunk) * parts, ochunk, parts, pchunk
-
-
-def _at_once(reader: Reader, state: State, lanes: Division) -> int:
-    """Return how many elements a GPU's lane reads before it adds the first."""
-    program = reader.program
-    if sum(node.op.formula.cost for node in program.nodes) > WRITTEN_OUT or not state.light:
-        return 1 if state.light else AT_ONCE // 2
-    read = len(program.leaves) - len(reader.still)
-    if read > MANY_READ or state.dt.itemsize > 8:
-        return AT_ONCE // 2
-    # States of extremes take few registers, and with lanes along outputs a compute unit has few lanes to hide latency.
-    long = not reader.row and lanes.pchunk >= lanes.along * AT_ONCE * 4
-    return 2 * AT_ONCE if long and isinstance(state, Extreme) else AT_ONCE
-
-
-def _kernel(
-    backend: Backend,
-    state: State,
-    reader: Reader,
-    unroll: int,
-    lanes: Division | None,
-    outputs: tuple,
-    partial: bool,
-    narrow: int,
-    rest: bool,
-    abreast: bool,
-    joining: State | None,
-) -> Any:
-    at_once = _at_once(reader, state, lanes) if lanes else 1
-    key = (
-        backend.device,
-        at_once,
-        state.name,
-        state.dt,
-        state.paired,
-        state.turns and state.name,
-        reader.key,
-        reader.values,
-        unroll,
-        lanes and (lanes.across, lanes.along, lanes.narrow),
-        None if partial and joining is None else outputs,
-        joining is not None,
-        partial,
-        narrow,
-        rest,
-        abreast,
-    )
-    kernel = _kernels.get(key)
-    if kernel is not None:
-        return kernel
-    schedule = "row" if reader.row else "col"
-    i64 = np.int64
-    parameters = [
-        "const long nout",
-        "const long ochunk",
-        "const long nred",
-        "const long parts",
-        "const long pchunk",
-        *reader.parameters(),
-    ]
-    types: list = [i64] * 5 + reader.argument_types()
-    if state.scale and (joining is not None or not partial):
-        parameters.append(f"const {_real(state.dt).reg} scale")
-        types.append(scalar_type(state.dt))
-    if rest:
-        parameters.append("const long rest")
-        types.append(i64)
-    targets = _stored(state) if partial else [dt.cl for _, dt in outputs]
-    parameters += [f"__global {t} *q{k}" for k, t in enumerate(targets)]
-    types += [None] * len(targets)
-    if joining is not None:
-        parameters += ["volatile __global int *arrived"]
-        parameters += [f"__global {dt.cl} *w{k}" for k, (_, dt) in enumerate(outputs)]
-        types += [None] * (1 + len(outputs))
-    codes = "_".join(
-        dict.fromkeys(
-            d.code
-            for d in (*(d for d, _ in reader.program.leaves), state.dt, *(o[1] for o in outputs))
-        )
-    )
-    ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
-    classes = "".join(c for _, c in reader.program.leaves)
-    name = f"{state.name}__{ops}{codes}__{'gpu_' if lanes else ''}{'pairs_' if state.paired else 'turns_' if state.turns and state.name == 'prod' else ''}{schedule}{f'{lanes.across}x{lanes.along}' if lanes else ''}_{classes}{reader.kept_rank}{reader.reduced_rank}{f'_n{narrow}' if narrow else ''}{'_rest' * rest}{'_abreast' * abreast}{'p' if partial else ''}{'j' if joining is not None else ''}"
-    first = schedule == "row" and state.needs_index
-    ahead = (first or _prefetches(schedule, state, reader)) and not lanes
-    headers = (
-        SHOW * (joining is not None)
-        + include("ahead") * ahead
-        + reader.headers(state.dt)
-        + include(*state.headers)
-    )
-    common = {
-        "fn": name, "state": state, "reader": reader, "compute": (state.dt,) * len(reader.values), "headers": headers,
-        "memories": reader.memories, "parameters": parameters, "outputs": outputs, "partial": partial, "convert": convert,
-    }  # fmt: skip
-    if lanes:
-        text = render(
-            "reduce/gpu", **common, across=lanes.across, along=lanes.along, narrow=lanes.narrow,
-            at_once=at_once, block=BLOCK, joining=joining,
-        )  # fmt: skip
-    else:
-        text = render(
-            "reduce/first" if first else "reduce/reduce", **common, schedule=schedule, lanes=reader.lanes, unroll=unroll,
-            block=16 if first else BLOCK, vectors=_col_vectors(state, reader.lanes), ahead=ahead, short=SHORT, narrow=narrow,
-            rest=rest, abreast=abreast, FURTHER=FURTHER, LINE=LINE,
-        )  # fmt: skip
-    kernel = _kernels[key] = backend.kernel(name, text, types)
-    return kernel
+    return _Work(1, -(-cut.nout // ochunk) * parts, ochunk, parts, pchunk)
 
 
 def _by_last(lanes: Division, nout: int) -> bool:
@@ -533,62 +405,24 @@ def _by_last(lanes: Division, nout: int) -> bool:
     return 1 < lanes.parts <= BY_LAST // nout and nout <= BY_LAST_OUTPUTS * lanes.across
 
 
-def _real(dt: dtype) -> dtype:
-    return dt.to_real() if dt.is_complex else dt
-
-
 def _merge(
     backend: Backend,
-    kind: str,
-    compute: dtype,
-    outputs: tuple,
+    state: State,
+    outputs: Outputs,
     fields: list[Buffer],
-    results: list[Operand],
+    results: list[Buffer],
     nout: int,
     parts: int,
     scale: float | None,
     gpu: bool,
 ) -> None:
-    state = KINDS[kind](compute, merging=True)
-    lanes = divide_merge(backend.info, nout, parts, sum(_sizes(state))) if gpu else None
-    shape = lanes and (lanes.across, lanes.along, lanes.narrow)
-    key = (backend.device, "merge", kind, compute, outputs, shape)
-    kernel = _kernels.get(key)
-    if kernel is None:
-        parameters = ["const long nout", "const long ochunk", "const long parts"]
-        types: list = [np.int64] * 3
-        if state.scale:
-            parameters.append(f"const {_real(compute).reg} scale")
-            types.append(scalar_type(compute))
-        parameters += [f"__global const {t} *p{k}" for k, (_, t, _) in enumerate(state.fields)]
-        parameters += [f"__global {dt.cl} *q{k}" for k, (_, dt) in enumerate(outputs)]
-        types += [None] * (len(state.fields) + len(outputs))
-        name = f"{kind}__{compute.code}_{'_'.join(dict.fromkeys(dt.code for _, dt in outputs))}__merge{f'_gpu{lanes.across}x{lanes.along}' if lanes else ''}"
-        used = [compute, *(dt for _, dt in outputs)]
-        # Outputs are merged as vectors of 16, a cache line, where the state's functions take vectors.
-        abreast = lanes is None and compute.reg == "float" and not state.needs_index
-        head = lane_macros(16 if abreast else 1, compute.reg in ("double", "double2"))
-        head += include("half") if any(d.code in ("f16", "bf16") for d in used) else ""
-        head += include("complex") if any(d.is_complex for d in used) else ""
-        head += include(*state.headers)
-        common = {
-            "fn": name, "state": state, "reader": None, "compute": (compute,), "headers": head, "memories": {dt.code: Memory(dt, 1) for dt in used},
-            "parameters": parameters, "outputs": outputs, "partial": False, "convert": convert,
-        }  # fmt: skip
-        if lanes:
-            text = render(
-                "reduce/gpu", **common, across=lanes.across, along=lanes.along, narrow=lanes.narrow, at_once=1, block=BLOCK, joining=None,
-            )  # fmt: skip
-        else:
-            text = render(
-                "reduce/reduce", **common, schedule="merge", lanes=1, unroll=1, block=BLOCK, vectors=1, short=SHORT, ahead=False, FURTHER=FURTHER, LINE=LINE,
-                narrow=0, rest=False, abreast=abreast,
-            )  # fmt: skip
-        kernel = _kernels[key] = backend.kernel(name, text, types)
+    """Merge the states of parts, whose `fields` are in these buffers, into results."""
+    lanes = divide_merge(backend.info, nout, parts, sum(sizes(state))) if gpu else None
+    kernel = merging(backend, state, outputs, lanes)
     # Outputs per work-item on a CPU, which merges a cache line of them at a time.
     chunk = 1 if lanes else max(1, -(-nout // (backend.info.compute_units * 4)))
     args: list = [nout, chunk, parts]
     if state.scale:
         args.append(scale)
     items, group = (lanes.groups * lanes.group, lanes.group) if lanes else (-(-nout // chunk), 1)
-    backend.launch(kernel, (items,), (group,), [*args, *fields, *[r.buffer for r in results]], 0)
+    backend.launch(kernel, (items,), (group,), [*args, *fields, *results], 0)

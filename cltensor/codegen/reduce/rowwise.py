@@ -138,6 +138,25 @@ def run(
     return Rows(result, numbers)
 
 
+class _Task(NamedTuple):
+    """What is computed: a kind over the rows of a source."""
+
+    kind: Kind
+    source: Source
+    cut: Split  # the result's strides come last
+    row: bool  # vectors run along rows, else across them
+    compute: dtype
+    out: dtype
+    turned: int | None  # an operand whose rows are transposed
+
+    def reader(self, lanes: int, gpu: bool) -> Reader:
+        """Return what reads the elements in vectors of at most `lanes`."""
+        wide = self.compute.itemsize > 4
+        return Reader(
+            self.source, self.cut, row=self.row, lanes=lanes, outputs=[self.out], wide=wide, turned=self.turned, gpu=gpu
+        )  # fmt: skip
+
+
 class _Plan(NamedTuple):
     """A kernel and the division of its work, for all calls of one pattern; no kernel where there are no elements."""
 
@@ -146,14 +165,14 @@ class _Plan(NamedTuple):
     nout: int  # rows
     types: tuple[dtype, ...]  # of `Rows.numbers`
     shapes: tuple[tuple[int, ...], ...]  # of `Rows.numbers`
-    kernel: Any
-    cut: Any  # a Split
-    reader: Any  # a Reader
-    along: tuple[int, ...]  # the result's strides over kept and reduced dims
-    scratch: int  # bytes of scratch memory for what the kind keeps between its passes
-    items: int  # work-items of the launch
-    group: int  # work-items of a group
-    chunk: int  # rows of a CPU's work-item
+    kernel: Any = None
+    cut: Any = None  # a Split
+    reader: Any = None  # a Reader
+    along: tuple[int, ...] = ()  # the result's strides over kept and reduced dims
+    scratch: int = 0  # bytes of scratch memory for what the kind keeps between its passes
+    items: int = 0  # work-items of the launch
+    group: int = 1  # work-items of a group
+    chunk: int = 0  # rows of a CPU's work-item
     height: int = 0  # rows that are added up to one part of `columns`
     aside: int = 0  # bytes of scratch memory for transposed rows
     at_once: int = 0  # rows that a work-item transposes at once
@@ -173,60 +192,63 @@ def _plan(
     schedule: str | None,
     streams: bool,
 ) -> _Plan:
+    """Plan a call of `run`; `wake_us`: the device's, which tests change; `streams`: whether the result is worth
+    non-temporal stores.
+    """
     shape = source.shape
     n, steps = math.prod(shape), contiguous_strides(shape) if strides is None else strides
     kept = tuple([size for d, size in enumerate(shape) if d not in dims])
     types = _numbers(kind, compute)
     outer = (*kept, *[shape[d] for d in dims[:-1]])
     shapes = (kept,) * (len(types) - len(kind.runs) - len(kind.columns)) + (outer,) * len(kind.runs)
-    fresh = (n, steps, math.prod(kept), types)
+    plan = _Plan(n, steps, math.prod(kept), types, shapes)
     if not n:
-        return _Plan(*fresh, shapes, None, None, None, (), 0, 0, 0, 0)
+        return plan
     _require(backend, source, compute, out)
     layouts = tuple([leaf[2] for leaf in source.leaves])
     cut = split(shape, layouts, dims if shape else (), (steps,), ordered=True)
+    plan = plan._replace(cut=cut, along=(*cut.kept_strides[-1], *cut.reduced_strides[-1]))
     gpu = backend.info.kind != "cpu" if schedule is None else schedule.startswith("gpu")
     row = along_reduced(cut, LEAST) if schedule is None else schedule.endswith("row")
     # Only the schedule along rows stores numbers of runs and columns, so layouts do not matter then.
     row = row or bool(kind.runs or kind.columns) or turned is not None
-    lanes = 1 if gpu else backend.info.lanes
-    past = _past(backend, cut, lanes, out) if streams and row and not gpu else PLAIN
-    scratch = bool(kind.keep) and not gpu and (out is not compute or past != PLAIN)
+    task = _Task(kind, source, cut, row, compute, out, turned)
+    return _on_gpu(backend, task, plan) if gpu else _on_cpu(backend, wake_us, task, plan, streams)
+
+
+def _on_gpu(backend: Backend, task: _Task, plan: _Plan) -> _Plan:
+    """Add a GPU's kernel and division of work to a plan."""
+    kind, compute, out, reader = task.kind, task.compute, task.out, task.reader(1, True)
+    divided = _divided(backend, kind, reader, task.cut, compute)
+    if kind.keep and not divided.held and out is not compute:
+        kind = kind.recomputed()
+    kernel = _lanes_kernel(backend, kind, reader, task.cut, compute, out, divided)
+    group = divided.across * divided.along
+    return plan._replace(kernel=kernel, reader=reader, items=divided.groups * group, group=group)
+
+
+def _on_cpu(backend: Backend, wake_us: int, task: _Task, plan: _Plan, streams: bool) -> _Plan:
+    """Add a CPU's kernel and division of work to a plan."""
+    kind, source, cut, row, compute, out, turned = task
+    lanes = backend.info.lanes
+    past = _past(backend, cut, lanes, out) if streams and row else PLAIN
+    scratch = bool(kind.keep) and (out is not compute or past != PLAIN)
     blocks = row and lanes > 1 and turned is None and _blocks(kind, cut, scratch)
     if scratch and not row:
         kind, scratch = kind.recomputed(), False
-    reader = Reader(
-        source,
-        cut,
-        row=row,
-        lanes=lanes,
-        outputs=[out],
-        wide=compute.itemsize > 4,
-        turned=turned,
-        gpu=gpu,
-    )
-    along = (*cut.kept_strides[-1], *cut.reduced_strides[-1])
-    abreast = row and not gpu and turned is None and _abreast(kind, cut, reader)
-    if gpu:
-        divided = _divided(backend, kind, reader, cut, compute)
-        if kind.keep and not divided.held and out is not compute:
-            kind = kind.recomputed()
-        kernel = _lanes_kernel(backend, kind, reader, cut, compute, out, divided)
-        group = divided.across * divided.along
-        return _Plan(
-            *fresh, shapes, kernel, cut, reader, along, 0, divided.groups * group, group, 0
-        )
+    reader = task.reader(lanes, False)
+    abreast = row and turned is None and _abreast(kind, cut, reader)
     kernel = _kernel(
         backend, kind, reader, source, cut, compute, out, scratch, past, abreast, blocks
     )
-    worked = n if kind.stages or kind.store else min(n, cut.nout * FOUND)
-    at_once = aside = 0
+    worked = plan.n if kind.stages or kind.store else min(plan.n, cut.nout * FOUND)
+    turned_row = at_once = 0  # bytes of a transposed row; rows
     if turned is not None:
         size = source.leaves[turned][1].itemsize
-        pitch = _pitch(cut.nred, size)
-        at_once = min(TURNED, TURNED_BYTES // (pitch * size) // LANES * LANES)
+        turned_row = _pitch(cut.nred, size) * size
+        at_once = min(TURNED, TURNED_BYTES // turned_row // LANES * LANES)
     chunk = _chunk(backend, wake_us, cut.nout, worked, at_once or (1 if row else reader.lanes))
-    height = 0
+    height, shapes = 0, plan.shapes
     if kind.columns:
         height = min(chunk, BLOCK)
         chunk = -(-chunk // height) * height
@@ -238,9 +260,10 @@ def _plan(
     beside = cut.nred // BLOCKS * blocks + reader.lanes
     spare = items * (cut.nred + beside) * compute.itemsize if scratch else 0
     spare *= reader.lanes if abreast else 1
-    if turned is not None:
-        aside = items * at_once * pitch * size
-    return _Plan(*fresh, shapes, kernel, cut, reader, along, spare, items, 1, chunk, height, aside, at_once)  # fmt: skip
+    return plan._replace(
+        shapes=shapes, kernel=kernel, reader=reader, scratch=spare, items=items, chunk=chunk, height=height,
+        aside=items * at_once * turned_row, at_once=at_once,
+    )  # fmt: skip
 
 
 def turning(
