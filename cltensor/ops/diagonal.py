@@ -29,6 +29,7 @@ from .reducing import positions
 from .replay import Replayed
 from .row import FUNCTIONS, METHODS, public, titled
 from .selection import where_row
+from .values import into
 
 # ------------------------------------------------------------------------------------------- triangles
 
@@ -214,12 +215,9 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     diagonal = whole("diag", "diagonal", diagonal, 2)
     if input.ndim not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
-    value = (
-        diag_embed(input, diagonal)
-        if input.ndim == 1
-        else FUNCTIONS["diagonal_copy"](input, diagonal)
-    )
-    return value if out is None else writes.deliver(value, out, "diag", (input,))
+    step = "diag_embed" if input.ndim == 1 else "diagonal_copy"
+    value = FUNCTIONS[step](input, diagonal)
+    return value if out is None else into(value, out, step, (input,))
 
 
 @public()

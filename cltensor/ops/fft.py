@@ -277,7 +277,17 @@ def _deliver(name: str, y: Tensor, out: Tensor | None, x: Tensor) -> Tensor:
         raise RuntimeError(
             f"{name} expects a {kind} output tensor, but got {out.dtype.scalar_name}"
         )
-    return writes.deliver(y, out, f"fft_{name}", (x,))
+    return writes.deliver(y, out, _step(name, x), (x,))
+
+
+def _step(name: str, x: Tensor) -> str:
+    """Return the function that torch's text names for an `out=` where `x` requires grad: the last step of `name`."""
+    if name.startswith(("hfft", "irfft")):
+        return "_fft_c2r"
+    if name in ("ifft", "ihfft") and not x.dtype.is_complex:
+        return "conj_physical"
+    real = name.startswith("rfft") or (name == "fft" and not x.dtype.is_complex)
+    return "_fft_r2c" if real else "_fft_c2c"
 
 
 class Shape(NamedTuple):

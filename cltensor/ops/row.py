@@ -21,7 +21,7 @@ from .alike import apply_alike
 from .core import NUMBERS, Tensor
 from .elsewhere import Strideless, elsewhere, foreign
 from .operands import normal, plain, refuse_numbers
-from .refusals import refusal
+from .refusals import raising, refusal
 
 SAME, FLOAT, BOOL, REAL = "same", "int to float", "bool", "complex to real"
 OPERANDS = "xyzw"  # names of a row's operands in formulas and gradient functions, in order
@@ -497,15 +497,6 @@ def refused(what: str) -> Callable:
 
 def _zeros_back(ctx: Any, g: Tensor) -> tuple:
     return tuple([writes.nothing(g) if need else None for need in ctx.needs])
-
-
-def raising(text: str) -> Callable:
-    """Return a backward function that raises RuntimeError(text), for a node torch records but cannot differentiate."""
-
-    def backward(ctx: Any, g: Tensor) -> Any:
-        raise RuntimeError(text)
-
-    return backward
 
 
 def _signature(names: Sequence[str], numbers: Sequence[bool], *, out: bool) -> inspect.Signature:

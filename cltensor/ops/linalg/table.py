@@ -204,7 +204,8 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
         raise RuntimeError(
             f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype.scalar_name} and y of type {y.dtype.scalar_name} instead"
         )
-    return writes.deliver((x.conj() * y).sum(dim), out, "linalg_vecdot", (x, y))
+    step = "vdot" if x.ndim == y.ndim == 1 else "sum"
+    return writes.deliver((x.conj() * y).sum(dim), out, step, (x, y))
 
 
 def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
