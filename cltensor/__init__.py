@@ -92,6 +92,7 @@ from .memory_format import (
     strided,
 )  # isort: skip
 
+from .ops.numpy_names import answered as _answered  # isort: skip
 from .ops.operands import check_tensor as _check_tensor  # isort: skip
 from .ops.row import FUNCTIONS as _FUNCTIONS  # isort: skip
 
@@ -232,7 +233,8 @@ _METHODS = [
     "xlogy_",
 ]
 for _name in _METHODS:
-    globals()[_name] = getattr(Tensor, _name)
+    _method = getattr(Tensor, _name)
+    globals()[_name] = _answered(_method, _name) if _name.endswith("_") else _method
 for _name in (
     *_FUNCTIONS,
     *_METHODS,

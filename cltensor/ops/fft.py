@@ -445,8 +445,8 @@ def _export_nd(name: str, help: str, fn: Callable, forward: bool) -> None:
     def make(suffix: str, default: Dims | None) -> Callable:
         def function(
             input: Tensor,
-            s: Any = None,
-            dim: Any = default,
+            s: Dims | None = None,
+            dim: Dims | None = default,
             norm: str | None = None,
             *,
             out: Tensor | None = None,
@@ -564,12 +564,12 @@ def _shifted(input: Tensor, dim: Any, amount: Callable[[int], int]) -> Tensor:
     return roll(input, [amount(input.shape[d]) for d in dims], list(dims))
 
 
-def fftshift(input: Tensor, dim: Any = None) -> Tensor:
+def fftshift(input: Tensor, dim: Dims | None = None) -> Tensor:
     """Roll `dim` (all by default) so that frequency 0 comes to the middle."""
     return _shifted(input, dim, lambda n: n // 2)
 
 
-def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
+def ifftshift(input: Tensor, dim: Dims | None = None) -> Tensor:
     """Undo `fftshift`."""
     return _shifted(input, dim, lambda n: (n + 1) // 2)
 
