@@ -92,6 +92,8 @@ from .memory_format import (
     strided,
 )  # isort: skip
 
+from .interception import twin as _twin  # isort: skip
+from .ops.numpy_names import answered as _answered  # isort: skip
 from .ops.operands import check_tensor as _check_tensor  # isort: skip
 from .ops.row import FUNCTIONS as _FUNCTIONS  # isort: skip
 
@@ -232,7 +234,8 @@ _METHODS = [
     "xlogy_",
 ]
 for _name in _METHODS:
-    globals()[_name] = getattr(Tensor, _name)
+    _method = getattr(Tensor, _name)
+    globals()[_name] = _answered(_method, _name) if _name.endswith("_") else _method
 for _name in (
     *_FUNCTIONS,
     *_METHODS,
@@ -242,10 +245,10 @@ for _name in (
         _fn.__module__ = __name__
 _ACTIVATIONS = [
     "celu",
-    "celu_",
     "selu",
-    "selu_",
     "rrelu",
+    "celu_",
+    "selu_",
     "rrelu_",
     "threshold_",
     "cosine_similarity",
@@ -253,6 +256,11 @@ _ACTIVATIONS = [
 ]
 for _name in _ACTIVATIONS:
     globals()[_name] = getattr(nn.functional, _name)
+for _name in _ACTIVATIONS[
+    :3
+]:  # other functions than those of nn.functional: traced, they are told apart
+    _fn = globals()[_name] = _twin(getattr(nn.functional, _name))
+    _fn.__module__ = __name__
 del _name
 
 

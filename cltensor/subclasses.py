@@ -49,9 +49,8 @@ _OPERATORS = {
 _VIEWS = ("T", "mT", "H", "mH", "real", "imag", "data")
 _UNASKED = {"as_subclass", "as_tensor", "asarray", "can_cast", "from_numpy", "is_tensor", "is_storage", "promote_types", "result_type", "tensor"}  # fmt: skip
 _MODULES = ("functional", "nn.functional", "linalg", "fft", "special")
-_ASKED = (
-    "is_complex is_floating_point is_nonzero is_same_size numel"  # they ask, too, but are no ops
-)
+# These ask, too, but are no ops.
+_ASKED = "celu is_complex is_floating_point is_nonzero is_same_size numel rrelu selu"
 _ASKED_INIT = "constant_ kaiming_uniform_ normal_ uniform_"
 # Functions of nn.functional that torch has not written in Python: they pass arguments on as they are given.
 _AS_GIVEN = {
@@ -258,9 +257,11 @@ def _ask_of(public: Any, operator: bool) -> Callable[[FunctionType], Ask]:
             asked = [] if _STATE.off else _asked(args, kwargs)
             if not asked and not _STATE.modes:
                 return plain(*args, **kwargs)
+            called = public
             if named:
                 args, kwargs = _by_name(plain, args, kwargs)
-            made = dispatch(public, asked, args, kwargs, UserWarning)
+                called = _pooling(public, kwargs)
+            made = dispatch(called, asked, args, kwargs, UserWarning)
             if made is NotImplemented and not operator:
                 who = [f"mode object {mode!r}" for mode in _STATE.modes[-1:]]
                 who += [f"tensor subclass {kind}" for kind in dict.fromkeys(map(type, asked))]
@@ -284,6 +285,14 @@ def _passes_names(function: Any) -> bool:
     if name in _AS_GIVEN or vars(package).get(name) is function:
         return False
     return vars(package.nn.functional).get(name) is function
+
+
+def _pooling(function: Any, kwargs: dict[str, Any]) -> Any:
+    """Return the function that torch calls: a pooling that is asked for indices is another one there."""
+    if kwargs.get("return_indices") is not True:
+        return function
+    functional = sys.modules[__package__].nn.functional
+    return vars(functional).get(f"{function.__name__}_with_indices", function)
 
 
 def _by_name(function: FunctionType, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:

@@ -15,6 +15,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from cltensor.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
+)
 from support import built_quickly
 
 import cltensor as torch
@@ -305,6 +311,36 @@ def shared_optimizer() -> None:
         shared.state_dict()
 
 
+def first_ranks_states() -> None:
+    """All ranks take over the parameters, buffers and optimiser state that rank 0 alone has loaded."""
+    whole = StateDictOptions(full_state_dict=True)
+    from_first = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+
+    def trained(factor: float) -> tuple[nn.Module, torch.optim.Optimizer]:
+        model = nn.Linear(2, 2)
+        model.register_buffer("seen", numbers(2) * factor)
+        with torch.no_grad():
+            model.weight.fill_(factor)
+        optimizer = torch.optim.Adam(model.parameters(), lr=factor)
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        return model, optimizer
+
+    saved = get_state_dict(*trained(RANK + 1.0), options=whole)
+    expected = [saved]
+    dist.broadcast_object_list(expected, src=0)
+    model, optimizer = trained(RANK + 5.0)
+    own = saved if RANK == 0 else ({}, {})
+    found = set_model_state_dict(model, own[0], options=from_first)
+    assert not found.missing_keys
+    assert not found.unexpected_keys
+    set_optimizer_state_dict(model, optimizer, own[1], options=from_first)
+    states, (first, optimum) = get_state_dict(model, optimizer, options=whole), expected[0]
+    torch.testing.assert_close(states[0], first)
+    torch.testing.assert_close(states[1]["state"], optimum["state"])
+    assert optimizer.param_groups[0]["lr"] == 1.0
+
+
 def refusals() -> None:
     """Parameters without gradients and replicas of different shapes raise torch's errors."""
     two = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
@@ -342,6 +378,7 @@ if __name__ == "__main__":
         init_method=f"file://{STORE}", rank=RANK, world_size=SIZE, timeout=timedelta(minutes=5)
     )
     for part in (
-        reductions, several_at_once, messages, groups, failures, training, uneven, shared_optimizer, refusals, the_end
+        reductions, several_at_once, messages, groups, failures, training, uneven, shared_optimizer, first_ranks_states,
+        refusals, the_end
     ):  # fmt: skip
         part()

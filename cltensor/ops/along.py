@@ -419,12 +419,9 @@ def _embedded_back(ctx: Any, g: Tensor) -> tuple:
 
 
 @public()
-def select_scatter(
-    input: Tensor, src: Tensor, dim: int, index: int, *, out: Tensor | None = None
-) -> Tensor:
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """Return a copy with `src` at one index of a dimension."""
-    value = _embedded("SelectScatterBackward0", input, src, lambda z: parts.select(z, dim, index))
-    return writes.deliver(value, out, "select_scatter", (input, src))
+    return _embedded("SelectScatterBackward0", input, src, lambda z: parts.select(z, dim, index))
 
 
 @public()
@@ -455,14 +452,11 @@ def diagonal_scatter(
     offset: int = 0,
     dim1: int = 0,
     dim2: int = 1,
-    *,
-    out: Tensor | None = None,
 ) -> Tensor:
     """Return a copy with `src` on a diagonal of two dimensions."""
-    value = _embedded(
+    return _embedded(
         "DiagonalScatterBackward0", input, src, lambda z: parts.diagonal(z, offset, dim1, dim2)
     )
-    return writes.deliver(value, out, "diagonal_scatter", (input, src))
 
 
 @public()
@@ -472,15 +466,12 @@ def as_strided_scatter(
     size: Sequence[int],
     stride: Sequence[int],
     storage_offset: int | None = None,
-    *,
-    out: Tensor | None = None,
 ) -> Tensor:
     """Return a copy with `src` in a strided part."""
-    value = _embedded(
+    return _embedded(
         "AsStridedScatterBackward0",
         input,
         src,
         lambda z: parts.as_strided(z, size, stride, storage_offset),
         in_memory=True,
     )
-    return writes.deliver(value, out, "as_strided_scatter", (input, src))

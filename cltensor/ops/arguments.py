@@ -25,6 +25,30 @@ from . import core
 _FORMS: dict[str, tuple[list[range], list[range]]] = {}
 
 
+# Torch's names of the first parameters of functions where these have other names here.
+NAMES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        [
+            *("linalg_cholesky", "linalg_cholesky_ex", "linalg_eig", "linalg_eigh", "linalg_eigvals", "linalg_eigvalsh"),
+            *("linalg_householder_product", "linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_matrix_exp", "linalg_matrix_norm"),
+            *("linalg_norm", "linalg_solve_triangular", "linalg_tensorinv", "linalg_vector_norm"),
+        ],
+        ("input",),
+    ),
+    **dict.fromkeys(
+        [
+            *("special_airy_ai", "special_scaled_modified_bessel_k0", "special_scaled_modified_bessel_k1"),
+            "special_spherical_bessel_j0",
+        ],
+        ("x",),
+    ),
+    "linalg_det": ("A",),
+    "lu_solve": ("input",),
+    "linalg_lstsq": ("input", "b"),
+    "linalg_tensorsolve": ("input", "other"),
+}  # fmt: skip
+
+
 def _ranges(text: str) -> list[range]:
     bounds = [form.partition("-") for form in text.split()]
     return [range(int(least), int(most or least) + 1) for least, _, most in bounds]
@@ -251,7 +275,8 @@ def signature_of(names: Sequence[str], numbers: Sequence[bool], out: bool) -> Si
 
 @functools.cache
 def _signature(fn: Any) -> Signature:
-    parameters, is_open, is_free = [], False, False
+    parameters: list[_Parameter] = []
+    is_open = is_free = False
     for p in inspect.signature(fn).parameters.values():
         if p.kind is p.VAR_POSITIONAL:
             is_open = True
@@ -262,11 +287,13 @@ def _signature(fn: Any) -> Signature:
             kind = _KINDS.get(text.removesuffix(" | None"))
             required = p.default is p.empty
             none = text.endswith(" | None") or p.default is None
-            parameters.append(_Parameter(p.name, kind, none, required, p.kind is p.KEYWORD_ONLY))
+            name = "input" if not parameters and p.name in ("self", "t") else p.name
+            parameters.append(_Parameter(name, kind, none, required, p.kind is p.KEYWORD_ONLY))
     # `inspect` looks through decorators, so ask the outermost function: the decorator of a function that takes sizes as
     # `*size` also accepts them as one tuple, by keyword.
     own = vars(fn).get("__plain__", fn)  # an intercepted function's code takes any arguments
-    is_free = is_free or bool(own.__code__.co_flags & inspect.CO_VARKEYWORDS)
+    if "__signature__" not in vars(own):
+        is_free = is_free or bool(own.__code__.co_flags & inspect.CO_VARKEYWORDS)
     return Signature(tuple(parameters), is_open, is_free)
 
 
@@ -420,4 +447,10 @@ def flaw_of(
     fn: Callable, name: str, method: bool, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> TypeError | ValueError | None:
     """Return torch's error as `flaw` does, with the signature read from the annotations of `fn`."""
-    return flaw(_signature(fn), name, method, args, kwargs)
+    signature, said = _signature(fn), NAMES.get(name, ())
+    names = dict(zip([p.name for p in signature.parameters], said, strict=False))
+    if names:
+        renamed = [p._replace(name=names.get(p.name, p.name)) for p in signature.parameters]
+        signature = signature._replace(parameters=tuple(renamed))
+        kwargs = {names.get(key, key): value for key, value in kwargs.items()}
+    return flaw(signature, name, method, args, kwargs)

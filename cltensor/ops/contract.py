@@ -45,7 +45,16 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         da = [da] if isinstance(da, int) else list(da)
         db = [db] if isinstance(db, int) else list(db)
     value = _tensordot(a, b, da, db)
-    return value if out is None else writes.deliver(value, out, "tensordot", (a, b))
+    return value if out is None else _into(value, out, "tensordot", (a, b))
+
+
+def _into(value: Tensor, out: Tensor, function: str, inputs: tuple[Tensor, Tensor]) -> Tensor:
+    if is_tensor(out) and out.shape != value.shape and graph.needs_grad(out):
+        raise RuntimeError(
+            "tensordot(): the 'out' tensor was specified and requires gradients, and its shape does not match the expected result. "
+            "Either remove the 'out' argument, ensure it does not require gradients, or make sure its shape matches the expected output."
+        )
+    return writes.deliver(value, out, function, inputs)
 
 
 def _tensordot(a: Tensor, b: Tensor, da: Sequence[int], db: Sequence[int]) -> Tensor:
@@ -98,7 +107,7 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
             f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and {list(other.shape)}"
         )
     value = _tensordot(input, other, [-1], [-1])
-    return value if out is None else into(value, out, "inner", (input, other))
+    return value if out is None else _into(value, out, "inner", (input, other))
 
 
 # ------------------------------------------------------------------------------------------- chains

@@ -52,7 +52,7 @@ def _copying(
                 _take_over(one, value)
             return values
         for value, o in writes.each(values, out):
-            into(value, o, name, (input,))
+            into(value, o, name, ())
         return None
 
     def _take_over(seen: Tensor, value: Tensor) -> None:

@@ -29,6 +29,7 @@ from .reducing import positions
 from .replay import Replayed
 from .row import FUNCTIONS, METHODS, public, titled
 from .selection import where_row
+from .values import into
 
 # ------------------------------------------------------------------------------------------- triangles
 
@@ -71,12 +72,7 @@ def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
     def cut(t: Tensor, diagonal: int) -> Tensor:
         if t._storage.value.__class__ is not Expr:
             return _in_memory((t.detach(),), diagonal, op is _LOWER)[0]
-        mask = _triangle(t.shape, diagonal, op, t.device)
-        return (
-            logical_and.forward((mask, t))
-            if t.dtype.category == 0
-            else where_row.forward((mask, t, 0))
-        )
+        return _kept(_triangle(t.shape, diagonal, op, t.device), t)
 
     def back(ctx: Any, g: Tensor) -> Tensor:
         return function(g, ctx.diagonal)
@@ -102,11 +98,18 @@ def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
             node,
             self,
             (),
-            lambda t: _rewrite(t, cut(t, diagonal)),
+            lambda t: rewrite(t, diagonal),
             back,
             {"diagonal": diagonal},
             inplace=True,
+            overlap=True,
         )
+
+    def rewrite(t: Tensor, diagonal: int) -> None:
+        if layouts.internal_overlap(t.shape, t._strides) == layouts.FULL_OVERLAP:
+            _cut_cells(t, _triangle(t.shape, diagonal, op, t.device))
+        else:
+            _rewrite(t, cut(t, diagonal))
 
     side = "above" if name == "tril" else "below"
     titled(function, name, f"Zero what lies {side} a diagonal of (batches of) matrices. Lazy.")
@@ -114,6 +117,25 @@ def _cut(name: str, op: PointOp) -> tuple[Callable, Callable]:
     public(name)(function)
     METHODS[name + "_"] = method_
     return function, method_
+
+
+def _kept(mask: Tensor, t: Tensor) -> Tensor:
+    """Return `t` where the mask holds, 0 elsewhere."""
+    if t.dtype.category == 0:
+        return logical_and.forward((mask, t))
+    return where_row.forward((mask, t, 0))
+
+
+def _cut_cells(t: Tensor, kept: Tensor) -> None:
+    """Zero the memory of an expanded tensor where any of the elements in one place is not `kept`."""
+    dims = [
+        d for d, (n, step) in enumerate(zip(t.shape, t._strides, strict=True)) if n > 1 and not step
+    ]
+    cells = t.detach()
+    for d in dims:
+        cells = cells.narrow(d, 0, 1)
+        kept = kept.all(d, keepdim=True)
+    _rewrite(cells, _kept(kept, cells))
 
 
 def _rewrite(t: Tensor, value: Tensor) -> None:
@@ -214,12 +236,9 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     diagonal = whole("diag", "diagonal", diagonal, 2)
     if input.ndim not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
-    value = (
-        diag_embed(input, diagonal)
-        if input.ndim == 1
-        else FUNCTIONS["diagonal_copy"](input, diagonal)
-    )
-    return value if out is None else writes.deliver(value, out, "diag", (input,))
+    step = "diag_embed" if input.ndim == 1 else "diagonal_copy"
+    value = FUNCTIONS[step](input, diagonal)
+    return value if out is None else into(value, out, step, (input,))
 
 
 @public()

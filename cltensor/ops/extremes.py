@@ -78,8 +78,8 @@ def _extreme(
     if other is not None:
         if dim is not None:
             raise TypeError(f"{name}() received an invalid combination of arguments")
-        value = (maximum if name == "max" else minimum)(input, other)
-        return value if out is None else writes.deliver(value, out, name, (input, other))
+        row = maximum if name == "max" else minimum
+        return writes.deliver(row(input, other), out, row.name, (input, other))
     dt = input.dtype
     if dim is None:
         no_complex(input, f"{name}_all")

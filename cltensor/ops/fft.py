@@ -277,7 +277,17 @@ def _deliver(name: str, y: Tensor, out: Tensor | None, x: Tensor) -> Tensor:
         raise RuntimeError(
             f"{name} expects a {kind} output tensor, but got {out.dtype.scalar_name}"
         )
-    return writes.deliver(y, out, f"fft_{name}", (x,))
+    return writes.deliver(y, out, _step(name, x), (x,))
+
+
+def _step(name: str, x: Tensor) -> str:
+    """Return the function that torch's text names for an `out=` where `x` requires grad: the last step of `name`."""
+    if name.startswith(("hfft", "irfft")):
+        return "_fft_c2r"
+    if name in ("ifft", "ihfft") and not x.dtype.is_complex:
+        return "conj_physical"
+    real = name.startswith("rfft") or (name == "fft" and not x.dtype.is_complex)
+    return "_fft_r2c" if real else "_fft_c2c"
 
 
 class Shape(NamedTuple):
@@ -435,8 +445,8 @@ def _export_nd(name: str, help: str, fn: Callable, forward: bool) -> None:
     def make(suffix: str, default: Dims | None) -> Callable:
         def function(
             input: Tensor,
-            s: Any = None,
-            dim: Any = default,
+            s: Dims | None = None,
+            dim: Dims | None = default,
             norm: str | None = None,
             *,
             out: Tensor | None = None,
@@ -554,12 +564,12 @@ def _shifted(input: Tensor, dim: Any, amount: Callable[[int], int]) -> Tensor:
     return roll(input, [amount(input.shape[d]) for d in dims], list(dims))
 
 
-def fftshift(input: Tensor, dim: Any = None) -> Tensor:
+def fftshift(input: Tensor, dim: Dims | None = None) -> Tensor:
     """Roll `dim` (all by default) so that frequency 0 comes to the middle."""
     return _shifted(input, dim, lambda n: n // 2)
 
 
-def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
+def ifftshift(input: Tensor, dim: Dims | None = None) -> Tensor:
     """Undo `fftshift`."""
     return _shifted(input, dim, lambda n: (n + 1) // 2)
 

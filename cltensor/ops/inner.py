@@ -25,7 +25,8 @@ from .nn.embedding_bag import reduce_bags
 from .nn.interpolate import resampled
 from .nn.softmax import log_softmax_back, softmax_back
 from .norms import norm
-from .row import FUNCTIONS, METHODS, operator, public, raising, titled
+from .refusals import raising
+from .row import FUNCTIONS, METHODS, operator, public, titled
 from .unique import unique
 from .values import into
 

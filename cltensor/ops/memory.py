@@ -19,7 +19,8 @@ from ..storage import Storage
 from . import formats
 from .core import Tensor, is_tensor, make
 from .operands import check_tensor
-from .row import public, raising
+from .refusals import raising
+from .row import public
 from .shape import sizes
 
 

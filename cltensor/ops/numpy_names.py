@@ -50,7 +50,11 @@ _QUICK_METHODS = _QUICK | {
 # Functions without NumPy's names, wrapped for `__torch_function__` and torch's errors: functions of lists of tensors,
 # and others that take so long themselves that the wrapper adds little.
 _OTHERS = {"block_diag", "broadcast_tensors", "cartesian_prod", "column_stack", "dstack", "einsum", "hstack", "meshgrid", "row_stack", "tensordot", "vstack",
-    "scatter", "scatter_add", "index_add", "index_copy", "index_fill", "index_put", "masked_scatter"}  # fmt: skip
+    "scatter", "scatter_add", "index_add", "index_copy", "index_fill", "index_put", "masked_scatter", "affine_grid_generator", "binomial",
+    "can_cast", "cdist", "complex", "imag", "isin", "lu_solve", "lu_unpack", "polar", "promote_types", "randperm", "real"}  # fmt: skip
+# Methods that are wrapped for torch's errors alone.
+_OTHER_METHODS = {"cauchy_", "exponential_", "fill_diagonal_", "geometric_", "log_normal_", "logit_", "lu_solve", "nan_to_num_", "nonzero",
+    "polygamma", "polygamma_", "resize_as"}  # fmt: skip
 
 
 def numpy_names(fn: Callable, name: str = "", method: bool = False) -> Callable:
@@ -79,6 +83,12 @@ def answered(
     method: whether `fn` is called as a method. places: for each alternative name of a parameter, its index in
     `parameters`. passed: torch's function is written in Python, and passes its arguments on by position.
     """
+    if name in arguments.NAMES:
+        parameters = parameters or _parameters(fn)
+        names = arguments.NAMES[name][
+            : len(parameters)
+        ]  # none of a row, which knows its names itself
+        places = {**places, **{said: at for at, said in enumerate(names)}}
     classes = arguments.classes(fn) if name and not passed else {}
     flags = arguments.flags(fn) if name and not passed else ()
     first = min(flags, default=99)
@@ -135,7 +145,7 @@ def install(**spaces: Any) -> None:
         for name, fn in table.items():
             if not hasattr(fn, "__code__") or (not prefix and name in _PLAIN):
                 continue
-            said = "" if name in _UNPARSED else prefix + name.removeprefix(prefix)
+            said = "" if not prefix and name in _UNPARSED else prefix + name.removeprefix(prefix)
             titles = fn
             if hasattr(fn, "_numpy_names"):
                 fn = inspect.getattr_static(fn, "__wrapped__")
@@ -143,7 +153,7 @@ def install(**spaces: Any) -> None:
             operands = "input" in parameters and name not in (_QUICK_METHODS if method else _QUICK)
             if "dim" in parameters or operands:
                 made = numpy_names(fn, said, method)
-            elif parameters[:1] == ("A",) or (not prefix and not method and name in _OTHERS):
+            elif prefix or name in (_OTHER_METHODS if method else _OTHERS):
                 made = answered(fn, said, method)
             else:
                 continue

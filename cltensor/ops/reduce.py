@@ -214,7 +214,7 @@ def hash_tensor(
     if words.dtype.is_floating_point:
         words = words.to(dtypes.float64).view(dtypes.int64)
     (value,) = run("xor", words, dims, dtypes.int64, (("value", dtypes.int64),), keepdim=keepdim)
-    return writes.deliver(value.view(dtypes.uint64), out, "hash_tensor", (input,))
+    return writes.deliver(value.view(dtypes.uint64), out, "hash_tensor")
 
 
 def _prod_back(ctx: Any, g: Tensor) -> Tensor:

@@ -2,10 +2,14 @@
 
 `no_kernel`: torch has no kernel for a dtype: `"<name>_cpu" not implemented for '<dtype>'`.
 `refusal`: a pointwise op has no formula for the operands' dtype; mostly as above.
+`raising`: a gradient that torch does not have.
 `out_refusal`: the `out=` tensor's dtype is not the result's; most functions cast, those named here refuse.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from ..dtypes import C_NAMES, can_cast, dtype
 
@@ -65,6 +69,15 @@ def need_float(kernel: str, dt: dtype, last: int = 2) -> None:
         raise no_kernel(kernel, dt)
 
 
+def raising(text: str) -> Callable:
+    """Return a backward function that raises RuntimeError(text), for a node torch records but cannot differentiate."""
+
+    def backward(ctx: Any, g: Any) -> Any:
+        raise RuntimeError(text)
+
+    return backward
+
+
 def refusal(row: str, dt: dtype) -> Exception:
     """Return the error for a row that has no formula for the dtype."""
     name = row.removeprefix("special_")
@@ -83,7 +96,7 @@ EXPECTED = "Expected out tensor to have dtype {d}, but got {o} instead"
 _OUT = {
     **dict.fromkeys(
         (
-            *("tril", "triu", "diag", "renorm", "scatter", "scatter_add", "scatter_reduce"),
+            *("tril", "triu", "diag_embed", "renorm", "scatter", "scatter_add", "scatter_reduce"),
             *("index_add", "index_copy", "index_reduce", "isin", "msort", "triangular_solve"),
             *("avg_pool2d", "avg_pool3d", "linear", "lu_unpack", "qr", "slice_scatter", "svd"),
             *(

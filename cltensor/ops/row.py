@@ -21,7 +21,7 @@ from .alike import apply_alike
 from .core import NUMBERS, Tensor
 from .elsewhere import Strideless, elsewhere, foreign
 from .operands import normal, plain, refuse_numbers
-from .refusals import refusal
+from .refusals import raising, refusal
 
 SAME, FLOAT, BOOL, REAL = "same", "int to float", "bool", "complex to real"
 OPERANDS = "xyzw"  # names of a row's operands in formulas and gradient functions, in order
@@ -297,9 +297,13 @@ class Row:
 
     def inplace(self, t: Tensor, *others: Any) -> Tensor:
         """Write the result into `t`, the first operand, and return it; torch's errors for shapes, dtypes, overlaps and leaves."""
-        views.check_inplace(t, *others)
+        recorded = bool(self.grads or self.inplace_nodes)
+        if recorded:
+            views.check_inplace(t, *others)
+        else:  # logical operations: torch lets them write into leaves, too
+            views.check_inference(t)
         xs = (t, *others)
-        record = bool(self.grads or self.inplace_nodes) and graph.needs_grad(*xs)
+        record = recorded and graph.needs_grad(*xs)
         if not record and self._replaces(t, others):
             types = self._alike.get(t.dtype)
             if types is not None and types.result is t.dtype:
@@ -365,46 +369,49 @@ class Row:
         arity, name, args, numbers = len(self.args), self.name, self.args, self.numbers
         apply, registry = self.__call__, core.Registry  # bound: calling the row takes longer
 
-        def form(method: bool) -> Callable:
+        def form(said: str, method: bool) -> Callable:
             def function(*xs: Any, **kwargs: Any) -> Tensor:
                 if arity == len(xs) == 1 and xs[0].__class__ is registry.tensor and not kwargs:
                     return apply(*xs)  # fast path: most calls are such
                 if kwargs or len(xs) != arity or not plain(xs, numbers):
                     try:
-                        xs, out = self.bind(given := xs, {**kwargs})
+                        xs, out = self.bind(given := xs, {**kwargs}, said)
                     except TypeError as error:
                         if not foreign(function, given, kwargs):
-                            raise self._flaw(name, method, given, kwargs) or error from None
+                            raise self._flaw(said, method, given, kwargs) or error from None
                         return function(*given, **kwargs)
                     if out is not None:
                         can = self.differentiable
                         return writes.deliver(self(*xs), out, name, xs, differentiable=can)
                 return apply(*xs)
 
-            titled(function, name, f"{self.doc}\n\n{self._told()}")
+            titled(function, said, f"{self.doc}\n\n{self._told()}")
             function.__signature__ = _signature(args, numbers, out=True)  # type: ignore[attr-defined]
             return function
 
         for table, method in ((FUNCTIONS, False), (METHODS, True)):
-            table |= dict.fromkeys((name, *self.aliases), form(method))
+            table |= {said: form(said, method) for said in (name, *self.aliases)}
         if inplace and self.promote is not REAL:
-            others = numbers[1:]
+            METHODS.update({f"{n}_": self._inplace_form(f"{n}_") for n in (name, *self.aliases)})
 
-            def method_(t: Tensor, *xs: Any, **kwargs: Any) -> Tensor:
-                if kwargs or len(xs) != arity - 1 or not plain(xs, others, True):
-                    given = (t, *xs)
-                    try:
-                        xs = self.bind(given, {**kwargs}, name + "_")[0][1:]
-                    except TypeError as error:
-                        if not foreign(method_, given, kwargs):
-                            raise self._flaw(name + "_", True, given, kwargs) or error from None
-                        return method_(*given, **kwargs)
-                return self.inplace(t, *xs)
+    def _inplace_form(self, said: str) -> Callable:
+        """Return the method called `said`, the in-place form under one of the row's names."""
+        others, operands = self.numbers[1:], len(self.args) - 1
 
-            titled(method_, name + "_", f"In-place form of `{name}`.")
-            method_.__signature__ = _signature(args, numbers, out=False)  # type: ignore[attr-defined]
-            for alias in (name, *self.aliases):
-                METHODS[alias + "_"] = method_
+        def method_(t: Tensor, *xs: Any, **kwargs: Any) -> Tensor:
+            if kwargs or len(xs) != operands or not plain(xs, others, True):
+                given = (t, *xs)
+                try:
+                    xs = self.bind(given, {**kwargs}, said)[0][1:]
+                except TypeError as error:
+                    if not foreign(method_, given, kwargs):
+                        raise self._flaw(said, True, given, kwargs) or error from None
+                    return method_(*given, **kwargs)
+            return self.inplace(t, *xs)
+
+        titled(method_, said, f"In-place form of `{said.removesuffix('_')}`.")
+        method_.__signature__ = _signature(self.args, self.numbers, out=False)  # type: ignore[attr-defined]
+        return method_
 
     def _flaw(self, name: str, method: bool, xs: tuple, kwargs: dict[str, Any]) -> Any:
         """Return torch's TypeError for what is wrong with the kinds of the arguments, None if nothing is."""
@@ -413,7 +420,7 @@ class Row:
             for key, value in kwargs.items()
         }
         return arguments.flaw(
-            arguments.signature_of(self.args, self.numbers, name != self.name + "_"),
+            arguments.signature_of(self.args, self.numbers, not name.endswith("_")),
             name,
             method,
             xs,
@@ -497,15 +504,6 @@ def refused(what: str) -> Callable:
 
 def _zeros_back(ctx: Any, g: Tensor) -> tuple:
     return tuple([writes.nothing(g) if need else None for need in ctx.needs])
-
-
-def raising(text: str) -> Callable:
-    """Return a backward function that raises RuntimeError(text), for a node torch records but cannot differentiate."""
-
-    def backward(ctx: Any, g: Tensor) -> Any:
-        raise RuntimeError(text)
-
-    return backward
 
 
 def _signature(names: Sequence[str], numbers: Sequence[bool], *, out: bool) -> inspect.Signature:

@@ -35,8 +35,9 @@ from .changes import (
 )
 from .core import NUMBERS, Tensor, is_tensor
 from .kinds import Sizes
+from .refusals import raising
 from .replay import Replayed
-from .row import public, raising
+from .row import public
 from .selection import where
 from .values import check_out_dtype, check_value
 

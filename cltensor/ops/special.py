@@ -42,8 +42,8 @@ def _row(
         number_nodes={"x": f"{node}1", "y": f"{node}2"} if len(args) == 2 else None,
         doc=doc,
     )
-    for table in (FUNCTIONS, METHODS):
-        SPECIAL[name] = table.pop(f"special_{name}")
+    SPECIAL[name] = FUNCTIONS.pop(f"special_{name}")
+    del METHODS[f"special_{name}"]
     return row
 
 

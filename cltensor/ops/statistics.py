@@ -195,7 +195,7 @@ def _quantile(
     if keepdim and input.ndim:
         found = found.reshape(*[1] * input.ndim, -1) if dim is None else found.unsqueeze(at)
     value = found.movedim(-1, 0) if q.ndim else found.squeeze(-1)
-    return writes.deliver(value, out, name, (input,))
+    return writes.deliver(value, out, name, (input, q))
 
 
 def _quantiles(name: str, skip_nan: bool, doc: str) -> Callable[..., Tensor]:
@@ -364,7 +364,7 @@ def diff(
             if value.dtype is dtypes.bool
             else later - earlier
         )
-    return writes.deliver(value, out, "diff", (input,))
+    return writes.deliver(value, out, "sub", (value,))
 
 
 def _spacing(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Any:

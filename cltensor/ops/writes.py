@@ -22,6 +22,7 @@ from ..lazy.expression import LIGHT
 from ..runtime import device
 from ..size import Size
 from ..storage import Storage
+from . import out_history
 from .core import NUMBERS, Tensor, in_order, is_tensor, memory_order, numpy_sees, operand, snapshot
 from .elsewhere import elsewhere
 from .refusals import out_refusal
@@ -291,9 +292,7 @@ def check_out(
             raise NotImplementedError(
                 f"Trying to use forward AD with {function}_out that does not support it because it is an out= function"
             )
-        raise RuntimeError(
-            f"{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
-        )
+        raise out_history.refusal(function)
     views.check_inference(out)
     if out.shape == shape:
         check_own_overlap(out)
@@ -325,11 +324,20 @@ def deliver(
     apart: bool = False,
     differentiable: bool = True,
 ) -> Tensor:
-    """Return a computed tensor, or write it into `out=` (see `check_out`)."""
+    """Return a computed tensor, or write it into `out=` (see `check_out`).
+
+    Where an operand requires grad, `out` gets what `out_history` says of the function.
+    """
     if out is None:
         return value
     if not value._strided:
         return elsewhere("into", (value, out, function))
+    underived = False
+    if differentiable and graph.needs_grad(value, out, *inputs) and not FORWARD.open:
+        if function in out_history.KEPT:
+            return _copied(value, out, function)
+        underived = out_history.is_underived(function) and not graph.needs_grad(out)
+        differentiable = not underived
     check_out(
         out, value.dtype, value.device, function, inputs, value.shape, differentiable=differentiable
     )
@@ -339,7 +347,17 @@ def deliver(
             out._set_layout(value.shape, value._strides, out._offset)
     check_overlap(out, () if function in _OVER_INPUTS else inputs, apart=apart)
     overwrite(out, value, fresh=True)
+    if underived and out.dtype.category >= 2:
+        out_history.record_underived(out, function, tuple(inputs))
     return out
+
+
+def _copied(value: Tensor, out: Tensor, function: str) -> Tensor:
+    """Copy a result and its history into `out=`."""
+    check_out(out, value.dtype, value.device, function, (), value.shape, differentiable=False)
+    views.check_inplace(out)
+    resize_output(out, value.shape)
+    return out.copy_(value)
 
 
 def dtype_into(

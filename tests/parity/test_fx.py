@@ -33,6 +33,10 @@ FUNCTIONS: list[tuple[str, int]] = [
     ("lambda x: torch.add(x, 1.5).to(torch.float64).to('cpu').to(torch.device('cpu'))", 1),
     ("lambda x: x + float('inf') - float('nan') + math.sqrt(2)", 1),
     ("lambda x: F.relu(x.clamp(min=0, max=2), inplace=True)", 1),
+    ("lambda x: F.selu(x) + F.celu(x, 2.0) + F.rrelu(x, 0.1, 0.3)", 1),
+    ("lambda x: torch.selu(x) + torch.celu(x, 2.0) + torch.rrelu(x, 0.1, 0.3)", 1),
+    ("lambda x: F.max_pool1d(x, 2, return_indices=True)[0] + F.max_pool1d(x, 2)", 1),
+    ("lambda x: F.adaptive_max_pool2d(x[None], 2, return_indices=True)[1]", 1),
     ("lambda x: F.dropout(F.relu(x), 0.2, False) + F.softmax(input=x, dim=-1) + F.gelu(x)", 1),
     (
         "lambda x: F.normalize(x, 2).sum() + F.mse_loss(x, target=x) + F.linear(x, weight=x).sum() + F.elu(x)",

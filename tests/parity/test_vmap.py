@@ -197,3 +197,13 @@ def test_joined_tensors_without_elements_have_gradients() -> None:
         return found
 
     assert told(ct) == told(th)
+
+
+def test_slices_are_resized_in_place() -> None:
+    """In the memory that they have together: the last elements are cut off."""
+
+    def run(t: Any) -> Any:
+        x = t.arange(12.0).reshape(3, 4)
+        return t.func.vmap(lambda x: x.clone().resize_(2))(x).tolist()
+
+    assert run(ct) == run(th)

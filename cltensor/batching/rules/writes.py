@@ -109,6 +109,17 @@ def reshaped(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
     return self._become(getattr(self, call.name[:-1])(*args, **kwargs))
 
 
+@rule("resize_")
+def resize(call: Call, self: Any, *size: Any, memory_format: Any = None) -> Any:
+    """Resize all slices in place, in the memory that they have together; the batch dimension has to be the first one."""
+    refuse_unbatched(call, self)
+    if self.bdim:
+        raise RuntimeError("NYI: resize_ batch rule for batch dim != 0")
+    shape = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
+    call.f(self.value, (self.value.shape[0], *shape), memory_format=memory_format)
+    return self
+
+
 def _out_of_place(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:
     """Write the result of the method of the same name without `_` into the tensor."""
     refuse_unbatched(call, self)

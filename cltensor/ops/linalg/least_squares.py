@@ -156,7 +156,7 @@ def matrix_rank(
             else:
                 s = diagonal_forms.svd(A, False, False, "linalg.svd")[1]
             rank = (s > _tolerance(max(A.shape[-2:]), s, atol, rtol)).sum(-1)
-    return writes.deliver(rank, out, "linalg_matrix_rank", (A,))
+    return writes.deliver(rank, out, "linalg_matrix_rank")
 
 
 Lstsq = named("linalg_lstsq", "solution", "residuals", "rank", "singular_values")

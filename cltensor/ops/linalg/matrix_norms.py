@@ -104,7 +104,8 @@ def linalg_norm(
             f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
         )
     if not isinstance(ord, str) and (A.ndim if dims is None else len(dims)) == 1:
-        return vector_norm(A, ord, dims, keepdim, dtype=dtype, out=out)
+        value = vector_norm(A, ord, dims, keepdim, dtype=dtype)
+        return writes.deliver(value, out, "linalg_norm", (A,))
     if A.dtype.category < 2 and not isinstance(ord, str):
         raise RuntimeError(
             f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {A.dtype.scalar_name}"

@@ -143,7 +143,9 @@ def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
     )
 
 
-def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = None) -> Tensor:
+def tensorsolve(
+    A: Tensor, B: Tensor, dims: Sequence[int] | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """Find X with tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first."""
     if dims is not None:
         moved = tuple(wrap_dim(d, A.ndim) for d in dims)
@@ -162,7 +164,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = 
     )
 
 
-def vander(x: Tensor, N: int | None = None) -> Tensor:
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """Return the Vandermonde matrix: powers 0 to N - 1 of every element in a new last dim."""
     if x.dtype is dtypes.bool or (x.dtype.category == 2 and x.dtype.itemsize < 4):
         raise RuntimeError(
@@ -204,7 +206,8 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
         raise RuntimeError(
             f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype.scalar_name} and y of type {y.dtype.scalar_name} instead"
         )
-    return writes.deliver((x.conj() * y).sum(dim), out, "linalg_vecdot", (x, y))
+    step = "vdot" if x.ndim == y.ndim == 1 else "sum"
+    return writes.deliver((x.conj() * y).sum(dim), out, step, (x, y))
 
 
 def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

@@ -13,8 +13,8 @@ from ...codegen import ctc as family
 from ...runtime import get_backend
 from .. import core
 from ..core import Tensor
-from ..refusals import no_kernel
-from ..row import FUNCTIONS, public, raising
+from ..refusals import no_kernel, raising
+from ..row import FUNCTIONS, public
 from ..selection import where
 from .reductions import get_enum
 
