@@ -37,9 +37,8 @@ ROWS: dict[str, Row] = {}
 FUNCTIONS: dict[str, Callable] = {}
 METHODS: dict[str, Callable] = {}
 OPERATORS: dict[str, Callable] = {}
-ALIASES: dict[
-    str, str
-] = {}  # further names of public functions -> the names of those that they call
+# Further names of public functions -> the names of those that they call.
+ALIASES: dict[str, str] = {}
 
 
 class MixedDevicesError(Exception):
@@ -559,13 +558,13 @@ def titled(fn: Any, name: str, doc: str) -> Any:
 
 
 def name_apart() -> None:
-    """Give every public name a function of its own with that name, as torch's aliases have: a call of it calls the named one.
+    """Give every name without an underscore a function of its own with that name, as torch's aliases have: it calls the other.
 
     Whoever intercepts or dispatches a function thus serves its aliases, too. To be called once all functions are in the tables.
     """
     for table in (FUNCTIONS, METHODS):
         for name, fn in table.items():
-            if fn.__name__ not in (name, "<lambda>"):
+            if not name.startswith("_") and fn.__name__ not in (name, "<lambda>"):
                 ALIASES[name] = fn.__name__
                 table[name] = titled(_passing(fn), name, fn.__doc__ or "")
 
