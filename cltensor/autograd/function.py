@@ -19,7 +19,6 @@ from .record import TensorBase, record
 from .saved import FREED_TEXT, release, save
 from .views import (
     CUSTOM_FUNCTION,
-    LEAF_WRITTEN,
     MULTI_OUTPUT,
     VIEW_OF_LEAF_WRITTEN,
     ViewMeta,
@@ -425,7 +424,9 @@ def _rebase_dirty(
     view = t._view
     if view is None:
         if t._requires:
-            raise RuntimeError(LEAF_WRITTEN)
+            raise RuntimeError(
+                "a leaf Variable that requires grad has been used in an in-place operation."
+            )
         set_node(t, ctx, nr)
         return
     if requires(t) and view.base._node is None:

@@ -46,18 +46,20 @@ def _precision_to_scale_tril(precision: Any) -> Any:
 class MatrixParameter:
     """A mixin: of covariance, precision and Cholesky factor one is given, and the others are lazy.
 
-    `_unbroadcasted_scale_tril` is the Cholesky factor, computed at once.
+    `_unbroadcasted_scale_tril` is the Cholesky factor, computed at once. `_not_one` is the class of the error for none or
+    several matrices.
     """
 
     _unbroadcasted_scale_tril: Any
     _batch_shape: Size
     _parts: tuple[str, ...] = ("_unbroadcasted_scale_tril",)
+    _not_one: type[Exception] = ValueError
 
     def _choose_matrix(self, matrices: dict[str, Any], batch: Any) -> Size:
         """Keep the matrix that is given, its batch broadcast with `batch`; returns that shape."""
         given = {k: v for k, v in matrices.items() if v is not None}
         if len(given) != 1:
-            raise ValueError(
+            raise self._not_one(
                 "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
             )
         ((name, value),) = given.items()

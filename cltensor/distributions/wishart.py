@@ -24,6 +24,7 @@ class Wishart(MatrixParameter, ExponentialFamily):
     """Covariances of `df` normal vectors: positive definite matrices. The scale is given as one of three matrices."""
 
     support = constraints.positive_definite
+    _not_one = AssertionError
     has_rsample = True
     _mean_carrier_measure = 0
 

@@ -16,7 +16,7 @@ from typing import Any
 from .. import dtypes
 from .. import masked as plain
 from ..autograd import Function
-from ..ops.row import FUNCTIONS
+from ..ops.row import FUNCTIONS, first_name
 from ..reexport import lend
 from ..subclasses import DisableTorchFunctionSubclass
 from ..tensor import Tensor
@@ -218,7 +218,7 @@ class MaskedTensor(Tensor):
         if not all(issubclass(kind, Tensor) for kind in types):
             return NotImplemented
         kwargs = kwargs or {}
-        name = func.__name__
+        name = first_name(func)
         with DisableTorchFunctionSubclass():
             if name in _REDUCTIONS:
                 return _reduced(name, *args, **kwargs)

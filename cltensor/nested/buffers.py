@@ -7,6 +7,7 @@ from typing import Any
 
 from ..nn import functional as NF
 from ..ops.row import FUNCTIONS as F
+from ..ops.row import first_name
 from ..tensor import Tensor
 from .elements import in_place
 from .shape import enlarged
@@ -16,7 +17,7 @@ from .tensor import StridedNestedTensor, flat, from_list, place
 
 def _by_elements(func: Any, args: Any, kwargs: Any) -> Any:
     first = next(a for a in (*args, *kwargs.values()) if isinstance(a, StridedNestedTensor))
-    name = func.__name__
+    name = first_name(func)
     given = [_values(a, first, name) for a in args]
     named = {k: _values(a, first, name) for k, a in kwargs.items()}
     made = func(*given, **named)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ops.row import first_name
 from ..tensor import Tensor
 from .ragged import Ragged
 from .tensor import JaggedTensor, NestedTensor, compact, make
@@ -33,7 +34,7 @@ def in_place(name: str) -> bool:
 
 def _by_elements(func: Any, args: Any, kwargs: Any) -> Any:
     first = next(a for a in (*args, *kwargs.values()) if isinstance(a, JaggedTensor))
-    name = func.__name__
+    name = first_name(func)
     if name == "contiguous":
         return (
             first

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd import engine
-from ..ops.row import ROWS
+from ..ops.row import ROWS, first_name
 
 JAGGED: dict[str, Callable[..., Any]] = {}
 STRIDED: dict[str, Callable[..., Any]] = {}
@@ -44,7 +44,7 @@ def answer(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) 
     kwargs = kwargs or {}
     if func in (engine.grad, engine.backward):  # they know that the values have the history
         return vars(func)["__plain__"](*args, **kwargs)
-    name = getattr(func, "__name__", "")
+    name = first_name(func)
     if name == "__get__":
         name = getattr(getattr(getattr(func, "__self__", None), "fget", None), "__name__", name)
     known = cls._table.get(name)

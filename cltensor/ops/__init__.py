@@ -109,3 +109,4 @@ if not TYPE_CHECKING:  # mypy would take any name for one of this package
 
 numpy_names.install(linalg=table.LINALG, fft=fft.FFT, special=special.SPECIAL)
 old_forms.install()
+row.name_apart()

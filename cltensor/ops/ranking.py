@@ -247,13 +247,23 @@ def multi_margin_loss(
     if samples == 1:  # the target says whether the result is one of a batch
         input = input.reshape(*target.shape, -1)
     y = target.reshape(*input.shape[:-1], 1)
-    value = _exceeded(margin - input.gather(-1, y) + input)
+    value = _exceeded(margin - _scores_of(input, y) + input)
     if p == 2:
         value = value * value
     if weight is not None:
         value = value * weight.gather(0, y.reshape(-1)).reshape(y.shape)
     other = FUNCTIONS["arange"](classes, device=input.device) != y
     return reduced(where(other, value, 0.0).sum(-1) / classes, reduction)
+
+
+def _scores_of(input: Tensor, y: Tensor) -> Tensor:
+    """Return each sample's score of its target class; RuntimeError for classes that there are not."""
+    try:
+        return input.gather(-1, y)
+    except RuntimeError as error:
+        if "out of bounds" in str(error):
+            raise RuntimeError("target out of range") from None
+        raise
 
 
 def _exceeded(gap: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ and the tests walk `ROWS`; `OPERATORS` is for `torch.ops.aten` alone. Immediate 
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from math import prod
@@ -36,6 +37,8 @@ ROWS: dict[str, Row] = {}
 FUNCTIONS: dict[str, Callable] = {}
 METHODS: dict[str, Callable] = {}
 OPERATORS: dict[str, Callable] = {}
+# Further names of public functions -> the names of those that they call.
+ALIASES: dict[str, str] = {}
 
 
 class MixedDevicesError(Exception):
@@ -550,6 +553,32 @@ def titled(fn: Any, name: str, doc: str) -> Any:
     fn.__name__ = fn.__qualname__ = name
     fn.__doc__ = doc
     return fn
+
+
+def name_apart() -> None:
+    """Give every name without an underscore a function of its own with that name, as torch's aliases have: it calls the other.
+
+    Whoever intercepts or dispatches a function thus serves its aliases, too. To be called once all functions are in the tables.
+    """
+    for table in (FUNCTIONS, METHODS):
+        for name, fn in table.items():
+            if not name.startswith("_") and fn.__name__ not in (name, "<lambda>"):
+                ALIASES[name] = fn.__name__
+                table[name] = titled(_passing(fn), name, fn.__doc__ or "")
+
+
+def first_name(fn: Any) -> str:
+    """Return a function's name, an alias's function's instead of the alias's; "" for what has no name."""
+    name = getattr(fn, "__name__", "")
+    return ALIASES.get(name, name)
+
+
+def _passing(fn: Callable) -> Callable:
+    @functools.wraps(fn)
+    def alias(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    return alias
 
 
 def with_inplace(name: str, fn: Callable) -> None:

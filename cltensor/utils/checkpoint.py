@@ -42,6 +42,7 @@ __all__ = [
     "get_device_states",
     "noop_context_fn",
     "set_device_states",
+    "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
 ]
 
@@ -101,6 +102,12 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         yield
     finally:
         _EARLY_STOP = previous
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Accept torch's setting in place of `debug`, for the block; as `debug` itself, it adds nothing to errors here."""
+    yield
 
 
 _IMPLICIT = (
@@ -229,7 +236,7 @@ class _Frame:
         if wrong:
             raise CheckpointError(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
-                f"the forward pass.\n{''.join(wrong)}"
+                f"the forward pass.\n{''.join(wrong)}."
             )
         self.values = dict(enumerate(found))
 
@@ -331,7 +338,7 @@ def checkpoint(
         return CheckpointFunction.apply(function, preserve, *args)
     if determinism_check not in ("default", "none"):
         raise ValueError(
-            "determinism_check should be one of ['default', 'none'] but got " + determinism_check
+            "determinism_check should be one of ['default', 'none'], but got " + determinism_check
         )
     first, second = context_fn()
     if not is_grad_enabled():

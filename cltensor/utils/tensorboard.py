@@ -17,9 +17,10 @@ try:
     from tensorboard.compat.proto.tensor_pb2 import TensorProto
     from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
-except ImportError as error:
-    raise ImportError(
-        "TensorBoard logging requires TensorBoard: install it with `pip install tensorboard`"
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "TensorBoard logging requires TensorBoard: install it with `pip install tensorboard`",
+        name=error.name,
     ) from error
 
 from ..reexport import expose

@@ -161,6 +161,13 @@ def test_dirty_view() -> None:
     close(x.grad, [8, 4])
 
 
+def test_dirty_leaf() -> None:
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad has been used"):
+        Double.apply(leaf(1.0, 2.0))
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being"):
+        Double.apply(leaf(1.0, 2.0)[:1])
+
+
 def test_dirty_view_of_several_results() -> None:
     class Two(Function):
         @staticmethod
@@ -182,11 +189,6 @@ def test_gradients_by_some_inputs_pass_a_function_of_an_outdated_view() -> None:
     assert g.tolist() == [[24.0] * 3, [0.0] * 3]
     out.backward(inputs=[x])
     assert x.grad.tolist() == g.tolist()
-
-
-def test_dirty_leaf() -> None:
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
-        Double.apply(leaf(1.0))
 
 
 def test_input_returned_as_it_is() -> None:

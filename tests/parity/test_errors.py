@@ -176,6 +176,8 @@ torch.complex(v, v.int())                       ## Expected both inputs to be Ha
 torch.tensor(1.0).roll(1, 0)                    ## Dimension specified as 0 but tensor has no dimensions
 torch.nn.functional.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 2), dilation=-1) ## dilation should be greater than zero
 torch.nn.functional.conv2d(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2), padding="same") ## Expected 3-dimensional input for 3-dimensional weight[1, 1, 2], but got 4-dimensional input of size [1, 1, 4, 4] instead
+torch.nn.functional.multi_margin_loss(torch.ones(5, 4), torch.full((5,), 4)) ## target out of range
+torch.nn.functional.multi_margin_loss(torch.ones(5, 4), torch.full((5,), -1)) ## target out of range
 torch.nn.functional.multi_margin_loss(torch.ones(5, 4), torch.ones(5).int()) ## expected scalar type Long but found Int
 torch.nn.functional.multi_margin_loss(torch.ones(5, 4), torch.ones(5).long(), weight=torch.ones(5)) ## inconsistent weight size, expected 4 but got [5]
 torch.tril(v)                                   ## input tensor must have at least 2 dimensions

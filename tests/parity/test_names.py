@@ -341,3 +341,41 @@ def test_small_helpers() -> None:
         told.append([str(w.message) for w in caught])
     assert told[0] == told[1]
     assert len(told[0]) == 1
+
+
+@pytest.mark.ours
+def test_functions_know_their_names() -> None:
+    """An alias has its own name: graphs and modes show it. `is_neg` and a few others stand for other functions here."""
+    others = {"get_default_device", "is_neg", "sym_sqrt", "symeig", "to_dlpack", "dsmm", "hsmm", "saddmm"}  # fmt: skip
+    others |= {
+        "const_data_ptr",
+        "ndimension",
+        "nelement",
+        "_make_subclass",
+        "__class__",
+        "__init_subclass__",
+    }
+    found = [
+        f"{name}: {mine.__name__}"
+        for here, there in ((ct, th), (ct.Tensor, th.Tensor))
+        for name in sorted({*dir(there)} & {*dir(here)} - others)
+        if not name.startswith("__")
+        and hasattr(mine := getattr(here, name), "__code__")
+        and mine.__name__ != getattr(getattr(there, name), "__name__", "")
+    ]
+    assert not found
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("kind", ["jagged", "masked", "sparse"])
+def test_aliases_are_what_they_stand_for(kind: str) -> None:
+    x = ct.tensor([[1.0, -2.0], [0.0, 3.0]])
+    if kind == "jagged":
+        made = ct.nested.nested_tensor([x[0], x[1, :1]], layout=ct.jagged)
+    else:
+        made = x.to_sparse() if kind == "sparse" else ct.masked.masked_tensor(x, x > 0)
+    for alias, name in (("arctan", "atan"), ("negative", "neg"), ("absolute", "abs")):
+        mine, plain = getattr(ct, alias)(made), getattr(ct, name)(made)
+        assert type(mine) is type(plain)
+        assert mine.layout is plain.layout
+        assert str(getattr(made, alias)()) == str(mine)

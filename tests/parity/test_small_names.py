@@ -407,3 +407,33 @@ def test_reads_whose_results_keep_their_class() -> None:
         kept = importlib.import_module(f"{torch.__name__}.overrides").get_default_nowrap_functions()
         assert {torch.Tensor.grad.__get__, torch.Tensor._base.__get__} <= kept
         assert torch.Tensor.data.__get__ not in kept
+
+
+def test_permuted_states_are_deprecated() -> None:
+    told = []
+    for torch in (ct, th):
+        with pytest.warns(FutureWarning) as caught:
+            made = torch.nn.modules.rnn.apply_permutation(torch.ones(2, 3), torch.tensor([1, 0]), 0)
+        told.append((str(caught[0].message), list(made.shape)))
+    assert told[0] == told[1]
+
+
+def test_checkpoints_that_differ_in_their_second_run() -> None:
+    told = []
+    for torch in (ct, th):
+        again = importlib.import_module(f"{torch.__name__}.utils.checkpoint")
+        runs: list[int] = []
+
+        def shorter(x: Any, runs: list[int] = runs) -> Any:
+            runs.append(1)
+            return x[: 3 - len(runs)].exp()
+
+        x = torch.ones(2, requires_grad=True)
+        with pytest.raises(ValueError, match="determinism_check") as refused:
+            again.checkpoint(shorter, x, use_reentrant=False, determinism_check="x")
+        with again.set_checkpoint_debug_enabled(False):
+            out = again.checkpoint(shorter, x, use_reentrant=False, debug=True).sum()
+        with pytest.raises(again.CheckpointError) as differ:
+            out.backward()
+        told.append([str(refused.value), str(differ.value).split("\n\n")[0]])
+    assert told[0] == told[1]

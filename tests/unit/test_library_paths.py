@@ -91,3 +91,13 @@ def test_options_of_the_kernels_compiler_are_kept() -> None:
     assert (config.max_autotune, config.epilogue_fusion) == (False, True)
     with pytest.raises(AttributeError, match="nothing"), config.patch({"nothing": 1}):
         pass
+
+
+def test_a_missing_tensorboard_is_a_missing_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [n for n in sys.modules if n.partition(".")[0] == "tensorboard"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "cltensor.utils.tensorboard", raising=False)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install tensorboard") as missing:
+        importlib.import_module("cltensor.utils.tensorboard")
+    assert (missing.value.name or "").startswith("tensorboard")

@@ -26,6 +26,16 @@ def _reorder(x: Tensor, permutation: Tensor) -> Tensor:
     return x.index_select(1, permutation)
 
 
+def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    """Return `tensor.index_select(dim, permutation)`, with torch's FutureWarning: deprecated."""
+    warnings.warn(
+        "`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` instead",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return tensor.index_select(dim, permutation)
+
+
 def _reset(module: Module, hidden_size: int) -> None:
     """Draw all parameters from U(-1 / sqrt(hidden_size), 1 / sqrt(hidden_size))."""
     bound = 1.0 / math.sqrt(hidden_size) if hidden_size > 0 else 0
