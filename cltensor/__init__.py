@@ -244,9 +244,6 @@ for _name in (
     if _fn.__qualname__ == _name and getattr(_sys.modules[_fn.__module__], _name, None) is not _fn:
         _fn.__module__ = __name__
 _ACTIVATIONS = [
-    "celu",
-    "selu",
-    "rrelu",
     "celu_",
     "selu_",
     "rrelu_",
@@ -256,9 +253,7 @@ _ACTIVATIONS = [
 ]
 for _name in _ACTIVATIONS:
     globals()[_name] = getattr(nn.functional, _name)
-for _name in _ACTIVATIONS[
-    :3
-]:  # other functions than those of nn.functional: traced, they are told apart
+for _name in ("celu", "rrelu", "selu"):  # traced, these are told apart from nn.functional's
     _fn = globals()[_name] = _twin(getattr(nn.functional, _name))
     _fn.__module__ = __name__
 del _name

@@ -59,6 +59,10 @@ _AS_GIVEN = {
     *("tanh", "upsample", "upsample_bilinear", "upsample_nearest"),
 }  # fmt: skip
 
+# What puts other functions in place of public ones. It has to come before these ask: they pass themselves on, and programs
+# compare what is passed with what they find.
+PREPARING: list[Callable[[], None]] = []
+
 
 class _State(threading.local):
     off = 0
@@ -318,6 +322,8 @@ _signature = functools.cache(inspect.signature)
 @functools.cache
 def stand_in() -> None:
     """Let the public functions and Tensor's methods ask from now on."""
+    for prepare in PREPARING:
+        prepare()
     with for_good():
         for function, public, operator in askers():
             if not hasattr(function, "__asking__"):
@@ -364,10 +370,16 @@ TEMPORARY.append(ASKING)
 def askers() -> Iterator[tuple[FunctionType, Any, bool]]:
     """Yield all functions that can ask, with what they pass to `__torch_function__` and whether they are operators.
 
-    Operators (binary ones) may return NotImplemented.
+    Operators (binary ones) may return NotImplemented. Of a function that autocast has wrapped, programs may hold both the
+    wrapper and what is beneath: both pass the wrapper.
     """
-    found = ((f, f if s is None else s, o) for f, s, o in _candidates())
-    return ((f, s, o) for f, s, o in found if isinstance(f, FunctionType))
+    for function, shown, operator in _candidates():
+        if isinstance(function, FunctionType):
+            public = function if shown is None else shown
+            yield function, public, operator
+            beneath = vars(function).get("__uncast__")
+            if isinstance(beneath, FunctionType):
+                yield beneath, public, operator
 
 
 def _candidates() -> Iterator[tuple[Any, Any, bool]]:

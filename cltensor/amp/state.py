@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import dtypes
 from ..dtypes import dtype
+from ..subclasses import PREPARING
 
 DEVICE_TYPES = ("cpu", "cuda")
 _DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
@@ -65,9 +66,16 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
     STATE.enabled[key(str(device_type))] = enabled
     STATE.active = any(STATE.enabled.values())
     if enabled:
-        from .install import install
+        _install()
 
-        install()
+
+def _install() -> None:
+    from .install import install
+
+    install()
+
+
+PREPARING.append(_install)
 
 
 def get_autocast_dtype(device_type: str) -> dtype:

@@ -6,7 +6,6 @@ Paths of this package are written with torch's name in front, as programs write 
 from __future__ import annotations
 
 import builtins
-import functools
 import inspect
 import keyword
 import re
@@ -23,22 +22,34 @@ _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
 _NUMBERED = re.compile(r"(.*)_(\d+)$")
 
 
-@functools.cache
-def _paths(filled: int) -> dict[int, str]:
-    """Return the path of each public function and class, by its id.
+_paths: dict[int, tuple[Any, str]] = {}  # by the id of a public function or class: itself, its path
 
-    filled: the number of loaded modules, so that the cached result is not used once others are loaded.
-    """
-    found: dict[int, str] = {}
+
+def _public_path(value: Any) -> str | None:
+    """Return the path of a public function or class of this package; None for anything else."""
+    if not (_is_own(value) and (inspect.isfunction(value) or inspect.isclass(value))):
+        return None
+    for _ in range(2):
+        found = _paths.get(id(value))
+        if found is not None and found[0] is value:
+            return found[1]
+        _paths.update(_public_names())  # loading a module, or intercepting a function, adds to them
+    return None
+
+
+def _public_names() -> dict[int, tuple[Any, str]]:
+    found: dict[int, tuple[Any, str]] = {}
     for path in _PUBLIC:
         module = sys.modules.get(f"{_PACKAGE}{path}")
         for name, value in sorted(vars(module).items(), key=_hidden) if module else ():
-            ours = getattr(value, "__module__", None) or ""
-            if name[:2] == "__" or ours.partition(".")[0] != _PACKAGE:
-                continue
-            if inspect.isfunction(value) or inspect.isclass(value):
-                found.setdefault(id(value), f"torch{path}.{name}")
+            if name[:2] != "__" and _is_own(value):
+                found.setdefault(id(value), (value, f"torch{path}.{name}"))
     return found
+
+
+def _is_own(value: Any) -> bool:
+    module = getattr(value, "__module__", None) or ""
+    return str(module).partition(".")[0] == _PACKAGE
 
 
 def _hidden(item: tuple[str, Any]) -> bool:
@@ -56,7 +67,7 @@ def qualified_name(value: Any) -> str:
     name = getattr(value, "__name__", None)
     if name and getattr(builtins, name, None) is value:
         return str(name)
-    found = _paths(len(sys.modules)).get(id(value))
+    found = _public_path(value)
     if found is not None:
         return found
     if name is None:

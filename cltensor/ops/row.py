@@ -396,6 +396,8 @@ class Row:
             table |= {said: form(said, method) for said in (name, *self.aliases)}
         if inplace and self.promote is not REAL:
             METHODS.update({f"{n}_": self._inplace_form(f"{n}_") for n in (name, *self.aliases)})
+        for said in self.aliases:
+            ALIASES.update({said: name, f"{said}_": f"{name}_"})
 
     def _inplace_form(self, said: str) -> Callable:
         """Return the method called `said`, the in-place form under one of the row's names."""

@@ -404,6 +404,31 @@ def test_a_class_that_is_no_tensor_is_asked_before_any_other_was() -> None:
     assert dict(zip(_ANSWERS, said, strict=True)) == {k: repr(v) for k, v in _ANSWERS.items()}
 
 
+_COMPARED = """
+F, early = torch.nn.functional, torch.nn.functional.linear
+{before}
+class Noting(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        passed.append(func)
+        return super().__torch_function__(func, types, args, kwargs)
+passed, taken = [], (torch.mm, F.mse_loss, F.linear)
+with torch.autocast("cpu"):
+    torch.mm(torch.ones(2, 2), torch.ones(2, 2))
+x = torch.ones(2, 2).as_subclass(Noting)
+torch.mm(x, x), F.mse_loss(x, x), early(x, x)
+print([a is b is c for a, b, c in zip(passed, taken, (torch.mm, F.mse_loss, F.linear))], len(passed))
+"""
+
+
+def test_functions_are_told_by_comparison_though_autocast_has_been_used() -> None:
+    """Also one that the program had taken before, which asks as well."""
+    programs = [
+        _COMPARED.format(before=text) for text in ("", "torch.autocast('cpu').__enter__().__exit__(None, None, None)")
+    ]  # fmt: skip
+    assert outputs_of_forks(programs) == ["[True, True, True] 3"] * 2
+
+
 def test_causal_masks_of_rectangles(dev: Any) -> None:
     from cltensor.nn.attention import bias
 

@@ -13,6 +13,7 @@ from typing import Any
 from ... import creation
 from ...ops.nn.attention import scaled_dot_product_attention
 from ...tensor import Tensor
+from .. import functional
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
 
@@ -54,7 +55,7 @@ class CausalBias(Tensor):
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Handle `scaled_dot_product_attention`; any other function gets the empty tensor that this is."""
         kwargs = kwargs or {}
-        if func is scaled_dot_product_attention:
+        if func is functional.scaled_dot_product_attention:
             return cls._dispatch(*args, **kwargs)
         above: Any = super()
         return above.__torch_function__(func, types, args, kwargs)
