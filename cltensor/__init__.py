@@ -244,6 +244,9 @@ for _name in (
     if _fn.__qualname__ == _name and getattr(_sys.modules[_fn.__module__], _name, None) is not _fn:
         _fn.__module__ = __name__
 _ACTIVATIONS = [
+    "celu",
+    "selu",
+    "rrelu",
     "celu_",
     "selu_",
     "rrelu_",
