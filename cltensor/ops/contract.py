@@ -49,6 +49,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
 
 
 def _into(value: Tensor, out: Tensor, function: str, inputs: tuple[Tensor, Tensor]) -> Tensor:
+    """Deliver into `out`; torch's RuntimeError for one that requires grad and has another shape (`inner`'s text is tensordot's)."""
     if is_tensor(out) and out.shape != value.shape and graph.needs_grad(out):
         raise RuntimeError(
             "tensordot(): the 'out' tensor was specified and requires gradients, and its shape does not match the expected result. "

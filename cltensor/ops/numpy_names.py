@@ -85,9 +85,8 @@ def answered(
     """
     if name in arguments.NAMES:
         parameters = parameters or _parameters(fn)
-        names = arguments.NAMES[name][
-            : len(parameters)
-        ]  # none of a row, which knows its names itself
+        # A row's function has no parameters: it knows its names itself.
+        names = arguments.NAMES[name][: len(parameters)]
         places = {**places, **{said: at for at, said in enumerate(names)}}
     classes = arguments.classes(fn) if name and not passed else {}
     flags = arguments.flags(fn) if name and not passed else ()
