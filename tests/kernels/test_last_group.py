@@ -8,6 +8,7 @@ import pytest
 from support import close, data
 
 import cltensor as ct
+from cltensor.codegen.reduce import kernels
 from cltensor.codegen.reduce import reduction as family
 from cltensor.codegen.reduce.prologue import of_operands
 from cltensor.ops import core
@@ -35,7 +36,7 @@ def test_the_last_group_joins_the_parts(schedule: str, shape: tuple[int, int]) -
     }
     for kind, (outputs, divisor, expected) in cases.items():
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(family, "_kernels", {})
+            patch.setattr(kernels, "_kernels", {})
             patch.setattr(family, "announces", lambda _backend: True)
             family._plan.cache_clear()  # type: ignore[attr-defined]
             for _ in range(3):
