@@ -78,7 +78,7 @@ def main() -> int:
     if not (chosen or begin or hold):
         print(f"no case begins with {' or '.join(args.families)}", file=sys.stderr)
         return 2
-    seconds = args.seconds or (0.4 if args.quick else 3.0)
+    seconds = args.seconds or (0.3 if args.quick else 3.0)
     found = suite.run(chosen, args.device, args.threads, seconds, args.peers)
     if begin:
         found["start"] = start.measure(

@@ -18,6 +18,7 @@ from typing import Any
 
 Run = Callable[[], Any]
 LEAST = 2e-3  # seconds that a measurement, and the untimed runs before it, take at least: shorter runs are repeated
+LONG = 50e-3  # seconds of a run from which on untimed runs before it would change little
 PAUSE = 10e-3  # seconds in which the threads of the library measured before fall asleep
 
 
@@ -34,6 +35,7 @@ class Timed:
         submit: Callable[[], Any] | None = None,
     ) -> None:
         self.name, self.run, self.wait, self.submit, self.inner = name, run, wait, submit, 1
+        self.long = False
         self.times: list[float] = []
 
     def first(self) -> tuple[float, Any]:
@@ -44,9 +46,12 @@ class Timed:
         return time.perf_counter() - begin, out
 
     def warm(self) -> None:
-        """Run a few times, and set the number of runs in a measurement."""
-        for _ in range(4):
+        """Run four times, twice if that takes long, and set the number of runs in a measurement."""
+        for turn in range(4):
             took, _ = self.first()
+            if took > LONG and turn:  # the first of them may still compile or record something
+                break
+        self.long = took > LONG
         self._repeat(took)
         if self.submit is not None:  # measure again, as `took` includes waiting
             self._repeat(self._measure())
@@ -69,14 +74,15 @@ class Timed:
 
     def once(self) -> float:
         """Let the threads of the library measured before fall asleep (on a GPU there are none), wake this one's by
-        untimed runs, and measure; return the seconds per run.
+        untimed runs, unless a run takes long, and measure; return the seconds per run.
         """
         if self.submit is None:
             time.sleep(PAUSE)
-        warm = time.perf_counter() + LEAST
-        self.first()
-        while time.perf_counter() < warm:
+        if not self.long:
+            warm = time.perf_counter() + LEAST
             self.first()
+            while time.perf_counter() < warm:
+                self.first()
         took = self._measure()
         self.times.append(took)
         return took
