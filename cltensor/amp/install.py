@@ -1,5 +1,5 @@
 """How listed ops learn of autocast: at its first use they are replaced, wherever users find them, by wrappers that cast
-operands.
+operands; so they are before functions begin to ask `__torch_function__` (`PREPARING` in subclasses.py).
 
 Before that, and for every other op, autocast costs nothing. The function objects beneath stay unchanged
 (interception.py, in contrast, exchanges a function's code): the library calls them by its own names inside what is one
