@@ -35,7 +35,7 @@ class Timed:
         submit: Callable[[], Any] | None = None,
     ) -> None:
         self.name, self.run, self.wait, self.submit, self.inner = name, run, wait, submit, 1
-        self.long = False
+        self.long = False  # whether a run takes more than LONG
         self.times: list[float] = []
 
     def first(self) -> tuple[float, Any]:

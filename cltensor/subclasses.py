@@ -49,7 +49,7 @@ _OPERATORS = {
 _VIEWS = ("T", "mT", "H", "mH", "real", "imag", "data")
 _UNASKED = {"as_subclass", "as_tensor", "asarray", "can_cast", "from_numpy", "is_tensor", "is_storage", "promote_types", "result_type", "tensor"}  # fmt: skip
 _MODULES = ("functional", "nn.functional", "linalg", "fft", "special")
-# These ask, too, but are no ops.
+# These ask, too, but are in no table of ops.
 _ASKED = "celu is_complex is_floating_point is_nonzero is_same_size numel rrelu selu"
 _ASKED_INIT = "constant_ kaiming_uniform_ normal_ uniform_"
 # Functions of nn.functional that torch has not written in Python: they pass arguments on as they are given.

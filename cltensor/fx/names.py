@@ -29,12 +29,11 @@ def _public_path(value: Any) -> str | None:
     """Return the path of a public function or class of this package; None for anything else."""
     if not (_is_own(value) and (inspect.isfunction(value) or inspect.isclass(value))):
         return None
-    for _ in range(2):
-        found = _paths.get(id(value))
-        if found is not None and found[0] is value:
-            return found[1]
-        _paths.update(_public_names())  # loading a module, or intercepting a function, adds to them
-    return None
+    known, path = _paths.get(id(value), (None, ""))
+    if known is not value:  # modules are loaded later, and functions replaced
+        _paths.update(_public_names())
+        known, path = _paths.get(id(value), (None, ""))
+    return path if known is value else None
 
 
 def _public_names() -> dict[int, tuple[Any, str]]:

@@ -441,6 +441,8 @@ def test_causal_masks_of_rectangles(dev: Any) -> None:
     torch.testing.assert_close(
         attend(k, k, k, bias.causal_lower_right(3, 3)), attend(k, k, k, is_causal=True)
     )
+    with torch.autocast(dev.type, torch.bfloat16):
+        assert attend(q, k, k, attn_mask=made).dtype is torch.bfloat16
     with pytest.raises(ValueError, match="CausalBias should not be used with causal=True"):
         attend(q, k, k, attn_mask=made, is_causal=True)
     with pytest.raises(AssertionError, match="causal_upper_left only supports 2D tensors"):

@@ -11,7 +11,6 @@ import warnings
 from typing import Any
 
 from ... import creation
-from ...ops.nn.attention import scaled_dot_product_attention
 from ...tensor import Tensor
 from .. import functional
 
@@ -75,7 +74,7 @@ class CausalBias(Tensor):
             raise ValueError("CausalBias should not be used with causal=True")
         causal = attn_mask.variant == CausalVariant.UPPER_LEFT
         causal = causal or attn_mask.seq_len_q == attn_mask.seq_len_kv
-        return scaled_dot_product_attention(
+        return functional.scaled_dot_product_attention(
             query,
             key,
             value,
