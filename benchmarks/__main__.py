@@ -6,7 +6,8 @@ python -m benchmarks gemm "rows: softmax" start     families, or cases by the be
 python -m benchmarks --list               the list of cases
 python -m benchmarks gemm --kernels --device opencl:0     the device's own time, its share of the peak, its kernels (written where --out says)
 python -m benchmarks --compare a.json b.json     what moved beyond the spread
-python -m benchmarks --table a.json       the Markdown table of the README
+python -m benchmarks --table a.json       a Markdown table of families, as in the README
+python -m benchmarks --aims a.json        a Markdown table of the cases that have an aim
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def options(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--compare", nargs=2, type=Path, metavar="JSON")
     parser.add_argument("--table", type=Path, metavar="JSON")
+    parser.add_argument("--aims", type=Path, metavar="JSON")
     args = parser.parse_args(words)
     args.peers = args.peers.split(",") if args.peers else _usual(args.quick)
     if unknown := set(args.peers) - set(PEERS):
@@ -62,7 +64,10 @@ def main() -> int:
     if args.compare:
         return report.compare(*args.compare)
     if args.table:
-        print(report.readme_table(report.read(args.table)))
+        print(report.families(report.read(args.table)))
+        return 0
+    if args.aims:
+        print(report.aims(report.read(args.aims)))
         return 0
     chosen = [c for c in cases.load(args.families) if c.quick or not args.quick]
     if args.list:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -115,17 +116,36 @@ def _speeds(*results: dict[str, Any]) -> tuple[Any, ...]:
     return *((1 / r["high_s"], 1 / r["median_s"], 1 / r["low_s"]) for r in results), "runs a second,"  # fmt: skip
 
 
-def readme_table(results: dict[str, Any]) -> str:
-    """Return the cases that have an aim (a bar) as a Markdown table."""
+def families(results: dict[str, Any]) -> str:
+    """Return a Markdown table of the families: how many cases, how many times faster than torch, and the slowest."""
+    ratios: dict[str, list[tuple[float, str]]] = {}
+    for c in results["cases"]:
+        if "torch" in c["peers"]:
+            ratios.setdefault(c["family"], []).append((c["peers"]["torch"]["ratio"], c["name"]))
     rows = [
-        "| case | cltensor | rate | of peak | times faster than torch |",
-        "|---|---|---|---|---|",
+        "| family | cases | times faster than torch: median | most | least | where least |",
+        "|---|---|---|---|---|---|",
+    ]
+    for family, found in ratios.items():
+        values = [ratio for ratio, _ in found]
+        least, name = min(found)
+        rows.append(
+            f"| {family} | {len(found)} | {statistics.median(values):.2f} | {max(values):.2f} | {least:.2f} | {name} |"
+        )
+    return "\n".join(rows)
+
+
+def aims(results: dict[str, Any]) -> str:
+    """Return a Markdown table of the cases that have an aim (a bar)."""
+    rows = [
+        "| case | cltensor | rate | of peak | aim | times faster than torch |",
+        "|---|---|---|---|---|---|",
     ]
     for c in results["cases"]:
         if c["bar"] and "torch" in c["peers"]:
-            speed, share = rate(c), percent(c["of_peak"])
             rows.append(
-                f"| {label(c)} | {unit(c['median_s'])} | {speed} | {share} | {c['peers']['torch']['ratio']:.2f} |"
+                f"| {label(c)} | {unit(c['median_s'])} | {rate(c)} | {percent(c['of_peak'])} | {c['bar']:g} | "
+                f"{c['peers']['torch']['ratio']:.2f} |"
             )
     return "\n".join(rows)
 

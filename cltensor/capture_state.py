@@ -107,20 +107,20 @@ class Put:
     def ready(self) -> bool:
         """Prepare the leaves' gradients for a play, which writes over their memory. Return whether they got new memory.
 
-        That is so if anything but the leaves holds the gradients or their storage, or can see the memory.
+        That is so if anything but the leaves holds the gradients or their storage, or can see the memory
+        (Note [References] in autograd/loop.py).
         """
+        kept = getrefcount(self.storage) != len(self._grads) + 2  # each gradient has one
         storage = self.storage
         value = storage.value
-        # References: `self.storage`, the local `storage`, getrefcount's argument, and one from each gradient.
-        kept = getrefcount(storage) != len(self._grads) + 3
         kept = kept or value.__class__ is not Buffer or value.exported or storage.pinned
-        for ref, grad in self._grads:
-            leaf = ref()
-            if leaf is None or leaf._grad is not grad:
-                kept = kept or getrefcount(grad) != 3
+        for entry in self._grads:
+            leaf = entry[0]()
+            if leaf is None or leaf._grad is not entry[1]:
+                kept = kept or getrefcount(entry[1]) != 2
                 if leaf is not None:
-                    leaf._grad = grad
-            elif getrefcount(grad) != 4:
+                    leaf._grad = entry[1]
+            elif getrefcount(entry[1]) != 3:  # the leaf has one
                 kept = True
         if kept:
             backend = storage.backend

@@ -76,8 +76,14 @@ class Task:
         return node in self.reached and (self.wanted is None or node in self.wanted)
 
 
+# Note [References]
+# `getrefcount` shows whether nobody else holds an object. Its argument has to come straight out of a container or a slot,
+# as `box[i]` and `t._storage` do: then there is one reference there and one from the argument. An object in a local
+# variable counts differently: CPython 3.14 and later lend such a reference to the call instead of making another.
+
+
 def _owned(box: list[Any], i: int) -> bool:
-    """Return whether the tensor in `box[i]` and its memory are referenced from nowhere else."""
+    """Return whether the tensor in `box[i]` and its memory are referenced from nowhere else (Note [References])."""
     if getrefcount(box[i]) != 2:
         return False
     t = box[i]
@@ -85,11 +91,14 @@ def _owned(box: list[Any], i: int) -> bool:
         return False
     if not (t._contig or is_non_overlapping_and_dense(t.shape, t._strides)):
         return False
-    view = t._view
-    if view is None:
+    if t._view is None:
         return getrefcount(t._storage) == 2
     # A view of a temporary tensor, which only the view's ViewMeta keeps alive.
-    return getrefcount(t._storage) == 3 and getrefcount(view) == 3 and getrefcount(view.base) == 2
+    return (
+        getrefcount(t._storage) == 3
+        and getrefcount(t._view) == 2
+        and getrefcount(t._view.base) == 2
+    )
 
 
 def accumulate(variable: Any, box: list[Any], create_graph: bool) -> None:

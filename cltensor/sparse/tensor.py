@@ -256,16 +256,15 @@ class SparseTensor(Tensor):
         self._acc = None
 
     def _kept(self, alone: bool) -> SparseTensor:
-        """Return this tensor as the gradient stored in a leaf. Its values are copied unless refcounts show that nobody
-        else holds them.
+        """Return this tensor as the gradient stored in a leaf. Its values are copied unless reference counts show that
+        nobody else holds them.
 
-        `alone`: nobody but the caller holds the tensor.
+        `alone`: nobody but the caller holds the tensor (Note [References] in autograd/loop.py).
         """
         if GRAD.enabled:
             return self
-        values = self._v
-        if not alone or getrefcount(values) > 3 or getrefcount(values._storage) > 2:
-            values = values.clone()
+        alone = alone and getrefcount(self._v) == 2 and getrefcount(self._v._storage) == 2
+        values = self._v if alone else self._v.clone()
         return SparseTensor._of(self._pattern, values, self.shape, self._layout)
 
     # ---- to Python

@@ -130,7 +130,8 @@ def test_summary_and_table_say_what_holds() -> None:
     assert "2 of 3 cases that move 32 MiB" in words
     assert "; 1 others reach it of their own speed in a cache" in words
     assert "90 % of its speed in a cache" in report.line(moved[0])
-    assert "| gemm: good | 1 s | 0.0 GB/s | 50 % | 2.00 |" in report.readme_table(results)
+    assert "| gemm: good | 1 s | 0.0 GB/s | 50 % | 1 | 2.00 |" in report.aims(results)
+    assert "| gemm | 3 | 2.00 | 2.00 | 0.50 | bad |" in report.families(results)
 
 
 def test_what_trainings_hold_is_said_beside_torchs() -> None:

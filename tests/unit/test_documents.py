@@ -7,7 +7,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {"cltensor": "*.py", "templates": "*.mako", "cl_kernels": "*.cl"}
-TEXTS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
+TEXTS = [
+    ROOT / name
+    for name in (
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "DRIVERS.md",
+        "benchmarks/README.md",
+    )
+]
 TEXTS += [path for folder, kind in FOLDERS.items() for path in (ROOT / folder).rglob(kind)]
 # A path in prose or in an include. `dt.cl` is an attribute, hence the rule for ".cl"; paths of torch's files begin with
 # "torch/".
