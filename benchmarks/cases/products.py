@@ -47,6 +47,7 @@ CASES = [
     _case("16384 x 1024 x 10 (few columns, long rows)", 16384, 1024, 10),
     _case("16384 x 1024 x 4 (few vectors)", 16384, 1024, 4),
     _case("8 x 1024 x 1024 (few rows)", 8, 1024, 1024),
+    _case("32 x 1024 x 1024 (few rows)", 32, 1024, 1024),
     _case("32 x 1024 x 4096, B transposed (few rows)", 32, 1024, 4096, tb=True),
     _case("float64 512³", 512, 512, 512, dtype="float64"),
     _case("bfloat16 512³", 512, 512, 512, 1e-1, dtype="bfloat16"),

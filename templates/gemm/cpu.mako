@@ -12,7 +12,7 @@ B that is not packed are pages apart. With `finish` C holds sums between blocks 
 through the epilogue. With `pairs` (cl_kernels/dot.cl) pairs of bfloat16 numbers adjacent in K are packed, which one
 instruction multiplies and sums; an A that is not packed must be contiguous along K, and K even.
 Vectors: V lanes; NR = NV * V. Variables: fn ta to acc load loadv store storev pack_a pack_b pairs MR NV V room k_room
-out_bytes ahead headers finish unaligned.
+group out_bytes ahead headers finish unaligned.
 </%doc>
 <%namespace name="square" file="/square.mako"/>\
 <%
@@ -150,6 +150,26 @@ ${target}static void pack_columns(__global const ${ta} *p, long sk, long sn, lon
             q[k * ${NR} + n] = ${"pair(p + 2 * k * sk + n * sn, sk, k < whole)" if pairs else load("p[k * sk + n * sn]")};
     }
 }
+## Copy B's kc x cols block at p, at most ${group} panels of it, to panels one after the other. Contiguous rows of a whole
+## block are read at once, as each may be a page away from the next.
+${target}static void pack_panels(__global const ${ta} *p, long sk, long sn, long kc, long cols, __local ${pt} *q)
+{
+    const long packed = (kc + ${ks - 1}) / ${ks};
+% if not pairs and group > 1:
+    if (sn == 1 && cols == ${group * NR}) {
+        for (long k = 0; k < kc; k++, p += sk, q += ${NR}) {
+% for g in range(group):
+% for v in range(NV):
+            *(__local ${pv}_u *)(q + ${g * NR} * kc + ${v * V}) = ${loadv(f"p + {g * NR + v * V}")};
+% endfor
+% endfor
+        }
+        return;
+    }
+% endif
+    for (long j = 0; j < cols; j += ${NR})
+        pack_columns(p + j * sn, sk, sn, kc, MIN(cols - j, (long)${NR}), q + j * packed);
+}
 % endif
 
 #define CLT_WHOLE
@@ -162,7 +182,7 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
     long batches, long per, long inner, long kstep, long a0, long a1, long b0, long b1, long c0, long c1, long d0, long d1${''.join(f', {p}' for p in finish.parameters) if finish else ''})
 {
 % if pack_b:
-    __local ${pt} bp[${k_room * NR if pack_a else room}] __attribute__((aligned(64)));
+    __local ${pt} bp[${k_room * NR * group if pack_a else room}] __attribute__((aligned(64)));
 % endif
 % if pack_a:
     __local ${pt} ap[${room}] __attribute__((aligned(64)));
@@ -193,8 +213,10 @@ void ${fn}(__global const ${ta} *A, long aoff, long sam, long sak,
                 const long cols = MIN(je - j, (long)${NR});
 % endif
 % if pack_b:
-                __local ${pt} *bj = bp${"" if pack_a else " + (j - jb) * packed"};
-                pack_columns(Bz + kb * sbk + j * sbn, sbk, sbn, kc, cols, bj);
+                const long first = (j - jb) ${f"% {group * NR}" if pack_a else ""};
+                __local ${pt} *bj = bp + first * packed;
+                if (${"first" if pack_a else f"first % {group * NR}"} == 0)
+                    pack_panels(Bz + kb * sbk + j * sbn, sbk, sbn, kc, MIN(je - j, (long)${group * NR}), bj);
 % endif
 % if pack_a:
                 for (long i = ib; i < ie; i += ${MR}) {

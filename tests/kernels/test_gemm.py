@@ -297,6 +297,18 @@ def test_vectors(backend: Any, dtype: str, schedule: str) -> None:
                 check(get(backend, found)[:, None], a, x[:, None], eps)
 
 
+@pytest.mark.parametrize("rows", ["in place", "packed"])
+def test_columns_packed_in_groups(backend: Any, rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several panels of columns are packed at a time; the last group of a block is smaller, its last panel narrower."""
+    monkeypatch.setattr(gemm_cpu, "DIRECT_A", 0 if rows == "packed" else 1 << 60)
+    rng = np.random.default_rng(12)
+    for dtype, eps in (("float32", 1e-6), ("float64", 1e-14)):
+        for a in (rand(rng, (90, 60), dtype), rand(rng, (60, 90), dtype).T):
+            for b in (rand(rng, (60, 1203), dtype), rand(rng, (60, 1300), dtype)[:, 5:1208]):
+                found = gemm.matmul(backend, put(backend, a), put(backend, b), schedule="cpu")
+                check(get(backend, found), a, b, eps)
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_dot(backend: Any, schedule: str) -> None:
     rng = np.random.default_rng(7)

@@ -40,6 +40,8 @@ PACK_BYTES = 512 * 1024  # local memory for packed rows, at most; stays in a cor
 K_ROOM = 512  # the longest block of K for which a packed panel stays in the first-level cache
 DIRECT_A = 1 << 20  # elements from which on A is packed rather than read in place
 DIRECT_B = 1 << 10  # the same for B, in rows of a register tile's width
+SPAN_BYTES = 256  # bytes of each row of B that are packed at a time, if there is room
+REUSED_B = 4  # tiles of rows beyond which B is packed
 # Elements from which on a B that is read in place should be streamed only once: A is packed then.
 ONCE_B = 1 << 18
 TASK_WORK = 1 << 18  # multiply-adds that make a work-item worth its start
@@ -70,10 +72,14 @@ _plans: dict[tuple[Any, ...], tuple[_Plan, Kernel | None]] = {}
 _MOST = 8192  # entries of _plans
 
 
+def _size(acc: str) -> int:
+    """Return the bytes of a packed number."""
+    return 8 if acc in ("double", "ulong") else 4
+
+
 def _pack_room(backend: Backend, acc: str) -> int:
     """Return how many packed numbers of a block fit in local memory beside a panel and the register tile's sums."""
-    size = 8 if acc in ("double", "ulong") else 4
-    return min(PACK_BYTES, max(backend.info.local_mem // 2, 8192)) // size
+    return min(PACK_BYTES, max(backend.info.local_mem // 2, 8192)) // _size(acc)
 
 
 def _paired(backend: Backend, dt: dtype) -> bool:
@@ -90,6 +96,12 @@ def _k_room(backend: Backend, dt: dtype) -> int:
     if backend.info.local_mem < 1 << 18:
         return 64
     return K_ROOM if dt.itemsize == 2 else 3 * K_ROOM // 4
+
+
+def _group(backend: Backend, dt: dtype, panel: int) -> int:
+    """Return how many panels of B, which have `panel` bytes a row, are packed at a time."""
+    room = backend.info.local_mem // 4 // (_k_room(backend, dt) * panel)
+    return max(min(SPAN_BYTES // panel, room), 1)
 
 
 def _kernel(
@@ -116,6 +128,7 @@ def _kernel(
             pairs=include("dot") if _paired(backend, dt) else "",
             MR=rows,
             NV=2,
+            group=_group(backend, dt, 2 * lanes * _size(acc)),
             out_bytes=out.itemsize,
             ahead=include("ahead"),
             room=_pack_room(backend, acc),
@@ -140,7 +153,7 @@ def _cost(p: Product, mr: int, lanes: int, narrow: bool, paired: bool) -> tuple[
     rows, cols = ceil_div(p.m, mr), ceil_div(p.n, nr)
     work: float = rows * mr * cols * 2 * p.k
     store = p.m * p.n * (2 / lanes if p.out.col == 1 else 16)
-    pack_b = narrow or p.b.col != 1 or p.n < nr or (rows > 8 and p.k * p.n > DIRECT_B * nr)
+    pack_b = narrow or p.b.col != 1 or p.n < nr or (rows > REUSED_B and p.k * p.n > DIRECT_B * nr)
     # Pairs that are adjacent in memory are read in place; others have to be built by packing, as do 16-bit
     # floats that are converted.
     ready = paired and p.a.col == 1 and p.k % 2 == p.kstep % 2 == 0
