@@ -1,7 +1,7 @@
 """Fourier transforms as ops: arguments, normalization, gradients, and lengths with large prime factors (Bluestein's way).
 
 Three differentiable ops carry everything: complex to complex, real to (half) complex, half complex to real. The kernels of smooth
-lengths are codegen/fft.py's; this module knows no schedule.
+lengths are codegen/fft/'s; this module knows no schedule.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import numpy as np
 from .. import dtypes, layouts
 from ..autograd import record as graph
 from ..autograd.mode import unrecorded
-from ..codegen import fft as family
+from ..codegen.fft import dims as family
+from ..codegen.fft import lengths, passes, tables
+from ..codegen.fft.dims import Step
 from ..codegen.operand import Operand
 from ..dtypes import dtype
 from ..runtime import Backend, get_backend
@@ -42,46 +44,25 @@ Dims = tuple[int, ...]
 # ------------------------------------------------------------------------------------------- one line
 
 
-def _lines(
-    x: Tensor,
-    dim: int,
-    n: int,
-    forward: bool,
-    scale: float,
-    *,
-    half: bool = False,
-    real: bool = False,
-) -> Tensor:
-    """Transform along one dim, without history.
-
-    half: return the first n // 2 + 1 results only. real: `x` is such a half spectrum, and the result is real.
-    """
+def _along(x: Tensor, *steps: Step) -> Tensor:
+    """Transform along one dim after the other, without history."""
     dt = x.dtype.to_complex()
     backend = get_backend(x.device)
-    if not family.is_smooth(n) or (half and n > family.reach(backend, dt)):
-        return _whole(x, dim, n, forward, scale, half, real)
-    return _transformed((x,), dim, n, dt.to_real() if real else dt, forward, scale, half, real)[0]
+    if all(family.takes(backend, dt, step) for step in steps):
+        return _transformed((x,), steps)[0]
+    for step in steps:
+        direct = family.takes(backend, dt, step)
+        x = _transformed((x,), (step,))[0] if direct else _whole(x, step)
+    return x
 
 
 @Replayed.of_memory
-def _transformed(
-    xs: Sequence[Tensor], dim: int, n: int, dt: dtype, forward: bool, scale: float, half: bool, real: bool
-) -> list[Tensor]:  # fmt: skip
+def _transformed(xs: Sequence[Tensor], steps: tuple[Step, ...]) -> list[Tensor]:
     x, *window = xs
     backend = get_backend(x.device)
     with backend.lock:
-        found = family.transform(
-            backend,
-            core.kernel_operand(x),
-            dim,
-            n,
-            dt,
-            forward=forward,
-            scale=scale,
-            nout=n // 2 + 1 if half else n,
-            herm=real,
-            window=core.kernel_operand(window[0]) if window else None,
-        )
+        operands = [core.kernel_operand(t) for t in (x, *window)]
+        found = family.transforms(backend, operands[0], steps, *operands[1:])
     return [core.result(found, x.device)]
 
 
@@ -96,52 +77,50 @@ def windowed(frames: Tensor, window: Tensor, scale: float) -> Tensor | None:
     given = supported(frames).detach(), window.detach()
     with backend.lock:
         frames_there, window_there = map(core.kernel_operand, given)
-        if not family.windows(backend, frames_there, n, window_there):
+        if not passes.windows(backend, frames_there, n, window_there):
             return None
-    dt = frames.dtype.to_complex()
-    return _transformed(given, frames.ndim - 1, n, dt, True, scale, True, False)[0]
+    return _transformed(given, (Step(frames.ndim - 1, n, True, scale, half=True),))[0]
 
 
-def _whole(
-    x: Tensor, dim: int, n: int, forward: bool, scale: float, half: bool, real: bool
-) -> Tensor:
-    """Do what `_lines` does, by a complex transform of full length."""
-    if real:
+def _whole(x: Tensor, step: Step) -> Tensor:
+    """Do what `_along` does, by a complex transform of full length."""
+    dim, n = step.dim, step.n
+    if step.real:
         head = slice_dim(x, dim, 0, n // 2 + 1)
         x = cat([head, flip(slice_dim(head, dim, 1, (n + 1) // 2), dim).conj()], dim)
-    smooth = family.is_smooth(n)
-    y = _lines(x, dim, n, forward, scale) if smooth else _bluestein(x, dim, n, forward, scale)
-    if half:
-        y = slice_dim(y, dim, 0, n // 2 + 1).contiguous()
-    return FUNCTIONS["real"](y).contiguous() if real else y
+    plain = step._replace(half=False, real=False)
+    y = _along(x, plain) if lengths.is_smooth(n) else _bluestein(x, plain)
+    if step.half:
+        y = slice_dim(y, dim, 0, step.results()).contiguous()
+    return FUNCTIONS["real"](y).contiguous() if step.real else y
 
 
 @functools.lru_cache(maxsize=8)
 def _chirp(backend: Backend, dt: dtype, n: int, forward: bool) -> tuple[Operand, Operand]:
     """Return the chirp exp(-pi i k^2 / n) for 0 <= k < n, and the transform of its conjugate, mirrored around 0."""
     k = np.arange(n, dtype=np.int64)
-    chirp = family.unit_roots(k * k % (2 * n), 2 * n)
+    chirp = tables.unit_roots(k * k % (2 * n), 2 * n)
     chirp = chirp if forward else chirp.conj()
-    around = np.zeros(family.next_smooth(2 * n - 1), np.complex128)
+    around = np.zeros(lengths.next_smooth(2 * n - 1), np.complex128)
     around[:n] = chirp.conj()
     around[len(around) - n + 1 :] = around[n - 1 : 0 : -1]
-    spectrum = family.transform(
-        backend, family.table(backend, dt, around), 0, len(around), dt, forward=True, scale=1.0
-    )
-    return family.table(backend, dt, chirp), spectrum
+    there = tables.table(backend, dt, around)
+    spectrum = family.transforms(backend, there, [Step(0, len(around), True, 1.0)])
+    return tables.table(backend, dt, chirp), spectrum
 
 
-def _bluestein(x: Tensor, dim: int, n: int, forward: bool, scale: float) -> Tensor:
+def _bluestein(x: Tensor, step: Step) -> Tensor:
     """Transform along a dim of any length n as a circular convolution with a chirp, of smooth length."""
+    dim, n, forward, scale, *_ = step
     backend = get_backend(x.device)
     along = [-1 if d == dim else 1 for d in range(x.ndim)]
     with backend.lock:
-        tables = _chirp(backend, x.dtype.to_complex(), n, forward)
-    chirp, spectrum = (core.result(t, x.device).reshape(along) for t in tables)
+        chirps = _chirp(backend, x.dtype.to_complex(), n, forward)
+    chirp, spectrum = (core.result(t, x.device).reshape(along) for t in chirps)
     m = spectrum.shape[dim]
     y = _resize(x * chirp, dim, m)
-    y = _lines(y, dim, m, True, 1.0) * spectrum
-    y = _lines(y, dim, m, False, scale / m)
+    y = _along(y, Step(dim, m, True, 1.0)) * spectrum
+    y = _along(y, Step(dim, m, False, scale / m))
     return (slice_dim(y, dim, 0, n) * chirp).contiguous()
 
 
@@ -164,14 +143,22 @@ def supported(x: Tensor) -> Tensor:
     return x
 
 
-def c2c(x: Tensor, dims: Dims, scale: float, forward: bool) -> Tensor:
-    """Transform complex numbers over `dims`, times `scale`."""
+def _steps(x: Tensor, over: Dims, scale: float, forward: bool) -> list[Step]:
+    """Return the steps of a complex transform over some dims, the last one first; the last step scales."""
+    last = len(over) - 1
+    return [
+        Step(d, x.shape[d], forward, scale if i == last else 1.0)
+        for i, d in enumerate(reversed(over))
+    ]
+
+
+def c2c(x: Tensor, over: Dims, scale: float, forward: bool) -> Tensor:
+    """Transform complex numbers over some dims, times `scale`."""
     y = supported(x).detach()
     with unrecorded():
-        for i, d in enumerate(reversed(dims)):
-            y = _lines(y, d, x.shape[d], forward, 1.0 if i + 1 < len(dims) else scale)
+        y = _along(y, *_steps(y, over, scale, forward))
     if graph.needs_grad(x):
-        saved = {"dim": dims, "normalization": scale, "forward": forward}
+        saved = {"dim": over, "normalization": scale, "forward": forward}
         graph.record("FftC2CBackward0", (x,), y, _c2c_back, saved)
     return y
 
@@ -180,17 +167,13 @@ def _c2c_back(ctx: Any, g: Tensor) -> Tensor:
     return c2c(g, ctx.dim, ctx.normalization, not ctx.forward)
 
 
-def r2c(x: Tensor, dims: Dims, scale: float, onesided: bool) -> Tensor:
-    """Transform real numbers forward; `onesided` keeps the first half of the last of `dims`."""
+def r2c(x: Tensor, over: Dims, scale: float, onesided: bool) -> Tensor:
+    """Transform real numbers forward over some dims; `onesided` keeps the first half of the last one."""
+    first, *rest = _steps(x, over, scale, True)
     with unrecorded():
-        last = dims[-1]
-        y = _lines(
-            x.detach(), last, x.shape[last], True, scale if len(dims) == 1 else 1.0, half=onesided
-        )
-        if len(dims) > 1:
-            y = c2c(y, dims[:-1], scale, True)
+        y = _along(x.detach(), first._replace(half=onesided), *rest)
     if graph.needs_grad(x):
-        saved = {"dim": dims, "normalization": scale, "onesided": onesided}
+        saved = {"dim": over, "normalization": scale, "onesided": onesided}
         graph.record("FftR2CBackward0", (x,), y, _r2c_back, saved)
     return y
 
@@ -209,15 +192,14 @@ def _r2c_back(ctx: Any, g: Tensor) -> Tensor:
     return c2r(_weighted(g, last, n, 0.5), ctx.dim, ctx.normalization, n)
 
 
-def c2r(x: Tensor, dims: Dims, scale: float, n: int) -> Tensor:
-    """Transform a half spectrum back over `dims` into real numbers; the last of `dims` becomes n long."""
+def c2r(x: Tensor, over: Dims, scale: float, n: int) -> Tensor:
+    """Transform a half spectrum back over some dims into real numbers; the last one becomes n long."""
+    y = supported(x).detach()
+    last = Step(over[-1], n, False, scale, real=True)
     with unrecorded():
-        y = supported(x).detach()
-        if len(dims) > 1:
-            y = c2c(y, dims[:-1], 1.0, False)
-        y = _lines(y, dims[-1], n, False, scale, real=True)
+        y = _along(y, *_steps(y, over[:-1], 1.0, False), last)
     if graph.needs_grad(x):
-        saved = {"dim": dims, "normalization": scale, "last_dim_size": n}
+        saved = {"dim": over, "normalization": scale, "last_dim_size": n}
         graph.record("FftC2RBackward0", (x,), y, _c2r_back, saved)
     return y
 

@@ -105,9 +105,10 @@ static inline T2 clt_read(__global const T *src, const I base, const I index, co
 __attribute__((reqd_work_group_size(${width * lanes}, 1, 1)))
 __kernel void ${fn}(__global const T *restrict src, __global T *restrict dst, __global const T2 *restrict twiddles, __global const T2 *restrict turns,
     ${'__global const T2 *restrict window,' if windowed else ''}
-    const I lines, const I cols, const I full, const I nout, const I so, const I ic, const I ii, const I is, const I oc, const I oi, const I os,
+    const I lines, const I cols, const I full, const I nout, const I so, const I oo, const I ic, const I ii, const I is, const I oc, const I oi, const I os,
     const T sign_in, const T sign_out, const T scale ${w.params('p', rank, ['s', 'd'])}) {
     const int lid = (int)get_local_id(0);
+    dst += ${1 if dst_real else 2} * oo;
     __local T re[${max(x.words for x in layouts)}], im[${max(x.words for x in layouts)}];
     const T none = sign_out < 0 ? 0 : -(T)0; // conjugated zeros stay positive
 ${place('i', across)}\

@@ -150,8 +150,9 @@ __attribute__((reqd_work_group_size(${group}, 1, 1)))
 % endif
 __kernel void ${fn}(__global const T *src, __global T *dst, __global const T2 *roots, __global const T2 *turns, __global const T *steps,
     __global const T *window, __global T *work, const I windowed, const I length, const I plan, const I lines, const I cols, const I run, const I width_, const I full, const I nout, const I herm_, const I halved_, const I src_real_, const I dst_real_, const I turned, const I across, const I out_across,
-    const I so, const I ic, const I ii, const I is, const I oc, const I oi, const I os, const T sign_in, const T sign_out, const T scale
+    const I so, const I oo, const I ic, const I ii, const I is, const I oc, const I oi, const I os, const T sign_in, const T sign_out, const T scale
     ${w.params('p', rank, ['s', 'd'])}) {
+  dst += (dst_real_ ? 1 : 2) * oo;
   const int n = (int)length, herm = (int)herm_, halved = (int)halved_, src_real = (int)src_real_, dst_real = (int)dst_real_;
   const int pairs = halved && herm, whole = halved && !herm, count = whole ? (int)nout : n; // of results
   int begun = 0; // the half of the memory in which the stages begin, such that they end in the first half

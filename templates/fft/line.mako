@@ -77,7 +77,7 @@ ${paired(f"z{j}r * scale", f"z{j}i * scale_im + none", f"to{line} + 2 * ({place}
 #define CLT_WHOLE
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void ${fn}(__global const T *src, __global T *dst, __global const T2 *roots, __global const T *twists, __global const T *turns,
-    __global const T *window, __global T *work, const I windowed, const I length, const I plan, const I lines, const I so, const T sign_in, const T sign_out, const T scale
+    __global const T *window, __global T *work, const I windowed, const I length, const I plan, const I lines, const I so, const I oo, const T sign_in, const T sign_out, const T scale
     ${w.params('p', rank, ['s', 'd'])}) {
   const int n = (int)length, N = n * ${C};
   const T none = sign_out < 0 ? 0 : -(T)0, scale_im = scale * sign_out; // conjugated zeros stay positive
@@ -100,7 +100,7 @@ __kernel void ${fn}(__global const T *src, __global T *dst, __global const T2 *r
       const I row = min(block * ${L} + ${l}, lines - 1);
       ${w.decode('p', rank, ['s', 'd'], 'row')}
       from${l} = src + ${1 if kind == 'real' else 2} * (so + p_s_at);
-      to${l} = dst + ${1 if kind == 'back' else 2} * p_d_at;
+      to${l} = dst + ${1 if kind == 'back' else 2} * (oo + p_d_at);
     }
 % endfor
 % if kind == 'back':

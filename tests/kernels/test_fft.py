@@ -13,7 +13,8 @@ from support import close, data
 import cltensor as ct
 from cltensor import dtypes
 from cltensor.autograd import gradcheck, gradgradcheck
-from cltensor.codegen import fft as family
+from cltensor.codegen.fft import dims as family
+from cltensor.codegen.fft import lengths, passes, tables
 from cltensor.codegen.region import from_host
 from cltensor.runtime import STATS, get_backend
 
@@ -42,6 +43,28 @@ def test_lengths(kind: str, one_by_one: None) -> None:
         assert error(ct.fft.rfft(ct.tensor(r)), np.fft.rfft(r)) < tol, n
         assert error(ct.fft.fft(ct.tensor(r)), np.fft.fft(r)) < tol, n
         assert error(ct.fft.irfft(t, n=n), np.fft.irfft(z, n=n)) < tol, n
+
+
+@pytest.mark.usefixtures("on_a_cpu", "poisoned")
+def test_several_dims_in_parts(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch is divided so that what lies between two dims stays in a cache; the last part may be shorter."""
+    z = data(5, 6, 7, 12, dtype="complex64")
+    real = np.ascontiguousarray(z.real)
+    turned = ct.tensor(np.ascontiguousarray(z.transpose(1, 0, 3, 2))).permute(1, 0, 3, 2)
+    room = 2 * 6 * 7 * 12 * z.itemsize
+    monkeypatch.setattr(family, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(family, "PART_BYTES", room // backend.info.compute_units)
+    for found, expected, launches in (
+        (lambda: ct.fft.fft2(ct.tensor(z)), np.fft.fft2(z), 2 * 3),
+        (lambda: ct.fft.fft2(turned), np.fft.fft2(z), 2 * 3),
+        (lambda: ct.fft.ifftn(turned, dim=(0, 2, 3)), np.fft.ifftn(z, axes=(0, 2, 3)), 3 * 3),
+        (lambda: ct.fft.rfftn(ct.tensor(real), dim=(1, 3)), np.fft.rfftn(real, axes=(1, 3)), 2 * 2),
+        (lambda: ct.fft.irfft2(turned), np.fft.irfft2(z), 2 * 3),
+        (lambda: ct.fft.fftn(turned), np.fft.fftn(z), 4),  # no dim is left to divide
+    ):
+        before = STATS.launches
+        assert error(found(), expected) < 5e-7
+        assert STATS.launches - before == launches
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2])
@@ -160,24 +183,24 @@ def test_names_of_nodes() -> None:
 @pytest.mark.parametrize(
     "plan",
     [
-        pytest.param(family.Schedule(False, 16, 1024, 0, 16), id="cpu"),
-        pytest.param(family.Schedule(False, 8, 1024, 0, 16), id="cpu of short vectors"),
+        pytest.param(passes.Schedule(False, 16, 1024, 0, 16), id="cpu"),
+        pytest.param(passes.Schedule(False, 8, 1024, 0, 16), id="cpu of short vectors"),
         pytest.param(
-            family.Schedule(True, 1, 1024, 4096, 1), id="gpu", marks=pytest.mark.elsewhere
+            passes.Schedule(True, 1, 1024, 4096, 1), id="gpu", marks=pytest.mark.elsewhere
         ),
     ],
 )
-def test_schedules(plan: family.Schedule, dev: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_schedules(plan: passes.Schedule, dev: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each schedule in one pass, two and more, along contiguous dims and across others."""
     backend = get_backend(dev)
-    for longest, lengths in ((plan.longest, (31, 64, 105, 1024)), (8, (24, 60)), (4, (64, 96))):
-        monkeypatch.setattr(family, "schedule", lambda *_, n=longest: plan._replace(longest=n))
-        for n in lengths:
+    for longest, sizes in ((plan.longest, (31, 64, 105, 1024)), (8, (24, 60)), (4, (64, 96))):
+        monkeypatch.setattr(passes, "schedule", lambda *_, n=longest: plan._replace(longest=n))
+        for n in sizes:
             z = data(n, 18, dtype="complex64")
             for dim, values in ((0, z), (1, np.ascontiguousarray(z.T))):
                 for forward in (True, False):
                     src = from_host(backend, dtypes.complex64, values)
-                    y = family.transform(
+                    y = passes.transform(
                         backend, src, dim, n, dtypes.complex64, forward=forward, scale=1.0
                     )
                     raw = backend.read(y.buffer, 0, values.nbytes).view(np.complex64)
@@ -195,10 +218,10 @@ def _real_lines(backend: Any, x: np.ndarray, n: int, dim: int) -> None:
     real, number = dtypes.float32, dtypes.complex64
     src = from_host(backend, real, x)
     half, whole = (
-        family.transform(backend, src, dim, n, number, forward=True, scale=1.0, nout=nout)
+        passes.transform(backend, src, dim, n, number, forward=True, scale=1.0, nout=nout)
         for nout in (n // 2 + 1, n)
     )
-    back = family.transform(
+    back = passes.transform(
         backend, half, dim, n, real, forward=False, scale=1 / n, nout=n, herm=True
     )
     for y, expected in (
@@ -236,13 +259,13 @@ def test_lines_of_adjacent_numbers(
 ) -> None:
     """Contiguous lines, which are treated as columns, one or two lines per vector, at any place and however few;
     nothing beside them is read."""
-    plan = family.schedule(get_backend(dev), getattr(dtypes, kind))
+    plan = passes.schedule(get_backend(dev), getattr(dtypes, kind))
     if not plan.gpu:
-        monkeypatch.setattr(family, "schedule", lambda *_: plan._replace(lanes=lanes))
+        monkeypatch.setattr(passes, "schedule", lambda *_: plan._replace(lanes=lanes))
     tol = 5e-7 if kind == "complex64" else 1e-15
     cases = [(128, 5, False), (256, 3, True), (400, 2, False)]
     for n, lines, streams in cases[: 3 if kind == "complex64" else 1]:
-        monkeypatch.setattr(family, "past_cache", lambda backend, results, on=streams: on)
+        monkeypatch.setattr(passes, "past_cache", lambda backend, results, on=streams: on)
         wide = np.full((2 * lines + 1, n + 3), np.nan, kind)
         wide[1::2, 2:-1] = z = data(lines, n, dtype=kind)
         t = ct.tensor(wide)[1::2, 2:-1]
@@ -261,13 +284,13 @@ def test_lines_of_adjacent_numbers(
 
 def test_tables_are_exact() -> None:
     k = np.arange(360, dtype=np.int64)
-    roots = family.unit_roots(k, 360)
+    roots = tables.unit_roots(k, 360)
     assert roots[90] == -1j
     assert roots[180] == -1
     # Sines of older numpy versions are off by up to four roundings.
-    assert np.abs(roots**4 - family.unit_roots(k * 4 % 360, 360)).max() < 2e-15
-    assert [family.next_smooth(n) for n in (1, 7, 13, 1025)] == [1, 8, 15, 1080]
-    assert family.factors(37) is None
+    assert np.abs(roots**4 - tables.unit_roots(k * 4 % 360, 360)).max() < 2e-15
+    assert [lengths.next_smooth(n) for n in (1, 7, 13, 1025)] == [1, 8, 15, 1080]
+    assert lengths.factors(37) is None
 
 
 def test_frequencies_and_shifts() -> None:

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from cltensor import dtypes
-from cltensor.codegen import fft as family
-from cltensor.codegen import fft_block
+from cltensor.codegen.fft import block, lengths, passes
 from cltensor.codegen.operand import Operand
 from cltensor.codegen.region import from_host
 from cltensor.runtime import get_backend
@@ -35,8 +34,8 @@ def names(dev: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         launched.append(kernel.name)
         return launch(self, kernel, *args)
 
-    plan = family.Schedule(True, 1, 2048, 8192, 1)
-    monkeypatch.setattr(family, "schedule", lambda *_: plan)
+    plan = passes.Schedule(True, 1, 2048, 8192, 1)
+    monkeypatch.setattr(passes, "schedule", lambda *_: plan)
     monkeypatch.setattr(type(backend), "launch", listed)
     return launched
 
@@ -49,7 +48,7 @@ def run(backend: Any, src: Operand, dim: int, n: int, kind: str, **order: Any) -
     """Transform, and read back the result as a NumPy array of type `kind`."""
     out = getattr(dtypes, np.dtype(kind).name)
     order = {"forward": True, "scale": 1.0, **order}
-    y = family.transform(backend, src, dim, n, out, **order)
+    y = passes.transform(backend, src, dim, n, out, **order)
     count = int(np.prod(y.shape))
     raw = backend.read(y.buffer, 0, count * np.dtype(kind).itemsize)
     return raw.view(kind).reshape(y.shape)
@@ -99,7 +98,7 @@ def test_lines_anywhere(dev: Any, names: list[str]) -> None:
         assert error(found, np.fft.rfft(x)) < 5e-7
         window = rng.standard_normal(100).astype("f")
         there = from_host(backend, dtypes.float32, window)
-        assert family.windows(backend, view, 100, there) == (strides[-1] == 1)
+        assert passes.windows(backend, view, 100, there) == (strides[-1] == 1)
         if strides[-1] == 1:
             found = run(backend, view, len(shape) - 1, 100, "F", nout=51, window=there)
             assert error(found, np.fft.rfft(x * window)) < 5e-7
@@ -144,9 +143,9 @@ def test_two_passes(dev: Any, names: list[str]) -> None:
 def test_shapes(n: int) -> None:
     """In local memory no two numbers share an address, every butterfly has a lane, and work-groups are within the
     limit."""
-    radices = tuple(family.factors(n) or ())
+    radices = tuple(lengths.factors(n) or ())
     for across, out_across in (False, False), (True, True), (False, True), (True, False):
-        shape = fft_block.shape(n, radices, across, out_across, True, True, 4, 256, 1 << 15)
+        shape = block.shape(n, radices, across, out_across, True, True, 4, 256, 1 << 15)
         assert shape and shape.lanes * shape.width <= 256
         for stage in shape.stages:
             assert stage.per_lane * shape.lanes * stage.r >= n

@@ -1,7 +1,7 @@
-"""Fourier transform kernels for lines of smooth length along one dim, in one pass or as a four-step transform.
+"""Fourier transforms of lines of smooth length along one dim, in one pass or as a four-step transform.
 
-Owns the factors of a length, the tables of roots of unity (made in double precision on the host) and the schedule.
-Lengths with a prime factor above 31 are left to ops/fft.py. Knows nothing of tensors and gradients.
+Owns the schedule: which kernel does a pass, and how a long line is divided into passes. Lengths with a prime factor
+above 31 are left to ops/fft.py. Knows nothing of tensors and gradients.
 """
 
 from __future__ import annotations
@@ -13,25 +13,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..layouts import contiguous_strides
-from . import fft_block
-from .operand import Operand
-from .region import Dims, empty, from_host, is_gpu, past_cache
-from .source import include, render
+from ...layouts import contiguous_strides
+from ..operand import Operand
+from ..region import Dims, empty, is_gpu, past_cache
+from . import block, kernels, lengths, tables
 
 if TYPE_CHECKING:
-    from ..dtypes import dtype
-    from ..runtime import Backend, Buffer
+    from ...dtypes import dtype
+    from ...runtime import Backend, Buffer
 
-PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
-FINE = 4096  # entries in the fine part of a long table, known to the template
 CPU_LONGEST = 4096  # of a pass: a block of such lines is 1 MiB, in the second-level cache
 # Length from which on a line is split into two passes, where there are too few lines to fill half of a vector.
 WORTH_SPLITTING = 2048
 COLUMNS = (16, 8)  # columns that a contiguous line is viewed as, by preference
 NARROWEST = 8  # lanes of a CPU's vectors, at least
-FAR = 8  # how many indices ahead the destinations of neighbouring lines are prefetched
-GPU_GROUP = 128
 GPU_BYTES = 32768
 
 
@@ -67,99 +62,6 @@ class Order(NamedTuple):
 
 WHOLE = Walk(0, 1)
 NO_BUFFER_BYTES = 16
-
-
-def factors(n: int) -> list[int] | None:
-    """Return the radices whose product is a length, or None where a prime factor is too large."""
-    twos = (n & -n).bit_length() - 1
-    n >>= twos
-    # A remaining factor of 16 becomes 4 * 4, which costs less than 8 * 2.
-    fours = 0 if twos < 2 else (0, 2, 1)[twos % 3]
-    found = [8] * ((twos - 2 * fours) // 3) + [4] * fours + [2] * (twos == 1)
-    for r in PRIMES:
-        while n % r == 0:
-            found.append(r)
-            n //= r
-    return found if n == 1 else None
-
-
-def is_smooth(n: int) -> bool:
-    """Return whether this family transforms lines of length n."""
-    return factors(n) is not None
-
-
-def next_smooth(n: int) -> int:
-    """Return the smallest 2^a 3^b 5^c not below n."""
-    best = 1 << (n - 1).bit_length() if n > 1 else 1
-    five = 1
-    while five < best:
-        three = five
-        while three < best:
-            quotient = -(-n // three)
-            best = min(best, three << (quotient - 1).bit_length() if quotient > 1 else three)
-            three *= 3
-        five *= 5
-    return best
-
-
-def unit_roots(numerators: np.ndarray, n: int) -> np.ndarray:
-    """Return exp(-2 pi i k / n) for integers 0 <= k < n, real and imaginary part within one rounding of float64."""
-    quadrant = (4 * numerators + n // 2) // n
-    angle = (4 * numerators - quadrant * n) * (math.pi / (2 * n))
-    cos, sin = np.cos(angle), np.sin(angle)
-    turn = quadrant % 4
-    re = np.choose(turn, [cos, -sin, -cos, sin])
-    im = np.choose(turn, [sin, cos, -sin, -cos])
-    return re - 1j * im
-
-
-def table(backend: Backend, dt: dtype, numbers: np.ndarray) -> Operand:
-    """Copy a table of complex numbers from the host to the device, rounded to `dt`."""
-    return from_host(backend, dt, numbers.astype(dt.np))
-
-
-def _upload(backend: Backend, dt: dtype, numbers: np.ndarray) -> Buffer:
-    return table(backend, dt, numbers).buffer
-
-
-@functools.lru_cache(maxsize=64)
-def _roots(backend: Backend, dt: dtype, n: int) -> Buffer:
-    return _upload(backend, dt, unit_roots(np.arange(n, dtype=np.int64), n))
-
-
-@functools.lru_cache(maxsize=32)
-def _turns(backend: Backend, dt: dtype, n: int) -> Buffer:
-    """Return the roots of unity of a long length in two parts: the first FINE, and every FINEth."""
-    fine = np.arange(FINE, dtype=np.int64) % n
-    coarse = np.arange(0, n, FINE, dtype=np.int64)
-    return _upload(backend, dt, unit_roots(np.concatenate([fine, coarse]), n))
-
-
-@functools.lru_cache(maxsize=32)
-def _steps(backend: Backend, dt: dtype, n: int, count: int, lanes: int) -> Buffer:
-    """Return powers 0 .. lanes - 1 of the first `count` roots, real and imaginary parts as vectors."""
-    k = np.arange(count, dtype=np.int64)[:, None] * np.arange(lanes, dtype=np.int64) % n
-    roots = unit_roots(k, n)
-    return _upload(backend, dt, np.stack([roots.real, roots.imag], 1).reshape(-1).view(complex))
-
-
-@functools.lru_cache(maxsize=64)
-def _twists(backend: Backend, dt: dtype, n: int, columns: int, lanes: int) -> Buffer:
-    """Return exp(-2 pi i c k / n) for k < n / columns, real and imaginary parts as vectors; c is a lane's column."""
-    k = np.arange(n // columns, dtype=np.int64)[:, None]
-    roots = unit_roots(k * (np.arange(lanes, dtype=np.int64) % columns) % n, n)
-    return _upload(backend, dt, np.stack([roots.real, roots.imag], 1).reshape(-1).view(complex))
-
-
-def _divisor(n: int, longest: int) -> int:
-    """Return the divisor of n, nearest to its square root, that one pass can transform; 1 where there is none."""
-    found = {1}
-    for radix in factors(n) or []:
-        for p in {8: (2, 2, 2), 4: (2, 2)}.get(radix, (radix,)):
-            found |= {d * p for d in found}
-    fits = [d for d in found if d <= longest]
-    both = [d for d in fits if n // d <= longest]
-    return max(both, key=lambda d: min(d, n // d)) if both else max(fits)
 
 
 class Schedule(NamedTuple):
@@ -206,18 +108,20 @@ def transform(
     nout: int | None = None,
     herm: bool = False,
     window: Operand | None = None,
+    into: Operand | None = None,
 ) -> Operand:
-    """Return the transforms, of smooth length n, of all lines of `src` along `dim`, dense and of dtype `out`.
+    """Return the transforms, of smooth length n, of all lines of `src` along `dim`, of dtype `out`: `into`, or dense.
 
     A real source counts as complex; a real result is the real part. `herm` reads a half spectrum of n // 2 + 1
     numbers; `nout` keeps only the first indices. A `window`, where `windows` allows it, multiplies the source. From
-    or to n real numbers, n even, this is a complex transform of length n / 2, where one pass does that.
+    or to n real numbers, n even, this is a complex transform of length n / 2, where one pass does that. Source and
+    result must not share memory.
     """
     value = out.to_complex()
     backend.require(value)
     nout = n if nout is None else nout
     shape = (*src.shape[:dim], nout, *src.shape[dim + 1 :])
-    result = empty(backend, out, shape)
+    result = empty(backend, out, shape) if into is None else into
     if math.prod(shape):
         rest = [d for d in range(len(shape)) if d != dim]
         sign = 1.0 if forward else -1.0
@@ -230,7 +134,12 @@ def transform(
             _Job(backend, value, src.dtype.is_complex, out.is_complex, window),
             batch,
             Side(src.buffer, src.offset, tuple(src.strides[d] for d in rest), src.strides[dim]),
-            Side(result.buffer, 0, tuple(result.strides[d] for d in rest), result.strides[dim]),
+            Side(
+                result.buffer,
+                result.offset,
+                tuple(result.strides[d] for d in rest),
+                result.strides[dim],
+            ),
             n // 2 if halved else n,
             Order(herm, sign, sign, scale, nout, halved),
         )
@@ -245,7 +154,7 @@ def windows(backend: Backend, src: Operand, n: int, window: Operand) -> bool:
         src.strides[-1] == 1
         and (tuple(window.shape), window.strides, window.offset) == ((n,), (1,), 0)
         and n % 2 == 0
-        and is_smooth(n)
+        and lengths.is_smooth(n)
         and not _splits(plan, batch, n // 2, True)
         and (not plan.gpu or _shape(backend, value, n // 2, False, False, whole=True) is not None)
     )
@@ -271,7 +180,11 @@ def _splits(plan: Schedule, batch: tuple[int, ...], n: int, adjacent: bool) -> b
 
 def _run(job: _Job, batch: tuple[int, ...], src: Side, dst: Side, n: int, order: Order) -> None:
     plan = schedule(job.backend, job.dtype)
-    n1 = _divisor(n, plan.longest) if _splits(plan, batch, n, src.step == dst.step == 1) else 1
+    n1 = (
+        lengths.divisor(n, plan.longest)
+        if _splits(plan, batch, n, src.step == dst.step == 1)
+        else 1
+    )
     if n1 == 1:
         _pass(job, plan, batch, src, dst, n, n, 1, WHOLE, WHOLE, order, False)
         return
@@ -317,14 +230,14 @@ def _pass(
     walk, rank = _padded(dims)
     side_by_side = cols > 1 or abs(src.step) > 1 or abs(dst.step) > 1
     lanes = plan.abreast if side_by_side and lines > plan.lanes else plan.lanes
-    kernel = _kernel(backend, dt, plan, lanes, rank)
+    kernel = kernels.pass_kernel(backend, dt, plan, lanes, rank)
     width = lanes
     if plan.gpu:
         width = 1
         while width < 16 and 8 * width * n <= plan.words and width < lines:
             width *= 2
         groups = min(-(-lines // width), backend.info.compute_units * 64)
-        size, local = groups * GPU_GROUP, GPU_GROUP
+        size, local = groups * kernels.GPU_GROUP, kernels.GPU_GROUP
         scratch = NO_BUFFER_BYTES
     else:
         size, local = max(1, min(-(-lines // width), backend.info.compute_units * 4)), 1
@@ -333,27 +246,27 @@ def _pass(
     run = cols if cols > 1 else walk[rank - 1] if 1 in (walk[2 * rank - 1], walk[-1]) else lines
     if run < width:
         run = lines
-    turns = roots = _roots(backend, dt, n)
+    turns = roots = tables.roots(backend, dt, n)
     if turned:
-        turns = _turns(backend, dt, full)
+        turns = tables.turns(backend, dt, full)
     elif order.halved:
-        turns = _roots(backend, dt, 2 * n)
+        turns = tables.roots(backend, dt, 2 * n)
     args: list[Any] = [
         src.buffer,
         dst.buffer,
         roots,
         turns,
-        _steps(backend, dt, full, n, lanes) if turned else roots,
+        tables.steps(backend, dt, full, n, lanes) if turned else roots,
         job.window.buffer if job.window else roots,
         backend.alloc(scratch),
         int(job.window is not None),
-        *(n, _radices(n), lines, cols, run, width, full, order.nout),
+        *(n, lengths.radices(n), lines, cols, run, width, full, order.nout),
         *(int(order.herm), int(order.halved)),
         *(int(not job.complex_in), int(not job.complex_out), int(turned)),
         # Whether a GPU's neighbouring lanes read, and write, across lines rather than along them.
         int((cols > 1 and read.column == 1) or abs(src.step) > 1),
         int((cols > 1 and write.column == 1) or abs(dst.step) > 1),
-        *(src.offset, *read, src.step, *write, dst.step),
+        *(src.offset, dst.offset, *read, src.step, *write, dst.step),
         *(order.sign_in, order.sign_out, order.scale),
         *walk,
     ]
@@ -380,17 +293,17 @@ def _by_line(
     walk, rank = _padded(dims)
     blocks = -(-dims.n // together)
     size = max(1, min(blocks, backend.info.compute_units * 4))
-    roots = _roots(backend, dt, n // columns)
+    roots = tables.roots(backend, dt, n // columns)
     args = [
         src.buffer,
         dst.buffer,
         roots,
-        _twists(backend, dt, n, columns, plan.lanes),
-        _roots(backend, dt, 2 * n) if order.halved else roots,
+        tables.twists(backend, dt, n, columns, plan.lanes),
+        tables.roots(backend, dt, 2 * n) if order.halved else roots,
         job.window.buffer if job.window else roots,
         backend.alloc(size * (n // columns) * 6 * plan.lanes * (dt.itemsize // 2)),
         int(job.window is not None),
-        *(n // columns, _radices(n // columns), dims.n, src.offset),
+        *(n // columns, lengths.radices(n // columns), dims.n, src.offset, dst.offset),
         *(order.sign_in, order.sign_out, order.scale),
         *walk,
     ]
@@ -401,19 +314,18 @@ def _by_line(
         and all(place * unit % 64 == 0 for place in (dst.offset, *dst.strides))
         and n // columns % plan.lanes == 0
     )
-    kernel = _line_kernel(backend, dt, plan.lanes, columns, kind, rank, streamed)
+    kernel = kernels.line_kernel(backend, dt, plan.lanes, columns, kind, rank, streamed)
     backend.launch(kernel, (size,), (1,), args, 2 * dims.n * n * dt.itemsize)
     return True
 
 
 @functools.lru_cache(maxsize=64)
-def _twiddles(backend: Backend, dt: dtype, n: int, shape: fft_block.Shape) -> Buffer:
+def _twiddles(backend: Backend, dt: dtype, n: int, shape: block.Shape) -> Buffer:
     """Return the twiddle factors of every stage but the last, in the order in which lanes read them."""
     parts = [
-        np.arange(m, dtype=np.int64) * (power * s) % n
-        for m, power, s in fft_block.twiddles(shape, n)
+        np.arange(m, dtype=np.int64) * (power * s) % n for m, power, s in block.twiddles(shape, n)
     ]
-    return _upload(backend, dt, unit_roots(np.concatenate(parts), n))
+    return tables.upload(backend, dt, tables.unit_roots(np.concatenate(parts), n))
 
 
 def _shape(
@@ -424,10 +336,10 @@ def _shape(
     out_across: bool,
     pairs: bool = False,
     whole: bool = False,
-) -> fft_block.Shape | None:
-    info, radices = backend.info, tuple(factors(n) or ())
+) -> block.Shape | None:
+    info, radices = backend.info, tuple(lengths.factors(n) or ())
     limits = (dt.itemsize // 2, info.max_group, info.local_mem)
-    return fft_block.shape(n, radices, across, out_across, pairs, whole, *limits)
+    return block.shape(n, radices, across, out_across, pairs, whole, *limits)
 
 
 def _by_block(
@@ -465,17 +377,17 @@ def _by_block(
     even = real_side.step == 1 and not any(s % 2 for s in (real_side.offset, *strides))
     kinds = (not job.complex_in, not job.complex_out, order.herm, order.halved, turned)
     flags = (across, out_across, cols > 1, *kinds, order.halved and even, job.window is not None)
-    kernel = _block_kernel(backend, dt, n, shape, flags, index, rank)
+    kernel = kernels.block_kernel(backend, dt, n, shape, flags, index, rank)
     twiddles = _twiddles(backend, dt, n, shape)
     turns = twiddles
     if turned:
-        turns = _turns(backend, dt, full)
+        turns = tables.turns(backend, dt, full)
     elif order.halved:
-        turns = _roots(backend, dt, 2 * n)
+        turns = tables.roots(backend, dt, 2 * n)
     args: list[Any] = [
         *(src.buffer, dst.buffer, twiddles, turns),
         *((job.window.buffer,) if job.window else ()),
-        *(lines, cols, full, order.nout, src.offset, *read, src.step, *write, dst.step),
+        *(lines, cols, full, order.nout, src.offset, dst.offset, *read, src.step, *write, dst.step),
         *(order.sign_in, order.sign_out, order.scale),
         *walk,
     ]
@@ -503,98 +415,3 @@ def _padded(dims: Dims) -> tuple[list[int], int]:
         n0, s0, d0 = walk
         return [1, n0, 0, s0, 0, d0], 2
     return walk, rank
-
-
-def _radices(n: int) -> int:
-    """Pack the radices of a length into an integer, five bits each, the first one lowest."""
-    packed = 0
-    for r in reversed(factors(n) or []):
-        packed = packed << 5 | r
-    return packed
-
-
-@functools.cache
-def _line_kernel(
-    backend: Backend, dt: dtype, lanes: int, columns: int, kind: str, rank: int, streamed: bool
-) -> Any:
-    real = dt.to_real()
-    name = f"fft_line{columns}_{kind}_{real.code}_r{rank}{'_streamed' if streamed else ''}"
-    roots = unit_roots(np.arange(16, dtype=np.int64), 16)
-    text = render(
-        "fft/line",
-        fn=name,
-        T=real.cl,
-        itemsize=real.itemsize,
-        lanes=lanes,
-        columns=columns,
-        kind=kind,
-        rank=rank,
-        gpu=False,
-        group=1,
-        ahead=include("ahead"),
-        stream=include("stream"),
-        streamed=streamed,
-        sixteenths=[(float(w.real), float(w.imag)) for w in roots],
-    )
-    i64 = np.int64
-    types: list[Any] = [None] * 7 + [i64] * 5 + [real.np] * 3 + [i64] * (3 * rank)
-    return backend.kernel(name, text, types)
-
-
-@functools.cache
-def _kernel(backend: Backend, dt: dtype, plan: Schedule, lanes: int, rank: int) -> Any:
-    """Return the kernel of a dtype, lanes and rank; all else about a pass (lengths, layouts, orders) is arguments."""
-    real = dt.to_real()
-    name = f"fft_{real.code}_v{lanes}_r{rank}{'_gpu' if plan.gpu else ''}"
-    text = render(
-        "fft/fft",
-        fn=name,
-        ahead=include("ahead"),
-        far=FAR,
-        T=real.cl,
-        itemsize=real.itemsize,
-        lanes=lanes,
-        gpu=plan.gpu,
-        group=GPU_GROUP,
-        words=plan.words,
-        rank=rank,
-    )
-    i64 = np.int64
-    types: list[Any] = [None] * 7 + [i64] * 23 + [real.np] * 3 + [i64] * (3 * rank)
-    return backend.kernel(name, text, types)
-
-
-@functools.cache
-def _block_kernel(
-    backend: Backend,
-    dt: dtype,
-    n: int,
-    shape: fft_block.Shape,
-    flags: tuple[bool, ...],
-    index: str,
-    rank: int,
-) -> Any:
-    real = dt.to_real()
-    names = (
-        "across",
-        "out_across",
-        "columns",
-        "src_real",
-        "dst_real",
-        "herm",
-        "halved",
-        "turned",
-        "paired",
-        "windowed",
-    )
-    chosen = dict(zip(names, flags, strict=True))
-    told = "".join(f"_{name}" for name, flag in chosen.items() if flag)
-    name = f"fft_block{n}x{shape.lanes}x{shape.width}{told}_{real.code}_{index}_r{rank}"
-    text = render(
-        "fft/block", fn=name, T=real.cl, I=index, n=n, rank=rank, **shape._asdict(), **chosen
-    )
-    kind = np.int32 if index == "int" else np.int64
-    types: list[Any] = (
-        [None] * (4 + chosen["windowed"]) + [kind] * 11 + [real.np] * 3 + [kind] * (3 * rank)
-    )
-    return backend.kernel(name, text, types)

@@ -1,0 +1,1 @@
+"""Fourier transforms of lines of smooth length, in one pass or several, along one dim or several."""
