@@ -13,6 +13,7 @@ from . import _VF as _VariableFunctions
 from .accelerator import current_accelerator
 from .autograd import TensorBase
 from .backends import cudnn
+from .batching.levels import transforming
 from .batching.mapping import _add_batch_dim, _remove_batch_dim
 from .dtypes import dtype
 from .futures import Future
@@ -86,8 +87,8 @@ def _get_tracing_state() -> None:
 
 
 def _are_functorch_transforms_active() -> bool:
-    """Return False: the transforms of `func` do not wrap tensors."""
-    return False
+    """Tell whether a transform of `func` is running: `vmap`, `grad`, `vjp`, `jvp` and what is made of them."""
+    return transforming()
 
 
 def is_batchedtensor(tensor: Tensor) -> bool:
@@ -95,6 +96,11 @@ def is_batchedtensor(tensor: Tensor) -> bool:
     from .batching import Batched
 
     return isinstance(tensor, Batched)
+
+
+is_legacy_batchedtensor = (
+    is_batchedtensor  # gradients with `is_grads_batched` are batched by the same `vmap`
+)
 
 
 def get_unwrapped(tensor: Tensor) -> Tensor:
@@ -159,6 +165,7 @@ expose(
         # Functions of torch.nn.functional that pickles of torch's have under these names.
         "_nn": "_parse_to avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear log_sigmoid one_hot "
         "scaled_dot_product_attention softplus softshrink",
-        "_functorch": "_add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor",
+        "_functorch": "_add_batch_dim _remove_batch_dim get_unwrapped is_batchedtensor "
+        "is_legacy_batchedtensor",
     },
 )

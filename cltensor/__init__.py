@@ -143,6 +143,7 @@ from .random import (
 
 from .runtime.stats import STATS as _STATS  # isort: skip
 from .serialization import load, save  # isort: skip
+from .amp.install import separate as _separate  # isort: skip
 from .capture import capture  # isort: skip
 from .interchange import from_dlpack, to_dlpack  # isort: skip
 from . import torch_version, version  # isort: skip
@@ -260,6 +261,7 @@ for _name in ("celu", "rrelu", "selu"):  # traced, these are told apart from nn.
     _fn = globals()[_name] = _twin(getattr(nn.functional, _name))
     _fn.__module__ = __name__
 del _name
+_separate()
 
 
 def stats():

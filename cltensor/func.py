@@ -16,6 +16,7 @@ from .autograd.engine import grad_or_none
 from .autograd.forward_ad import pair, parts
 from .autograd.mode import GRAD
 from .batching import base, first_slice, in_all_slices, vmap
+from .batching.levels import differentiating
 from .batching.rules.pointwise import UNBATCHED_SELF
 from .errors import debug_line
 from .nn.modules.batchnorm import _BatchNorm
@@ -250,7 +251,7 @@ def grad_and_value(
     @functools.wraps(func, updated=())
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         what = "grad_and_value(f)(*args)"
-        with enable_grad():
+        with enable_grad(), differentiating():
             inputs = _Inputs(args, argnums)
             out, aux = _split(func(*inputs.args, **kwargs), has_aux, what)
             if not isinstance(out, Tensor):
@@ -293,7 +294,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> Any:
 
     RuntimeError for cotangents whose tree structure is not the result's.
     """
-    with enable_grad():
+    with enable_grad(), differentiating():
         inputs = _Inputs(primals, tuple(range(len(primals))))
         out, aux = _split(func(*inputs.args), has_aux, _VJP)
     outs, spec = _results(out, _VJP)
@@ -368,7 +369,7 @@ def jvp(
         )
     _leaves(primals, "primals")
     _leaves(tangents, "tangents")
-    with dual.inside() as level:
+    with dual.inside() as level, differentiating():
         duals = [pair(p, t, level) for p, t in zip(flat, along, strict=True)]
         out, aux = _split(func(*tree_unflatten(duals, spec)), has_aux, _JVP)
         outs, form = _results(out, _JVP)

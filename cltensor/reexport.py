@@ -13,7 +13,9 @@ from typing import Any, NoReturn
 
 # TorchScript's types that programs name in annotations.
 SCRIPT = "AnyType BoolType DictType FloatType Graph IntType ListType Node NoneType OptionalType ScriptObject StringType TensorType TupleType Value"
-EXPOSED: list[ModuleType] = []  # when a function is wrapped, the names here must be updated, too
+EXPOSED: list[
+    ModuleType
+] = []  # namespaces in which users find functions, beside those that are files
 
 
 class Lent(ModuleType):

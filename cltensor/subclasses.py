@@ -59,8 +59,7 @@ _AS_GIVEN = {
     *("tanh", "upsample", "upsample_bilinear", "upsample_nearest"),
 }  # fmt: skip
 
-# What puts other functions in place of public ones. It has to come before these ask: they pass themselves on, and programs
-# compare what is passed with what they find.
+# What gives public functions code that has to lie beneath the code that asks.
 PREPARING: list[Callable[[], None]] = []
 
 
@@ -370,8 +369,8 @@ TEMPORARY.append(ASKING)
 def askers() -> Iterator[tuple[FunctionType, Any, bool]]:
     """Yield all functions that can ask, with what they pass to `__torch_function__` and whether they are operators.
 
-    Operators (binary ones) may return NotImplemented. Of a function that autocast has wrapped, programs may hold both the
-    wrapper and what is beneath: both pass the wrapper.
+    Operators (binary ones) may return NotImplemented. A function that autocasts is two objects, the users' and the
+    library's: both pass the users'.
     """
     for function, shown, operator in _candidates():
         if isinstance(function, FunctionType):

@@ -1,9 +1,11 @@
-"""How listed ops learn of autocast: at its first use they are replaced, wherever users find them, by wrappers that cast
-operands; so they are before functions begin to ask `__torch_function__` (`PREPARING` in subclasses.py).
+"""How listed ops learn of autocast: users and the library have a function object each for such an op, of the same code.
+Those that users find are put in place as the package is loaded (`separate`); the first use of autocast gives them other
+code, which casts operands (`install`), and so does what lets functions ask `__torch_function__`, before they begin to
+(`PREPARING` in subclasses.py).
 
-Before that, and for every other op, autocast costs nothing. The function objects beneath stay unchanged
-(interception.py, in contrast, exchanges a function's code): the library calls them by its own names inside what is one
-op in torch, as `matrix_exp` or `bilinear`, where nothing must be cast. Knows the namespaces, not the ops.
+Before that, and for every other op, autocast costs nothing. A function that a program has imported by name, or keeps as
+a key, stays the same object. The library calls its own functions inside what is one op in torch, as `matrix_exp` or
+`bilinear`, where nothing must be cast. Knows the namespaces, not the ops.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ import importlib
 import sys
 import weakref
 from collections.abc import Callable, Mapping
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from .. import dtypes
 from ..dtypes import dtype
+from ..interception import Ask, asking, for_good, twin
 from ..ops.composite import CASTING
 from ..ops.elsewhere import foreign
 from ..ops.row import FUNCTIONS, METHODS
@@ -34,64 +37,82 @@ _BANNED_TEXT = (
     "safe to autocast."
 )
 
-# Wrapper of a listed op -> the op itself, which the library calls by its own name.
-BENEATH: dict[Callable, Callable] = {}
+# Users' functions of the listed ops, with their policies by device type. The library's own is `__uncast__` of each.
+_LISTED: dict[FunctionType, Mapping[str, str]] = {}
 
 
-@functools.cache
-def install() -> None:
-    """Replace the listed ops, once."""
-    CASTING.append(lambda: STATE.active)
-    holders = _holders()
-    wrapped: dict[int, tuple[Callable, Callable]] = {}
+def separate(*places: tuple[str, Any]) -> None:
+    """Put users' functions in place of the library's own for the listed ops; by default, wherever users find them.
+
+    places: (name, module, class or table).
+    """
+    holders = places or _holders()
+    shown: dict[int, FunctionType] = {}
     for name, by_device in policies().items():
         prefix, _, rest = name.partition("_")
         for place, holder in holders:
             local = rest if prefix == place and place in ("linalg", "fft") else name
-            found = vars(holder).get(local) if not isinstance(holder, dict) else holder.get(local)
-            if callable(found) and id(found) not in wrapped:
-                wrapped[id(found)] = (found, _wrapper(found, by_device))
-    BENEATH.update((new, found) for found, new in wrapped.values())
+            found = _names(holder).get(local)
+            if isinstance(found, FunctionType) and id(found) not in shown:
+                made = shown[id(found)] = twin(found)
+                vars(made)["__uncast__"] = found
+                _LISTED[made] = by_device
     for _, holder in holders:
-        names = holder if isinstance(holder, dict) else dict(vars(holder))
-        for name, value in list(names.items()):
-            new = wrapped.get(id(value))
-            if new is None:
+        for name, value in list(_names(holder).items()):
+            if id(value) not in shown:
                 continue
+            made = shown[id(value)]
             if isinstance(holder, dict):
-                holder[name] = new[1]
+                holder[name] = made
             else:
-                setattr(holder, name, new[1])
+                setattr(holder, name, made)
                 if isinstance(holder, ModuleType):
-                    _settle(new[1], holder, name)
+                    _settle(made, holder, name)
+
+
+@functools.cache
+def install() -> None:
+    """Let users' functions of the listed ops cast their operands where autocast is on."""
+    importlib.import_module("..fft", __package__)
+    CASTING.append(lambda: STATE.active)
+    with for_good():
+        for shown, by_device in _LISTED.items():
+            shown.__code__ = asking(shown, _casting(shown, by_device))
+            # The function beneath has the signature, and looks for sparse operands.
+            vars(shown).update(__wrapped__=vars(shown)["__uncast__"], __takes_sparse__=True)
+
+
+def _names(holder: Any) -> Mapping[str, Any]:
+    return holder if isinstance(holder, dict) else vars(holder)
 
 
 def _settle(fn: Any, holder: ModuleType, name: str) -> None:
-    """Let a wrapper be pickled as `name` of `holder`, unless its own module has it under its own name."""
+    """Let a function be pickled as `name` of `holder`, unless its own module has it under its own name."""
     if getattr(sys.modules.get(fn.__module__), fn.__qualname__, None) is not fn:
         fn.__module__, fn.__qualname__ = holder.__name__, name
 
 
 def _holders() -> list[tuple[str, Any]]:
-    """Return the places where users find functions: modules, the Tensor class, and the tables of all ops."""
+    """Return the loaded places where users find functions: modules, the Tensor class, and the tables of all ops."""
     root = sys.modules[__package__.partition(".")[0]]
     found: list[tuple[str, Any]] = [("", root), ("", Tensor), ("", FUNCTIONS), ("", METHODS)]
-    for path in ("nn.functional", "linalg", "fft", "special", "ops.nn.recurrent"):
+    for path in ("nn.functional", "linalg", "special", "ops.nn.recurrent"):
         found.append((path, importlib.import_module(f"{root.__name__}.{path}")))
     return found + [("", module) for module in EXPOSED]
 
 
-def _wrapper(fn: Callable, by_device: Mapping[str, str]) -> Callable:
-    @functools.wraps(fn)
-    def cast_first(*args: Any, **kwargs: Any) -> Any:
+def _casting(shown: FunctionType, by_device: Mapping[str, str]) -> Ask:
+    """Return what users' function of an op does with its arguments."""
+    fn = vars(shown)["__uncast__"]
+
+    def cast_first(args: Any, kwargs: Any) -> Any:
         try:
             return _run(fn, by_device, args, kwargs) if STATE.active else fn(*args, **kwargs)
         except Exception:
-            if not foreign(cast_first, args, kwargs):
+            if not foreign(shown, args, kwargs, between=1):
                 raise
-        return cast_first(*args, **kwargs)
+        return shown(*args, **kwargs)
 
-    vars(cast_first)["__uncast__"] = fn
     return cast_first
 
 

@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import interception
-from ..amp.install import BENEATH
 from ..errors import debug_line
 from ..ops.row import FUNCTIONS
 from ..tensor import Tensor
@@ -326,7 +325,7 @@ def _collected() -> Iterator[Entry]:
 
     seen: set[int] = set()
     for name, shown in places.functions():
-        for fn in (shown, BENEATH.get(shown)):  # autocast may have wrapped the public function
+        for fn in (shown, getattr(shown, "__uncast__", None)):  # users' function, and the library's
             if id(fn) not in seen and isinstance(fn, types.FunctionType):
                 seen.add(id(fn))
                 yield Entry(name, fn)

@@ -1,6 +1,7 @@
 """The stack of `vmap` levels running in this thread, outermost first, with the `randomness` of each.
 
 Knows nothing of tensors. Levels are numbered from 1; a `Batched` has the number of the `vmap` that hides its dimension.
+How many transforms that differentiate are running is counted, too.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ class _Stack(threading.local):
     """A thread's open levels.
 
     `inside`: nesting depth of library functions run unchanged on batched tensors (`calls.attempt`).
+    `derivatives`: nesting depth of the transforms of `func` that differentiate.
     """
 
     levels: tuple[Level, ...] = ()
     inside: int = 0
+    derivatives: int = 0
 
 
 STACK = _Stack()
@@ -42,6 +45,21 @@ def opened(size: int, randomness: str) -> Iterator[Level]:
         yield level
     finally:
         STACK.levels, STACK.inside = before, inside
+
+
+@contextlib.contextmanager
+def differentiating() -> Iterator[None]:
+    """Count a transform that differentiates as running for the block."""
+    STACK.derivatives += 1
+    try:
+        yield
+    finally:
+        STACK.derivatives -= 1
+
+
+def transforming() -> bool:
+    """Tell whether a `vmap` or a transform that differentiates is running in this thread."""
+    return bool(STACK.levels or STACK.derivatives)
 
 
 @contextlib.contextmanager

@@ -57,11 +57,11 @@ def elsewhere(name: str, args: tuple[Any, ...], kwargs: dict[str, Any] | None = 
     return made
 
 
-def foreign(function: Any, args: Any, kwargs: Any) -> bool:
+def foreign(function: Any, args: Any, kwargs: Any, between: int = 0) -> bool:
     """Return whether an argument overrides the failed function.
 
-    The function calls this itself, and if so calls itself again.
+    The function calls this itself, and if so calls itself again. between: how many calls lie between the two.
     """
-    frame = sys._getframe(1).f_back
+    frame = sys._getframe(1 + between).f_back
     caller = frame.f_globals.get("__name__", "") if frame else ""
     return any(answers(function, args, kwargs, caller) for answers in ANSWERING)

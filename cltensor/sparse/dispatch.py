@@ -81,10 +81,12 @@ def _named(name: str, fn: Callable) -> Callable:
 def _have_ask(name: str, dense: Any, sparse: Callable) -> None:
     """Give a function the code that looks for sparse arguments first, once (Note [Interception] in interception.py).
 
-    Wrappers of autocast and of numpy's argument names are left alone: the code goes to the function beneath, which
-    other functions of the library call.
+    Functions that cast for autocast and wrappers of numpy's argument names are left alone: the code goes to the function
+    beneath, which other functions of the library call.
     """
-    dense = getattr(dense, "__uncast__", dense)
+    beneath = getattr(dense, "__uncast__", None)
+    if beneath is not None:
+        _have_ask(name, beneath, sparse)
     while hasattr(dense, "_numpy_names"):
         dense = dense.__wrapped__
     if not isinstance(dense, FunctionType) or hasattr(dense, "__takes_sparse__"):

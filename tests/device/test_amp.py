@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support import close, data
+from support import close, data, outputs_of_forks
 
 import cltensor as torch
 from cltensor.nn import functional as F
@@ -295,3 +295,45 @@ def test_in_a_process_that_has_not_used_the_namespaces() -> None:
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "torch.complex64"
+
+
+_HELD = """
+import pickle
+F, linalg = torch.nn.functional, torch.linalg
+names = [(torch, "einsum"), (torch, "sum"), (F, "mse_loss"), (F, "linear"), (linalg, "solve"), (torch.fft, "rfft"), (torch.Tensor, "mm")]
+held = [getattr(home, name) for home, name in names]
+einsum, _, mse_loss, linear = held[:4]
+mm = torch.ones(2, 2).mm
+"""
+_SAME = """
+print([getattr(home, name) is f for (home, name), f in zip(names, held)], [pickle.loads(pickle.dumps(f)) is f for f in held[:6]])
+"""
+_CAST = """
+x = torch.ones(2, 2)
+with torch.autocast("cpu"):
+    print([t.dtype for t in (einsum("ij,jk", x, x), linear(x, x), mm(x), mse_loss(x.bfloat16(), x.bfloat16()))])
+"""
+_ASK = """
+class Plain:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func in held
+print([f(Plain()) for f in (torch.sum, torch.fft.rfft)] + [linear(Plain(), x) for x in (Plain(), 1)])
+"""
+_SPARSE = """
+x = torch.eye(2).to_sparse()
+print(torch.sum(x).item(), torch.mm(x, torch.ones(2, 2)).dtype)
+"""
+
+
+def test_functions_that_programs_hold_cast_ask_and_stay_the_same() -> None:
+    """They are imported by name before the first autocast, and are keys of tables."""
+    same = "[True, True, True, True, True, True, True] [True, True, True, True, True, True]"
+    cast = "[torch.bfloat16, torch.bfloat16, torch.bfloat16, torch.float32]"
+    asked = "[True, True, True, True]"
+    for parts, expected in (
+        ((_ASK, _SAME, _CAST), (asked, same, cast)),
+        ((_CAST, _SPARSE, _SAME, _ASK), (cast, "2.0 torch.float32", same, asked)),
+        ((_SPARSE, _CAST, _SPARSE), ("2.0 torch.float32", cast, "2.0 torch.float32")),
+    ):
+        assert outputs_of_forks([_HELD + "".join(parts)])[0].split("\n") == list(expected)

@@ -203,3 +203,43 @@ def test_functionalize() -> None:
     assert func.vmap(slope)(torch.tensor([[1.0], [2.0]])).tolist() == [[4.0], [6.0]]
     with pytest.raises(RuntimeError, match=r"received invalid argument for remove=views. Valid"):
         func.functionalize(cube, remove="views")
+
+
+def test_running_transforms_are_told() -> None:
+    """As libraries ask for it, to write in place only outside of transforms."""
+    seen: list[bool] = []
+
+    def noted(x: Any) -> Any:
+        seen.append(torch._C._are_functorch_transforms_active())
+        return cube(x)
+
+    x = torch.tensor([1.0, 2.0])
+    func.grad(noted)(x)
+    func.jvp(noted, (x,), (x,))
+    pull = func.vjp(noted, x)[1]
+    func.vmap(noted)(x)
+    with pytest.raises(RuntimeError, match="return a scalar Tensor"):
+        func.grad(lambda x: noted(x) * x)(x)
+    assert seen == [True] * 5
+    noted(pull(torch.tensor(1.0))[0])
+    assert not seen[5]
+
+
+def test_batched_gradients_are_told_in_backward() -> None:
+    batched: list[bool] = []
+
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            batched.append(torch._C._functorch.is_legacy_batchedtensor(g))
+            return 2 * g
+
+    x = torch.ones(2, requires_grad=True)
+    y = Doubled.apply(x)
+    for weights, many in ((torch.eye(2), True), (torch.ones(2), False)):
+        torch.autograd.grad(y, x, weights, retain_graph=True, is_grads_batched=many)
+    assert batched == [True, False]

@@ -273,9 +273,7 @@ def test_modes_are_asked_by_functions_of_programs() -> None:
 
 
 def test_functions_that_autocast_are_answered_for_too() -> None:
-    """A class with `__torch_function__`, the first in its process, is asked although autocast has wrapped the
-    functions.
-    """
+    """A class with `__torch_function__`, the first in its process, is asked although the functions cast already."""
     text = """
 class Plain:
     @classmethod

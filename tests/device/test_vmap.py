@@ -74,7 +74,7 @@ def test_the_function_is_called_once_with_what_looks_like_a_slice() -> None:
 
 
 def test_functions_are_themselves_again_afterwards() -> None:
-    # If autocast has been in use before, its wrappers have taken the functions' places (see amp/install.py).
+    # Of functions that autocast, the library has objects of its own (see amp/install.py).
     found = (torch.sum, torch.Tensor.sum, F.softmax)
     functions = [getattr(fn, "__uncast__", fn) for fn in found]
     code = [fn.__code__ for fn in functions]
@@ -375,9 +375,7 @@ assert not LOOPED, LOOPED
 
 
 def test_listed_ops_are_met_after_autocast() -> None:
-    """`vmap` intercepts the wrapper that autocast has put in an op's place, and the op itself, which the library's own
-    modules call.
-    """
+    """`vmap` intercepts the function that casts operands, and the one beneath, which the library's own modules call."""
     done = subprocess.run(
         [sys.executable, "-c", _AFTER_AUTOCAST], capture_output=True, text=True, check=False
     )
