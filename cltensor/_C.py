@@ -98,9 +98,7 @@ def is_batchedtensor(tensor: Tensor) -> bool:
     return isinstance(tensor, Batched)
 
 
-is_legacy_batchedtensor = (
-    is_batchedtensor  # gradients with `is_grads_batched` are batched by the same `vmap`
-)
+is_legacy_batchedtensor = is_batchedtensor  # `is_grads_batched` uses the same `vmap`
 
 
 def get_unwrapped(tensor: Tensor) -> Tensor:

@@ -13,9 +13,8 @@ from typing import Any, NoReturn
 
 # TorchScript's types that programs name in annotations.
 SCRIPT = "AnyType BoolType DictType FloatType Graph IntType ListType Node NoneType OptionalType ScriptObject StringType TensorType TupleType Value"
-EXPOSED: list[
-    ModuleType
-] = []  # namespaces in which users find functions, beside those that are files
+# Namespaces in which users find functions, beside those that are files.
+EXPOSED: list[ModuleType] = []
 
 
 class Lent(ModuleType):
