@@ -303,6 +303,8 @@ def _signature(fn: Any) -> Signature:
     for p in inspect.signature(fn).parameters.values():
         if p.kind is p.VAR_POSITIONAL:
             is_open = True
+            if p.name == "size":
+                parameters.append(parameter("size", "Dims"))
         elif p.kind is p.VAR_KEYWORD:
             is_free = True
         else:

@@ -16,6 +16,8 @@ linalg.cholesky linalg.det linalg.eigvals linalg.householder_product linalg.ldl_
 linalg.solve_triangular linalg.tensorinv linalg.tensorsolve linalg.matrix_exp
 fft.fft2 fft.ihfftn fft.fftshift fft.fftfreq
 greater less_equal not_equal
+scatter_reduce index_reduce put embedding dist bilinear kl_div margin_ranking_loss triplet_margin_loss binary_cross_entropy_with_logits
+empty full zeros ones eye linspace empty_strided full_like zeros_like rand randn hann_window kaiser_window
 """
 CALLS = ("", "a", "a, a, a, a", "a, foo=1", "None", "'x'", "1.5", "a, None", "a, 'x'")
 # torch counts the required keyword of the first, "takes from 3 to 2"; the second is computed here.
@@ -46,6 +48,9 @@ LEFT |= {
     "nn.functional.elu_(a, a, a, a)",
     "nn.functional.hinge_embedding_loss(a, a, a, a)",
     "nn.functional.bilinear(a, a, a, a)",
+    "bilinear(a, a, a, a)",
+    "kl_div(a, a, a, a)",
+    "margin_ranking_loss(a, a, a, a)",
 }
 
 
@@ -62,7 +67,9 @@ def test_wrong_arguments_of_functions(name: str) -> None:
 
 @pytest.mark.parametrize(
     "call",
-    ["a.arccos(a)", "a.greater(a, a)", "a.less_('x')", "a.arctan2()", "a.negative_(foo=1)",],
+    ["a.arccos(a)", "a.greater(a, a)", "a.less_('x')", "a.arctan2()", "a.negative_(foo=1)",
+     "a.scatter_add(0, a)", "a.index_add_('x', a, a)", "a.index_fill(0)", "a.masked_scatter_(a)", "a.new_full(2, 1.0)",
+     "a.new_zeros(2, foo=1)", "a.new_ones(a)", "a.new_full((2,), 'x')", "a.put(a)",],
 )  # fmt: skip
 def test_wrong_arguments_of_methods(call: str) -> None:
     found, expected = evaluate(call, {"a": data(3, 3)})
