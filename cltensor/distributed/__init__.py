@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import Any, NoReturn
 
-from ..reexport import absent, expose, lend
+from ..reexport import absent, expose
 from . import algorithms, collectives, groups, names, nn, objects, point_to_point
 from .collectives import *
 from .errors import *
@@ -117,8 +117,6 @@ expose(
         "_composable": "FSDPModule fully_shard",
         "_composable.fsdp": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy fully_shard",
         "_tensor.experimental": "implicit_replication",
-        "checkpoint": "",
-        "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
         "device_mesh": "DeviceMesh init_device_mesh",
         "fsdp": f"{_FSDP} register_fsdp_forward_method share_comm_ctx CPUOffload CPUOffloadPolicy FSDPModule FullyShardedDataParallel MixedPrecision MixedPrecisionPolicy ShardingStrategy fully_shard",
         "fsdp.fully_sharded_data_parallel": "FullyShardedDataParallel",
@@ -135,22 +133,5 @@ expose(
         "tensor.parallel.loss": "loss_parallel",
         "tensor.parallel.style": f"{_PARALLEL} ColwiseParallel ParallelStyle RowwiseParallel SequenceParallel",
         "tensor.placement_types": "Partial Placement Replicate Shard _StridedShard",
-    },
-)
-lend(
-    globals(),
-    {
-        "checkpoint.state_dict": (
-            "distributed.state_dict",
-            " ".join(
-                ["StateDictOptions"]
-                + [
-                    f"{do}_{what}state_dict"
-                    for do in ("get", "set")
-                    for what in ("", "model_", "optimizer_")
-                ]
-            ),
-        ),
-        "checkpoint.stateful": ("distributed.state_dict", "Stateful"),
     },
 )
