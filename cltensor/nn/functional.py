@@ -256,7 +256,7 @@ def rrelu(
 
 def relu_(input: Tensor) -> Tensor:
     """In-place form of `relu`."""
-    return relu(input, True)
+    return activation.relu.inplace(input)
 
 
 def leaky_relu_(input: Tensor, negative_slope: Number = 0.01) -> Tensor:
@@ -509,6 +509,12 @@ def embedding(
     return table.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
+def _own(fn: Any) -> Any:
+    """Let a function be pickled by its name here."""
+    fn.__module__ = __name__
+    return fn
+
+
 # What torch says of arguments of the wrong kind: of compiled functions, then of functions written in Python.
 for _name in (
     *("adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "channel_shuffle", "conv1d", "conv2d", "conv3d"),
@@ -518,15 +524,18 @@ for _name in (
     *("celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_"),
 ):  # fmt: skip
     _said = "log_sigmoid" if _name == "logsigmoid" else _name
-    globals()[_name] = FUNCTIONS.get(_name) or _answered(globals()[_name], _said)
+    globals()[_name] = FUNCTIONS.get(_name) or _own(_answered(globals()[_name], _said))
 # These have names of their own in Python's errors of their calls: in torch each is chosen from two functions.
-for _name in (
+_CHOSEN = (
     *("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d"),
     *("max_pool1d", "max_pool2d", "max_pool3d", "threshold"),
-):  # fmt: skip
-    globals()[_name].__qualname__ = f"_{_name}"
+)  # fmt: skip
+for _name in _CHOSEN:
+    _own(globals()[_name]).__qualname__ = f"_{_name}"
 for _name in _passed.NAMES:
-    globals()[_name] = _answered(globals()[_name], passed=True)
+    globals()[_name] = _own(_answered(globals()[_name], passed=True))
+for _name in _CHOSEN:
+    globals()[f"_{_name}"] = globals()[_name]
 
 # torch's private names, which programs with a multi-head attention of their own import.
 _canonical_mask, _none_or_dtype = multihead.canonical_mask, multihead.none_or_dtype

@@ -168,9 +168,8 @@ def _forms(name: str, method: bool) -> list[range]:
     of_function, of_method = _FORMS.get(name, ([], []))
     if method or of_function or not name.endswith("_"):
         return of_method if method else of_function
-    return [
-        range(n.start + 1, n.stop + 1) for n in of_method
-    ]  # torch.fill_ is the method as a function
+    # torch.fill_ is the method as a function.
+    return [range(n.start + 1, n.stop + 1) for n in of_method]
 
 
 # ------------------------------------------------------------------------------------------- kinds of arguments

@@ -439,6 +439,12 @@ def test_checkpoints_that_differ_in_their_second_run() -> None:
     assert told[0] == told[1]
 
 
+def test_functions_of_layers_are_pickled_by_name() -> None:
+    for name in ("max_pool2d", "threshold", "celu", "relu_", "gelu", "softplus", "one_hot", "pad"):
+        function = getattr(ct.nn.functional, name)
+        assert ForkingPickler.loads(ForkingPickler.dumps(function)) is function
+
+
 def test_choices_of_sharding() -> None:
     for name in ("BackwardPrefetch", "OptimStateKeyType", "ShardingStrategy", "StateDictType"):
         found, expected = (
