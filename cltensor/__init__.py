@@ -249,6 +249,7 @@ _ACTIVATIONS = [
     "selu",
     "rrelu",
     "celu_",
+    "relu_",
     "selu_",
     "rrelu_",
     "threshold_",
@@ -258,7 +259,7 @@ _ACTIVATIONS = [
 for _name in _ACTIVATIONS:
     globals()[_name] = getattr(nn.functional, _name)
 for _name in ("celu", "rrelu", "selu"):  # traced, these are told apart from nn.functional's
-    _fn = globals()[_name] = _twin(getattr(nn.functional, _name))
+    _fn = globals()[_name] = _answered(_twin(getattr(nn.functional, _name).__wrapped__), _name)
     _fn.__module__ = __name__
 del _name
 _separate()

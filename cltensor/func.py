@@ -130,7 +130,7 @@ def _stacked(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
 def _fresh(t: Tensor) -> Tensor:
     """Return a new tensor equal to `t`, to differentiate with respect to; if `t` requires grad, a view of it."""
     t = in_all_slices(t)
-    return t.view_as(t) if t.requires_grad else dual.carry(t.detach().requires_grad_(), t)
+    return t.view_as(t) if t.requires_grad else dual.carry(dual.leaf(t), t)
 
 
 def _zeros_for_none(grads: Sequence[Tensor | None], like: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -398,7 +398,7 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
         out = func(*inputs.args)
         outs, spec = tree_flatten(out)
         # The VJP is linear in its cotangents (`weights`): the VJP of that function of them is the JVP.
-        weights = [o.new_zeros(o.shape).requires_grad_() for o in outs]
+        weights = [dual.leaf(o.new_zeros(o.shape)) for o in outs]
         pulled = grad_or_none(outs, inputs.leaves, weights, create_graph=True)
     own = [*inputs.leaves, *weights]
 

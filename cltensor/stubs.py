@@ -46,6 +46,8 @@ class _Names(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id in _BUILTINS:
             return ast.parse(f"builtins.{node.id}", mode="eval").body
+        if node.id == "Number":
+            return ast.parse(_NUMBER, mode="eval").body
         return node if node.id in _KNOWN else ast.Name("Any")
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:

@@ -52,8 +52,10 @@ _MODULES = ("functional", "nn.functional", "linalg", "fft", "special")
 # These ask, too, but are in no table of ops.
 _ASKED = "celu is_complex is_floating_point is_nonzero is_same_size numel rrelu selu"
 _ASKED_INIT = "constant_ kaiming_uniform_ normal_ uniform_"
-# Functions of nn.functional that torch has not written in Python: they pass arguments on as they are given.
+# Functions of nn.functional that torch has not written in Python: they pass arguments on as they are given. So do two of
+# torch.functional, which have other parameters here.
 _AS_GIVEN = {
+    *("chain_matmul", "split"),
     *("avg_pool2d", "avg_pool3d", "elu_", "gelu", "grouped_mm", "hardshrink", "hardtanh_", "leaky_relu_", "linear", "logsigmoid"),
     *("native_channel_shuffle", "one_hot", "prelu", "relu_", "scaled_dot_product_attention", "sigmoid", "softplus", "softshrink"),
     *("tanh", "upsample", "upsample_bilinear", "upsample_nearest"),
@@ -282,10 +284,14 @@ def _ask_of(public: Any, operator: bool) -> Callable[[FunctionType], Ask]:
 
 def _passes_names(function: Any) -> bool:
     """Tell whether torch passes the function's optional arguments on by name, given or not: it does so in
-    nn.functional.
+    torch.functional and nn.functional.
     """
     name, package = getattr(function, "__name__", ""), sys.modules[__package__]
-    if name in _AS_GIVEN or vars(package).get(name) is function:
+    if name in _AS_GIVEN:
+        return False
+    if vars(package.functional).get(name) is function:
+        return True
+    if vars(package).get(name) is function:
         return False
     return vars(package.nn.functional).get(name) is function
 
@@ -308,7 +314,10 @@ def _by_name(function: FunctionType, args: Any, kwargs: Any) -> tuple[Any, dict[
     bound.apply_defaults()
     places, names = [], {}
     for name, value in bound.arguments.items():
-        if signature.parameters[name].default is inspect.Parameter.empty:
+        parameter = signature.parameters[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            places.extend(value)
+        elif parameter.default is parameter.empty:
             places.append(value)
         else:
             names[name] = value
@@ -401,7 +410,8 @@ def _candidates() -> Iterator[tuple[Any, Any, bool]]:
     for name, value in list(vars(package).items()):
         home = getattr(value, "__module__", None) or ""
         factory = home.startswith(f"{__package__}.creation") and name[0] != "_"
-        if (name in FUNCTIONS or factory) and name not in _UNASKED:
+        changes = name in package._METHODS and name[-1] == "_"
+        if (name in FUNCTIONS or factory or changes) and name not in _UNASKED:
             yield value, None, False
     for name in _ASKED.split():
         yield getattr(package, name), None, False

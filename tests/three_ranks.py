@@ -26,7 +26,7 @@ from support import built_quickly
 import cltensor as torch
 import cltensor.distributed as dist
 from cltensor import nn
-from cltensor.distributed import schedules
+from cltensor.distributed import checkpoint, schedules
 from cltensor.distributed.algorithms import Join
 from cltensor.distributed.algorithms.ddp_comm_hooks import (
     DDPCommHookType,
@@ -341,6 +341,25 @@ def first_ranks_states() -> None:
     assert optimizer.param_groups[0]["lr"] == 1.0
 
 
+def shared_folder() -> None:
+    """All ranks write one checkpoint; of entries that several have, rank 0's is kept. A rank's failure is all ranks'."""
+    folder = f"{STORE}-checkpoint"
+    own = f"own{RANK}"
+    saved = {"model": nn.Linear(2, 1).state_dict(), own: numbers(2), "rank": RANK}
+    made = checkpoint.save(saved, checkpoint_id=folder)
+    assert {f"own{rank}" for rank in range(SIZE)} < set(made.state_dict_metadata)
+    first = [saved["model"]]
+    dist.broadcast_object_list(first, src=0)
+    loaded = {"model": nn.Linear(2, 1).state_dict(), own: torch.zeros(2), "rank": -1}
+    checkpoint.load(loaded, checkpoint_id=folder)
+    torch.testing.assert_close(loaded["model"], first[0])
+    torch.testing.assert_close(loaded[own], numbers(2))
+    assert loaded["rank"] == 0
+    with pytest.raises(checkpoint.CheckpointException, match="Missing key") as caught:
+        checkpoint.load({own: torch.zeros(2)} if RANK else {"lost": 1}, checkpoint_id=folder)
+    assert [*caught.value.failures] == [0]
+
+
 def refusals() -> None:
     """Parameters without gradients and replicas of different shapes raise torch's errors."""
     two = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
@@ -379,6 +398,6 @@ if __name__ == "__main__":
     )
     for part in (
         reductions, several_at_once, messages, groups, failures, training, uneven, shared_optimizer, first_ranks_states,
-        refusals, the_end
+        shared_folder, refusals, the_end
     ):  # fmt: skip
         part()

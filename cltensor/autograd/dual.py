@@ -192,6 +192,13 @@ def keep(made: Any, source: Any) -> None:
             assign(made, level, copied)
 
 
+def leaf(t: Any) -> Any:
+    """Return a detached tensor of the same elements that requires grad, batched ones too, whose users cannot ask for it."""
+    made = t.detach()
+    made.requires_grad = True
+    return made
+
+
 def again(t: Any) -> Any:
     """Return another tensor object for `t`, with respect to which derivatives can be taken.
 
@@ -199,7 +206,7 @@ def again(t: Any) -> Any:
     """
     if GRAD.enabled and t.requires_grad:
         return t.view_as(t)
-    return carry(t.detach().requires_grad_(), t)
+    return carry(leaf(t), t)
 
 
 def drop(t: Any) -> None:
@@ -393,9 +400,7 @@ def _transposed(
     GRAD.enabled, GRAD.pack = True, None
     try:
         weights = [
-            o.new_zeros(o.shape).requires_grad_()
-            if o is not None and o.dtype.category >= 2
-            else None
+            leaf(o.new_zeros(o.shape)) if o is not None and o.dtype.category >= 2 else None
             for o in outs
         ]
         pulled = _formula(backward, ctx, *weights)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..attributes import fields
+from ..autograd.methods import DETACH_VIEW
 from ..layouts import contiguous_strides, wrap_dim
 from ..memory_format import contiguous_format
 from ..size import Size
@@ -151,9 +152,16 @@ class Batched(Tensor):
     detach = alias
 
     def detach_(self) -> Any:
-        """Detach the underlying tensor from its graph in place; return self."""
-        self.value.detach_()
-        return self
+        """Raise RuntimeError: a batched tensor is a view of the underlying one."""
+        raise RuntimeError(DETACH_VIEW)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Raise RuntimeError: `func.grad` and its kin take derivatives inside of `vmap`."""
+        raise RuntimeError(
+            "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a "
+            "function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms "
+            "(e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead."
+        )
 
     def _set_requires(self, value: bool, dtype_text: str) -> None:
         self.value._set_requires(value, dtype_text)

@@ -93,7 +93,7 @@ def from_data(data: Any, dt: DType | None, dev: device) -> Tensor:
     return core.make(Storage.from_host(backend, encode(array, dt)), shape, dt, dev, strides)
 
 
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def as_tensor(data: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Make a tensor, sharing memory with arrays and tensors where neither dtype nor device has to change."""
     if isinstance(data, Tensor):
         return data.to(device=data.device if device is None else device, dtype=dtype)

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes, layouts
 from ..memory_format import strided
-from ..ops import core, writes
-from ..ops.arguments import invalid_combination, lacking
+from ..ops import arguments, core, writes
 from ..ops.convert import place
 from ..ops.dims import check_flag
 from ..ops.elsewhere import elsewhere
@@ -84,37 +83,23 @@ def _publish(call: Any, make: Maker, *, out: bool = False) -> Maker:
     return call
 
 
-def _prototype(function: str, args: tuple, named: dict[str, Any]) -> Tensor:
+def _prototype(call: Maker, args: tuple, named: dict[str, Any]) -> Tensor:
     like: Any = args[0] if args else named.get("input")
-    check_tensor(function, "input", 1, like)
+    if not core.is_tensor(like):
+        _refuse(call, args, named)
     return like
 
 
-# These have several forms in torch, which names none of them where an argument is missing.
-_FORMS = ("eye", "linspace", "logspace")
-
-
-def _required(make: Maker) -> list[str]:
-    """Return the names of the arguments that a maker cannot do without."""
-    parameters = inspect.signature(make).parameters.values()
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return [p.name for p in parameters if p.kind is kind and p.default is p.empty]
-
-
-def _missing(
-    function: str, required: Sequence[str], args: tuple, named: dict[str, Any]
-) -> TypeError | None:
-    """Return torch's error if an argument is missing."""
-    for i in range(len(args), len(required)):
-        if required[i] not in named:
-            if function in _FORMS:
-                return invalid_combination(function, args, named)
-            return TypeError(f"{function}(){lacking(required[i:])}")
-    return None
+def _refuse(call: Maker, args: tuple, named: dict[str, Any]) -> None:
+    """Raise torch's error for the arguments if their types, number or names are wrong."""
+    name = call.__name__
+    error = arguments.flaw_of(call, name, name.startswith("new_"), args, named)
+    if error is not None:
+        raise error from None
 
 
 def _with_keywords(make: Maker, *, prototype: bool = False, into: bool = False) -> Maker:
-    name, required = make.__name__, _required(make)
+    name = make.__name__
 
     def call(
         *args: Any,
@@ -127,10 +112,8 @@ def _with_keywords(make: Maker, *, prototype: bool = False, into: bool = False) 
     ) -> Tensor:
         dt = None if dtype is None else dtypes.asked(dtype, name)
         dev, out = None if device is None else place(device), None
-        if len(args) < len(required) and (error := _missing(name, required, args, named)):
-            raise error
         if prototype:
-            like = _prototype(name, args, named)
+            like = _prototype(call, args, named)
             dt, dev = dt or like.dtype, dev or like.device
         elif named and "out" in named:
             given = named.pop("out") if into else named["out"]
@@ -146,7 +129,11 @@ def _with_keywords(make: Maker, *, prototype: bool = False, into: bool = False) 
             return elsewhere(f"{name} laid out", args, {**named, **others})
         if requires_grad.__class__ is not bool and requires_grad is not None:
             check_flag(name, "requires_grad", requires_grad)
-        made = make(*args, dt=dt, dev=dev or place(None), **named)
+        try:
+            made = make(*args, dt=dt, dev=dev or place(None), **named)
+        except Exception:
+            _refuse(call, args, named)
+            raise
         if out is not None:
             made = finish(made, False, out, name)
         return finish(made, True) if requires_grad else made

@@ -10,6 +10,7 @@ from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype as DType
 from ..lazy import Expr, Scalar
 from ..ops import core, formats
+from ..ops.core import Number
 from ..ops.dims import whole
 from ..ops.memory import Uninitialised
 from ..ops.values import check_value, number
@@ -99,7 +100,7 @@ def _full(function: str, size: Any, fill_value: Any, dt: DType | None, dev: devi
 
 
 @factory_into
-def full(size: Any, fill_value: Any, *, dt: DType | None, dev: device) -> Tensor:
+def full(size: Sequence[int], fill_value: Number, *, dt: DType | None, dev: device) -> Tensor:
     """Make a tensor filled with a number; its dtype follows the number."""
     return _full("full", size, fill_value, dt, dev)
 
@@ -126,7 +127,7 @@ def empty_strided(
 
 
 @factory
-def scalar_tensor(s: Any, *, dt: DType | None, dev: device) -> Tensor:
+def scalar_tensor(s: Number, *, dt: DType | None, dev: device) -> Tensor:
     """Make a 0-dim tensor of a number, of the default dtype."""
     return _full("scalar_tensor", (), s, dt or dtypes.get_default_dtype(), dev)
 
@@ -179,7 +180,7 @@ ones_like = _like("ones_like", 1)
 
 @prototyped
 def full_like(
-    input: Tensor, fill_value: Any, *, memory_format: Any = None, dt: DType, dev: device
+    input: Tensor, fill_value: Number, *, memory_format: Any = None, dt: DType, dev: device
 ) -> Tensor:
     """Make a tensor of the input's shape filled with a number."""
     fill_value = number("full_like", "fill_value", fill_value, 2)
@@ -196,13 +197,17 @@ def _new(function: str, value: Any) -> Maker:
 
 
 @prototyped
-def new_full(self: Tensor, size: Any, fill_value: Any, *, dt: DType, dev: device) -> Tensor:
+def new_full(
+    self: Tensor, size: Sequence[int], fill_value: Number, *, dt: DType, dev: device
+) -> Tensor:
     """Make a tensor filled with a number, with this one's dtype and device unless said otherwise."""
     return _full("new_full", size, fill_value, dt, dev)
 
 
 @prototyped
-def new_empty_strided(self: Tensor, size: Any, stride: Any, *, dt: DType, dev: device) -> Tensor:
+def new_empty_strided(
+    self: Tensor, size: Sequence[int], stride: Sequence[int], *, dt: DType, dev: device
+) -> Tensor:
     """Make a tensor of undefined content with given strides."""
     return empty_strided(size, stride, dtype=dt, device=dev)
 

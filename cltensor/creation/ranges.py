@@ -205,24 +205,32 @@ def _spaced(start: Any, end: Any, steps: Any, dt: DType, dev: device, function: 
 
 
 @factory_into
-def linspace(start: Any, end: Any, steps: int, *, dt: DType | None, dev: device) -> Tensor:
+def linspace(
+    start: Tensor | complex, end: Tensor | complex, steps: int, *, dt: DType | None, dev: device
+) -> Tensor:
     """Make evenly spaced values, both ends included."""
-    start, end = _spaced_ends(start, end, "linspace")
-    made = _spaced_dtype(dt, start, end, "linspace")
-    return _spaced(start, end, steps, made, dev, "linspace")
+    first, last = _spaced_ends(start, end, "linspace")
+    made = _spaced_dtype(dt, first, last, "linspace")
+    return _spaced(first, last, steps, made, dev, "linspace")
 
 
 @factory_into
 def logspace(
-    start: Any, end: Any, steps: int, base: float = 10.0, *, dt: DType | None, dev: device
+    start: Tensor | complex,
+    end: Tensor | complex,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dt: DType | None,
+    dev: device,
 ) -> Tensor:
     """Make powers of the base with evenly spaced exponents."""
-    start, end = _spaced_ends(start, end, "logspace")
-    made = _spaced_dtype(dt, start, end, "logspace")
+    first, last = _spaced_ends(start, end, "logspace")
+    made = _spaced_dtype(dt, first, last, "logspace")
     inner = _real(dev).to_complex() if made.is_complex else _real(dev)
     if made.category == 1 and steps > 1:
-        start, end = int(start), int(end)
-    exponents = _spaced(start, end, steps, inner, dev, "logspace")
+        first, last = int(first), int(last)
+    exponents = _spaced(first, last, steps, inner, dev, "logspace")
     if made.is_complex:
         return FUNCTIONS["pow"](base, exponents).to(made)
     power = core.expression(_POWER, inner, made, (exponents, float(base)), exponents.shape)

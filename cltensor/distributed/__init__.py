@@ -8,9 +8,10 @@ names exist and raise when used.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any, NoReturn
 
-from ..reexport import absent, expose, lend
+from ..reexport import absent, expose
 from . import algorithms, collectives, groups, names, nn, objects, point_to_point
 from .collectives import *
 from .errors import *
@@ -25,6 +26,7 @@ from .process_group import ProcessGroup
 from .reducer import GradBucket, Reducer
 from .reduction import ReduceOp, supports_complex
 from .rendezvous import default_pg_timeout, register_rendezvous_handler, rendezvous
+from .sharding import BackwardPrefetch, OptimStateKeyType, ShardingStrategy, StateDictType
 from .store import *
 from .tcp_store import TCPStore
 from .work import Work
@@ -81,9 +83,7 @@ HuggingFaceStorageReader, HuggingFaceStorageWriter = absent(
 ParallelStyle, ColwiseParallel, RowwiseParallel, SequenceParallel = absent(
     __name__, "ParallelStyle ColwiseParallel RowwiseParallel SequenceParallel", _WHY
 )
-FSDPModule, FullyShardedDataParallel, ShardingStrategy = absent(
-    __name__, "FSDPModule FullyShardedDataParallel ShardingStrategy", _WHY
-)
+FSDPModule, FullyShardedDataParallel = absent(__name__, "FSDPModule FullyShardedDataParallel", _WHY)
 CPUOffloadPolicy, MixedPrecisionPolicy, ModuleWrapPolicy = absent(
     __name__, "CPUOffloadPolicy MixedPrecisionPolicy ModuleWrapPolicy", _WHY
 )
@@ -117,12 +117,10 @@ expose(
         "_composable": "FSDPModule fully_shard",
         "_composable.fsdp": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy fully_shard",
         "_tensor.experimental": "implicit_replication",
-        "checkpoint": "",
-        "checkpoint.hf_storage": "HuggingFaceStorageReader HuggingFaceStorageWriter",
         "device_mesh": "DeviceMesh init_device_mesh",
-        "fsdp": f"{_FSDP} register_fsdp_forward_method share_comm_ctx CPUOffload CPUOffloadPolicy FSDPModule FullyShardedDataParallel MixedPrecision MixedPrecisionPolicy ShardingStrategy fully_shard",
-        "fsdp.fully_sharded_data_parallel": "FullyShardedDataParallel",
-        "fsdp.api": f"{_FSDP} CPUOffload MixedPrecision ShardingStrategy",
+        "fsdp": f"{_FSDP} BackwardPrefetch OptimStateKeyType StateDictType register_fsdp_forward_method share_comm_ctx CPUOffload CPUOffloadPolicy FSDPModule FullyShardedDataParallel MixedPrecision MixedPrecisionPolicy ShardingStrategy fully_shard",
+        "fsdp.fully_sharded_data_parallel": "FullyShardedDataParallel OptimStateKeyType",
+        "fsdp.api": f"{_FSDP} BackwardPrefetch StateDictType CPUOffload MixedPrecision ShardingStrategy",
         "fsdp.wrap": f"{_WRAP} ModuleWrapPolicy size_based_auto_wrap_policy transformer_auto_wrap_policy",
         "constants": "default_pg_timeout",
         "distributed_c10d": f"{_of_groups} GroupName ProcessGroup ProcessGroupGloo ReduceOp Store PrefixStore Work default_pg_timeout "
@@ -137,20 +135,11 @@ expose(
         "tensor.placement_types": "Partial Placement Replicate Shard _StridedShard",
     },
 )
-lend(
-    globals(),
-    {
-        "checkpoint.state_dict": (
-            "distributed.state_dict",
-            " ".join(
-                ["StateDictOptions"]
-                + [
-                    f"{do}_{what}state_dict"
-                    for do in ("get", "set")
-                    for what in ("", "model_", "optimizer_")
-                ]
-            ),
-        ),
-        "checkpoint.stateful": ("distributed.state_dict", "Stateful"),
-    },
-)
+
+
+def _no_calls() -> bool:
+    """Return False: there are no remote calls."""
+    return False
+
+
+vars(sys.modules[f"{__name__}.rpc"])["is_available"] = _no_calls

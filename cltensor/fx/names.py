@@ -15,7 +15,7 @@ import typing
 from typing import Any
 
 _PACKAGE = __package__.partition(".")[0]
-_PUBLIC = ("", ".nn.functional", ".linalg", ".fft", ".special", ".nn", ".nn.init")
+_PUBLIC = (".functional", "", ".nn.functional", ".linalg", ".fft", ".special", ".nn", ".nn.init")
 _GIVEN = {"inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"}
 _ILLEGAL = re.compile("[^0-9a-zA-Z_]+")
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")

@@ -9,8 +9,10 @@ from typing import Any
 from ..dtypes import promote_types as _promote_types
 from ..errors import caller_level as _caller_level
 from ..ops import norms
+from ..ops import passed as _passed
 from ..ops.composite import Composite as _Composite
 from ..ops.composite import in_one as _in_one
+from ..ops.dims import whole as _whole
 from ..ops.mask import one_hot
 from ..ops.matmul import bilinear, linear
 from ..ops.nn import activation, multihead, normalization
@@ -105,6 +107,7 @@ from ..ops.row import FLOAT as _FLOAT
 from ..ops.row import FUNCTIONS
 from ..ops.values import number as _number
 from ..tensor import Tensor
+from ..types import Number
 from . import _reduction as _Reduction
 from . import grad
 from .grouped_mm import grouped_mm
@@ -195,12 +198,6 @@ def hardtanh(
     return _limit(input, min_val, max_val, inplace)
 
 
-def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """In-place form of `hardtanh`. Every element becomes `max_val` if that is less than `min_val`."""
-    _check_tensor("hardtanh_", "input", 1, input)
-    return _limit(input, min(min_val, max_val), max_val, True)
-
-
 def _limit(input: Tensor, min_val: float, max_val: float, inplace: bool) -> Tensor:
     if input.dtype.category < 2:
         if input.dtype.category == 0:
@@ -257,29 +254,60 @@ def rrelu(
     return row.inplace(input, noise) if inplace else row(input, noise)
 
 
-def _inplace(fn: Any) -> Any:
-    def changed(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return fn(input, *args, **kwargs, inplace=True)
-
-    changed.__name__ = changed.__qualname__ = fn.__name__ + "_"
-    changed.__doc__ = f"In-place form of `{fn.__name__}`."
-    return changed
+def relu_(input: Tensor) -> Tensor:
+    """In-place form of `relu`."""
+    return activation.relu.inplace(input)
 
 
-relu_, leaky_relu_, elu_, selu_, celu_, threshold_, rrelu_ = (
-    _inplace(fn) for fn in (relu, leaky_relu, elu, selu, celu, threshold, rrelu)
-)
+def leaky_relu_(input: Tensor, negative_slope: Number = 0.01) -> Tensor:
+    """In-place form of `leaky_relu`."""
+    return leaky_relu(input, negative_slope, True)
+
+
+def elu_(input: Tensor, alpha: Number = 1.0) -> Tensor:
+    """In-place form of `elu`."""
+    return elu(input, alpha, True)
+
+
+def selu_(input: Tensor) -> Tensor:
+    """In-place form of `selu`."""
+    return selu(input, True)
+
+
+def celu_(input: Tensor, alpha: Number = 1.0) -> Tensor:
+    """In-place form of `celu`."""
+    return celu(input, alpha, True)
+
+
+def threshold_(input: Tensor, threshold: Number, value: Number) -> Tensor:
+    """In-place form of `threshold`."""
+    return _choose(
+        activation.threshold_row, True, input, *activation.of_kind(input, threshold, value)
+    )
+
+
+def rrelu_(
+    input: Tensor, lower: Number = 1.0 / 8, upper: Number = 1.0 / 3, training: bool = False
+) -> Tensor:
+    """In-place form of `rrelu`."""
+    return rrelu(input, lower, upper, training, True)
+
+
+def hardtanh_(input: Tensor, min_val: Number = -1.0, max_val: Number = 1.0) -> Tensor:
+    """In-place form of `hardtanh`. Every element becomes `max_val` if that is less than `min_val`."""
+    return _limit(input, min(min_val, max_val), max_val, True)
 
 
 # ------------------------------------------------------------------------------------------- softmax
 
 
 def _implicit_dim(name: str, input: Tensor) -> int:
+    ndim = input.dim()
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=_caller_level(),
     )
-    return 0 if input.ndim in (0, 1, 3) else 1
+    return 0 if ndim in (0, 1, 3) else 1
 
 
 def softmax(
@@ -287,7 +315,11 @@ def softmax(
 ) -> Tensor:
     """Exponentials along `dim`, divided by their sum."""
     dim = _implicit_dim("softmax", input) if dim is None else dim
-    return _softmax(input, dim, dtype)
+    try:
+        return _softmax(input, dim, dtype)
+    except TypeError:
+        _whole("softmax", "dim", dim, 1)
+        raise
 
 
 def softmin(
@@ -295,7 +327,7 @@ def softmin(
 ) -> Tensor:
     """`softmax` of the negated input."""
     dim = _implicit_dim("softmin", input) if dim is None else dim
-    return _softmax(-input, dim, dtype)
+    return softmax(-input, dim, dtype=dtype)
 
 
 def log_softmax(
@@ -303,7 +335,11 @@ def log_softmax(
 ) -> Tensor:
     """Logarithm of `softmax`, accurate for small probabilities."""
     dim = _implicit_dim("log_softmax", input) if dim is None else dim
-    return _log_softmax(input, dim, dtype)
+    try:
+        return _log_softmax(input, dim, dtype)
+    except TypeError:
+        _whole("log_softmax", "dim", dim, 1)
+        raise
 
 
 # ------------------------------------------------------------------------------------------- dropout
@@ -473,21 +509,33 @@ def embedding(
     return table.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
-# What torch says of arguments of the wrong kind: of compiled functions, then of functions written in Python, which pass their
-# arguments on to the function named.
+def _own(fn: Any) -> Any:
+    """Let a function be pickled by its name here."""
+    fn.__module__ = __name__
+    return fn
+
+
+# What torch says of arguments of the wrong kind: of compiled functions, then of functions written in Python.
 for _name in (
     *("adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "channel_shuffle", "conv1d", "conv2d", "conv3d"),
-    *("conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "one_hot", "pairwise_distance"),
-    *("pixel_shuffle", "pixel_unshuffle"),
+    *("conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink", "logsigmoid"),
+    *("native_channel_shuffle", "one_hot", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu"),
+    *("scaled_dot_product_attention", "softplus", "softshrink"),
+    *("celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_"),
 ):  # fmt: skip
-    globals()[_name] = FUNCTIONS.get(_name) or _answered(globals()[_name], _name)
-for _name in (
-    *("batch_norm", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy", "group_norm", "hinge_embedding_loss"),
-    *("instance_norm", "kl_div", "layer_norm", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "nll_loss", "pad"),
-    *("poisson_nll_loss", "rms_norm", "soft_margin_loss", "triplet_margin_loss"),
-):  # fmt: skip
-    _called = {"cross_entropy": "cross_entropy_loss", "nll_loss": "nll_loss_nd"}.get(_name, _name)
-    globals()[_name] = _answered(globals()[_name], _called, passed=True)
+    _said = "log_sigmoid" if _name == "logsigmoid" else _name
+    globals()[_name] = FUNCTIONS.get(_name) or _own(_answered(globals()[_name], _said))
+# These have names of their own in Python's errors of their calls: in torch each is chosen from two functions.
+_CHOSEN = (
+    *("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d"),
+    *("max_pool1d", "max_pool2d", "max_pool3d", "threshold"),
+)  # fmt: skip
+for _name in _CHOSEN:
+    _own(globals()[_name]).__qualname__ = f"_{_name}"
+for _name in _passed.NAMES:
+    globals()[_name] = _own(_answered(globals()[_name], passed=True))
+for _name in _CHOSEN:
+    globals()[f"_{_name}"] = globals()[_name]
 
 # torch's private names, which programs with a multi-head attention of their own import.
 _canonical_mask, _none_or_dtype = multihead.canonical_mask, multihead.none_or_dtype
@@ -503,6 +551,7 @@ __all__ = [
         "Sequence",
         "Tensor",
         "FUNCTIONS",
+        "Number",
         "activation",
         "annotations",
         "dropping",

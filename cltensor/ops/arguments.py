@@ -81,6 +81,9 @@ for _names, _of_function, _of_method in (
         "",
         "1 1",
     ),
+    ("bartlett_window blackman_window hann_window", "1-6 2-7", ""),
+    ("hamming_window", "1-6 2-7 3-8 4-9", ""),
+    ("kaiser_window", "1-6 2-7 3-8", ""),
     ("bmm dsmm mm spmm", "2-3 3-4", ""),
     ("bucketize", "2-4 2-5", ""),
     ("clamp clip", "1-4 1-4", "0-2 0-2"),
@@ -160,10 +163,20 @@ for _names, _of_function, _of_method in (
         _FORMS[_name] = _ranges(_of_function), _ranges(_of_method)
 
 
+def _forms(name: str, method: bool) -> list[range]:
+    """Return the numbers of arguments that each overload of a function or method takes; none where it has one form."""
+    of_function, of_method = _FORMS.get(name, ([], []))
+    if method or of_function or not name.endswith("_"):
+        return of_method if method else of_function
+    # torch.fill_ is the method as a function.
+    return [range(n.start + 1, n.stop + 1) for n in of_method]
+
+
 # ------------------------------------------------------------------------------------------- kinds of arguments
 
 
-def _whole(v: Any) -> bool:
+def is_whole(v: Any) -> bool:
+    """Return whether torch takes a value as an int."""
     if core.is_tensor(v):
         return not v.ndim and v.dtype.category == 1
     return v.__class__ is not bool and hasattr(v, "__index__")
@@ -200,17 +213,18 @@ _KINDS = {
     "Tensor": _Kind("Tensor", core.is_tensor),
     "Tensor | complex": _Kind("Tensor", lambda v: core.is_tensor(v) or _numeric(v)),
     "bool": _Kind("bool", lambda v: v.__class__ is bool),
-    "int": _Kind("int", _whole),
+    "int": _Kind("int", is_whole),
     "Tensor | float": _Kind("Tensor", lambda v: core.is_tensor(v) or _real(v)),
     "float": _Kind("float", _real),
     "float | str": _Kind("Number", lambda v: _real(v) or isinstance(v, str)),
     "complex": _Kind("Number", _numeric),
     "str": _Kind("str", lambda v: isinstance(v, str)),
     "dtype": _Kind("torch.dtype", lambda v: isinstance(v, dtypes.dtype | type)),
-    "Dims": _Kind("tuple of ints", lambda v: _sequence(v) or _whole(v), _whole),
-    "Sequence[int]": _Kind("tuple of ints", lambda v: _sequence(v) or _whole(v), _whole),
+    "Dims": _Kind("tuple of ints", lambda v: _sequence(v) or is_whole(v), is_whole),
+    "Sequence[int]": _Kind("tuple of ints", lambda v: _sequence(v) or is_whole(v), is_whole),
     "Sequence[Tensor]": _Kind("tuple of Tensors", _sequence),
 }
+_KINDS["Number"] = _KINDS["complex"]
 _KINDS["int | Sequence[int]"] = _KINDS["Dims"]
 _KINDS["pybool"] = _KINDS["bool"]
 _KINDS["DType"] = _KINDS["dtypes.dtype"] = _KINDS["dtype"]
@@ -240,11 +254,11 @@ class _Parameter(NamedTuple):
         """
         if self.kind is _KINDS["int"]:
             return _OVERFLOW if _too_big(value) else ""
-        if self.kind is None or self.kind.items is not _whole:
+        if self.kind is None or self.kind.items is not is_whole:
             return ""
         for at, item in enumerate(value if _sequence(value) else (value,), 1):
             big = _too_big(item)
-            if big or not (_whole(item) or item.__class__ is bool):
+            if big or not (is_whole(item) or item.__class__ is bool):
                 why = _OVERFLOW if big else f"type must be tuple of ints,but got {class_name(item)}"
                 return f"argument '{self.name}' failed to unpack the object at pos {at} with error \"{why}{'' if big else chr(34)}"
         return ""
@@ -273,6 +287,14 @@ def signature_of(names: Sequence[str], numbers: Sequence[bool], out: bool) -> Si
     return Signature(tuple(operands))
 
 
+def parameter(name: str, annotation: str, *, none: bool = False) -> _Parameter:
+    """Return a required parameter of the type that an annotation names, of any type if it names none that is checked.
+
+    none: whether None is accepted, too.
+    """
+    return _Parameter(name, _KINDS.get(annotation), none, True, False)
+
+
 @functools.cache
 def _signature(fn: Any) -> Signature:
     parameters: list[_Parameter] = []
@@ -280,6 +302,8 @@ def _signature(fn: Any) -> Signature:
     for p in inspect.signature(fn).parameters.values():
         if p.kind is p.VAR_POSITIONAL:
             is_open = True
+            if p.name == "size":
+                parameters.append(parameter("size", "Dims"))
         elif p.kind is p.VAR_KEYWORD:
             is_free = True
         else:
@@ -334,6 +358,14 @@ def lacking(names: Sequence[str]) -> str:
     return f" missing {len(names)} required positional argument{plural}: {quoted}"
 
 
+def no_sizes(function: str, name: str, position: int, value: Any) -> TypeError:
+    """Return torch's error for an argument that is neither an int nor a sequence of ints."""
+    expected = parameter(name, "Sequence[int]")
+    if wrong := expected.flaw(value):
+        return TypeError(f"{function}(): argument '{name}' (position {position}) {wrong}")
+    return TypeError(f"{function}(): {expected.misfit(value)}")
+
+
 def flaw(
     signature: Signature, name: str, method: bool, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> TypeError | ValueError | None:
@@ -350,8 +382,7 @@ def flaw(
     if not text:
         return _overflow(signature, name, args, kwargs)
     given = len(args) + len(kwargs) - method
-    forms = _FORMS.get(name)
-    if forms and forms[method] and sum([given in n for n in forms[method]]) != 1:
+    if (forms := _forms(name, method)) and sum([given in n for n in forms]) != 1:
         return invalid_combination(name, args[1:] if method else args, kwargs)
     return TypeError(f"{name}(){text}")
 
@@ -404,43 +435,16 @@ def _overflow(
     return None
 
 
-@functools.cache
-def _passing(fn: Any) -> Signature:
-    """Return the signature of `fn` with types for tensors and sequences alone: the types of flags, numbers and strings
-    are checked by torch's own Python code, with errors of its own.
-    """
-    looked = {"Tensor", "tuple of ints", "tuple of Tensors"}
-    return Signature(
-        tuple(
-            [
-                p if p.kind and p.kind.said in looked else p._replace(kind=None)
-                for p in _signature(fn).parameters
-            ]
-        )
-    )
-
-
-def flaw_passed(
-    fn: Callable, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> TypeError | ValueError | None:
-    """Return torch's error as `flaw` does, for a function that passes its arguments by position to torch's `name`."""
-    given = by_position(fn, args, kwargs)
-    return None if given is None else flaw(_passing(fn), name, False, given, {})
-
-
-def by_position(
-    fn: Callable, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Any, ...] | None:
-    """Return the arguments in the order of the function's parameters, with defaults filled in; None if the arguments do
-    not match the parameters.
-    """
-    signature = inspect.signature(fn)
-    try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError:
-        return None
-    bound.apply_defaults()
-    return tuple(bound.arguments.values())
+def _with_sizes(
+    signature: Signature, method: bool, args: Sequence[Any]
+) -> tuple[Signature, Sequence[Any]]:
+    """Return the signature and arguments of a function of sizes given one by one as of one that takes them as a tuple."""
+    own, rest = signature.parameters[:method], signature.parameters[method:]
+    size = parameter("size", "Dims")
+    others = [p._replace(named=True) for p in rest if p.name != "size"]
+    if len(args) > method and is_whole(args[method]):
+        args = (*args[:method], tuple(args[method:]))
+    return signature._replace(parameters=(*own, size, *others), open=False, free=False), args
 
 
 def flaw_of(
@@ -448,6 +452,8 @@ def flaw_of(
 ) -> TypeError | ValueError | None:
     """Return torch's error as `flaw` does, with the signature read from the annotations of `fn`."""
     signature, said = _signature(fn), NAMES.get(name, ())
+    if signature.open and "size" in [p.name for p in signature.parameters]:
+        signature, args = _with_sizes(signature, method, args)
     names = dict(zip([p.name for p in signature.parameters], said, strict=False))
     if names:
         renamed = [p._replace(name=names.get(p.name, p.name)) for p in signature.parameters]

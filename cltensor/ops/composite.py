@@ -114,7 +114,7 @@ class Composite:
         settings: tuple,
     ) -> list[Tensor]:
         inputs = placed(given, there)
-        own = [None if t is None else t.detach().requires_grad_() for t in inputs]
+        own = [None if t is None else dual.leaf(t) for t in inputs]
         found = self._gradients(own, given[sum(there) :], needs, settings, False)
         return _apart([g for g, need in zip(found, needs, strict=True) if need], given)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import layouts
 from ..errors import class_name
-from . import core
+from . import arguments, core
 from .core import Tensor
 from .operands import check_tensor
 from .refusals import no_kernel
@@ -67,7 +67,7 @@ def whole(name: str, argument: str, value: Any, position: int = 0) -> int:
     """Return an argument that has to be one int; TypeError otherwise, also for a bool."""
     if value.__class__ is int:
         return value
-    if value.__class__ is bool or not hasattr(value, "__index__"):
+    if not arguments.is_whole(value):
         place = f" (position {position})" if position else ""
         raise TypeError(
             f"{name}(): argument '{argument}'{place} must be int, not {class_name(value)}"

@@ -87,7 +87,12 @@ def _distances(a: Tensor, b: Tensor, p: float) -> Tensor:
 
 
 @public(method=False)
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
+def cdist(
+    x1: Tensor,
+    x2: Tensor,
+    p: float = 2.0,
+    compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary",
+) -> Tensor:
     """Return the p-distances between all rows of x1 (…, P, M) and x2 (…, R, M): (…, P, R)."""
     for which, x in (("X1", x1), ("X2", x2)):
         if x.ndim < 2:

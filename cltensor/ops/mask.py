@@ -307,22 +307,22 @@ def _vectors(given: Sequence[Tensor], classes: int) -> list[Tensor]:
 _small_vectors = at_once(_vectors)
 
 
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """Return int64 vectors of zeros with a one at the class; RuntimeError for classes out of range."""
-    if tensor.dtype is not dtypes.int64:
+    if input.dtype is not dtypes.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if not tensor.numel():
+    if not input.numel():
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return tensor.new_zeros((*tensor.shape, num_classes))
-    low, high = span(tensor)
+        return input.new_zeros((*input.shape, num_classes))
+    low, high = span(input)
     if low < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
         num_classes = high + 1
     elif high >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    if tensor.numel() * num_classes <= SMALL:
-        return _small_vectors((tensor,), num_classes)[0]
+    if input.numel() * num_classes <= SMALL:
+        return _small_vectors((input,), num_classes)[0]
     with unrecorded():
-        return _vectors((tensor,), num_classes)[0]
+        return _vectors((input,), num_classes)[0]

@@ -18,7 +18,7 @@ from .composite import at_once
 from .core import Tensor
 from .dense import run
 from .dims import whole
-from .operands import check_tensors
+from .operands import check_tensor, check_tensors
 from .products import bmm, check_bmm, dot, mm, mv, record_bmm
 from .row import FUNCTIONS, public
 from .shape import aliased, contiguous_view, expand, reshape, t, view_back
@@ -181,7 +181,11 @@ def linear(
     matrix = len(sizes) == 2
     if matrix or (len(weight.shape) == 2 and input.is_contiguous()):
         *batch, width = sizes
-        fits = _fits(sizes, input, weight, bias)
+        try:
+            fits = _fits(sizes, input, weight, bias)
+        except AttributeError:
+            check_tensor("linear", "bias", 3, bias)
+            raise
         if fits and not graph.needs_grad(input, weight, bias):
             flat = input if matrix else aliased(input, (prod(batch), width))
             turned = aliased(weight, (width, weight.shape[0]), weight._strides[::-1])

@@ -11,7 +11,7 @@ from typing import Any
 from .. import dtypes
 from ..autograd import record as graph
 from ..dtypes import asked, dtype, promote_types
-from .core import Tensor
+from .core import Number, Tensor
 from .dims import dims_of, refuse
 from .extremes import amax, amin
 from .operands import check_tensors
@@ -19,7 +19,7 @@ from .reduce import sum
 from .reducing import Dims, accumulator, run, spread
 from .row import Row, public
 from .selection import where
-from .values import into
+from .values import into, number
 
 _KINDS = {1.0: "norm1", 2.0: "norm2"}
 
@@ -169,7 +169,7 @@ def norm(
 
 
 @public()
-def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+def dist(input: Tensor, other: Tensor, p: Number = 2) -> Tensor:
     """The p-norm of `input - other`, which broadcast together."""
     check_tensors("dist", ("input", "other"), input, other)
     delta = input.detach() - other.detach()
@@ -177,14 +177,15 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {delta.dtype.scalar_name} instead."
         )
-    value = vector_norm(delta, float(p))
+    p = float(number("dist", "p", p, 3))
+    value = vector_norm(delta, p)
     if graph.needs_grad(input, other):
         graph.record(
             "DistBackward0",
             (input, other),
             value,
             _dist_back,
-            {"self": input, "other": other, "result": value, "p": float(p)},
+            {"self": input, "other": other, "result": value, "p": p},
         )
     return value
 

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from . import arguments
+from . import passed as passing
 from .elsewhere import foreign
 from .row import FUNCTIONS, METHODS, NUMPYS, titled
 
@@ -50,11 +51,14 @@ _QUICK_METHODS = _QUICK | {
 # Functions without NumPy's names, wrapped for `__torch_function__` and torch's errors: functions of lists of tensors,
 # and others that take so long themselves that the wrapper adds little.
 _OTHERS = {"block_diag", "broadcast_tensors", "cartesian_prod", "column_stack", "dstack", "einsum", "hstack", "meshgrid", "row_stack", "tensordot", "vstack",
-    "scatter", "scatter_add", "index_add", "index_copy", "index_fill", "index_put", "masked_scatter", "affine_grid_generator", "binomial",
-    "can_cast", "cdist", "complex", "imag", "isin", "lu_solve", "lu_unpack", "polar", "promote_types", "randperm", "real"}  # fmt: skip
+    "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "masked_scatter", "put",
+    "affine_grid_generator", "bilinear", "binomial", "embedding", "is_same_size", "can_cast", "cdist", "complex", "imag", "isin", "lu_solve", "lu_unpack", "polar", "promote_types", "randperm", "real"}  # fmt: skip
 # Methods that are wrapped for torch's errors alone.
 _OTHER_METHODS = {"cauchy_", "exponential_", "fill_diagonal_", "geometric_", "log_normal_", "logit_", "lu_solve", "nan_to_num_", "nonzero",
-    "polygamma", "polygamma_", "resize_as"}  # fmt: skip
+    "polygamma", "polygamma_", "resize_as", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill",
+    "index_put", "index_reduce", "masked_scatter", "put", "scatter_", "scatter_add_", "scatter_reduce_", "index_add_", "index_copy_",
+    "index_fill_", "index_put_", "index_reduce_", "masked_scatter_", "put_",
+    "as_strided", "sparse_mask"}  # fmt: skip
 
 
 def numpy_names(fn: Callable, name: str = "", method: bool = False) -> Callable:
@@ -81,7 +85,7 @@ def answered(
 
     name: the function's name in torch's errors, "" if torch's function does not check the types of its arguments.
     method: whether `fn` is called as a method. places: for each alternative name of a parameter, its index in
-    `parameters`. passed: torch's function is written in Python, and passes its arguments on by position.
+    `parameters`. passed: torch's function is written in Python: what it says is in the function's row in passed.py.
     """
     if name in arguments.NAMES:
         parameters = parameters or _parameters(fn)
@@ -108,9 +112,10 @@ def answered(
             return fn(*args, **kwargs)
         except Exception:
             if not foreign(wrapper, args, kwargs):
-                if passed and (error := arguments.flaw_passed(fn, name, args, kwargs)) is not None:
-                    raise error from None
-                if not passed:
+                if passed:
+                    if (error := passing.flaw(fn, args, kwargs)) is not None:
+                        raise error from None
+                else:
                     _refuse(fn, name, method, args, kwargs)
                 raise
         return wrapper(*args, **kwargs)

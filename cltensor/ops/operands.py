@@ -31,6 +31,13 @@ def check_tensors(function: str, names: Sequence[str], *operands: Any) -> None:
             check_tensor(function, names[position], position + 1, x)
 
 
+def check_sized(*operands: Any) -> None:
+    """Raise torch's AttributeError, as of a function written in Python, for the first operand that is not a tensor."""
+    for x in operands:
+        if not isinstance(x, core.Registry.tensor):
+            raise AttributeError(f"'{class_name(x)}' object has no attribute 'size'")
+
+
 def same_dtype(x: Tensor, y: Tensor) -> None:
     """Raise torch's RuntimeError where the second of two operands has another dtype than the first."""
     if x.dtype is not y.dtype:

@@ -80,9 +80,14 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
             "Only tuple of tensors is supported. Got Unsupported input type: ",
             type(inputs).__name__,
         )
-    return tuple([
-        x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs
-    ])  # fmt: skip
+    return tuple([_apart(x) if isinstance(x, Tensor) else x for x in inputs])
+
+
+def _apart(x: Tensor) -> Tensor:
+    """Return a detached tensor of the same elements that requires grad if `x` does."""
+    made = x.detach()
+    made.requires_grad = x.requires_grad
+    return made
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
@@ -286,8 +291,7 @@ class CheckpointFunction(Function):
         args = []
         for a in ctx.args:
             if isinstance(a, Tensor):
-                a = next(saved)
-                a = a.detach().requires_grad_(a.requires_grad)
+                a = _apart(next(saved))
             args.append(a)
         again = ctx.state.again() if ctx.state else contextlib.nullcontext()
         with enable_grad(), ctx.casting.again(), again:

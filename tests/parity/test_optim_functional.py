@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
 from typing import Any
@@ -105,3 +106,56 @@ def test_counters_are_tensors() -> None:
     with pytest.raises(RuntimeError) as ours:
         call(ct)
     assert str(ours.value) == str(theirs.value)
+
+
+def test_parameters_and_state_are_swapped_in() -> None:
+    """A step on other parameters, with other settings and state, which leaves the optimiser's own as they were."""
+
+    def program(torch: Any) -> Any:
+        own, other = (torch.full((2,), v, requires_grad=True) for v in (1.0, 3.0))
+        adam = torch.optim.Adam([own], lr=0.5)
+        for p in (own, other):
+            p.grad = torch.ones(2)
+        adam.step()
+        given = copy.deepcopy(adam.state_dict())
+        given["param_groups"][0]["lr"] = 0.25
+        swapped = torch.optim.swap_in_optimizer_params_and_state
+        with swapped(adam, {"w": other}, given):
+            inside = (
+                [p is other for p in adam.param_groups[0]["params"]],
+                adam.param_groups[0]["lr"],
+            )
+            adam.step()
+        outside = (
+            adam.param_groups[0]["params"][0] is own,
+            adam.param_groups[0]["lr"],
+            next(iter(adam.state)) is own,
+        )
+        values = [
+            t.tolist() for t in (own, other, adam.state[own]["step"], given["state"][0]["step"])
+        ]
+        told = []
+        fresh = torch.optim.Adam([own])
+        none = {"state": {}, "param_groups": []}
+        group = given["param_groups"]
+        for optimizer, names, bad in (
+            (fresh, {}, given),
+            (adam, {}, given),
+            (adam, {}, []),
+            (adam, {}, none),
+            (adam, {}, {"state": [], "param_groups": group}),
+            (adam, {}, {"state": {own: {}}, "param_groups": group}),
+            (adam, {}, {"state": {0: 1}, "param_groups": group}),
+            (adam, {}, {"state": {}, "param_groups": {}}),
+            (adam, {}, {"state": {}, "param_groups": [1]}),
+            (adam, {}, {"state": {}, "param_groups": [{"params": ["a"]}]}),
+            (adam, {}, {"state": {}, "param_groups": [{"params": [0, 1]}]}),
+            (adam, {}, {"state": {}, "param_groups": [{"params": [0], "x": 1}]}),
+            (adam, {"w": other}, {"state": {5: {}}, "param_groups": group}),
+        ):
+            with pytest.raises(RuntimeError) as caught, swapped(optimizer, names, bad):
+                pass
+            told.append(str(caught.value))
+        return inside, outside, values, told
+
+    assert program(ct) == program(th)

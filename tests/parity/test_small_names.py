@@ -437,3 +437,39 @@ def test_checkpoints_that_differ_in_their_second_run() -> None:
             out.backward()
         told.append([str(refused.value), str(differ.value).split("\n\n")[0]])
     assert told[0] == told[1]
+
+
+def test_functions_of_layers_are_pickled_by_name() -> None:
+    for name in ("max_pool2d", "threshold", "celu", "relu_", "gelu", "softplus", "one_hot", "pad"):
+        function = getattr(ct.nn.functional, name)
+        assert ForkingPickler.loads(ForkingPickler.dumps(function)) is function
+
+
+def test_choices_of_sharding() -> None:
+    for name in ("BackwardPrefetch", "OptimStateKeyType", "ShardingStrategy", "StateDictType"):
+        found, expected = (
+            getattr(importlib.import_module(f"{m.__name__}.distributed.fsdp"), name)
+            for m in (ct, th)
+        )
+        assert [str(v) for v in found] == [str(v) for v in expected]
+    assert not importlib.import_module("cltensor.distributed.rpc").is_available()
+
+
+def test_notes_for_tracers() -> None:
+    def program(torch: Any) -> Any:
+        notes = importlib.import_module(f"{torch.__name__}.fx.traceback")
+        seen = []
+
+        @notes.annotate_fn({"in": "f"})
+        def f(x: Any) -> Any:
+            seen.append(dict(notes.get_current_meta()["custom"]))
+            return x + 1
+
+        with notes.annotate({"a": 1, "b": 2}), notes.annotate({"b": 3}):
+            seen.append(dict(notes.current_meta["custom"]))
+            f(torch.ones(1))
+        with pytest.raises(ValueError, match="own"), notes.annotate({"c": 1}):
+            raise ValueError("own")
+        return seen, dict(notes.get_current_meta()), f.__name__
+
+    assert program(ct) == program(th)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from parity.oracle import th
-from support import ct
+from parity.oracle import evaluate, numbers, th
+from support import ct, data
 
 R = np.random.RandomState(0)
 X = R.randn(4, 5).astype("f")
@@ -207,3 +207,27 @@ def test_slices_are_resized_in_place() -> None:
         return t.func.vmap(lambda x: x.clone().resize_(2))(x).tolist()
 
     assert run(ct) == run(th)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "x.clone().detach_()", "x.detach_()", "x.clone().requires_grad_()", "x.requires_grad_(False)",
+        "torch.zeros(3).set_(x)", "torch.ones(4).resize_as_(x)", "x.clone().resize_as_(y)",
+        "x.clone().resize_as_(y, memory_format=torch.preserve_format)",
+    ],
+)  # fmt: skip
+def test_tensors_that_change_themselves(call: str) -> None:
+    program = f"torch.vmap(lambda x, y: {call})(x, y)"
+    found, expected = evaluate(program, {"x": data(2, 3), "y": data(2, 3) + 1})
+    if expected.error is None:
+        np.testing.assert_array_equal(numbers(found.value), numbers(expected.value))
+    else:
+        assert repr(found.error) == repr(expected.error)
+
+
+@pytest.mark.ours  # torch leaves the tensor as it is
+def test_slices_become_another_tensors() -> None:
+    x = ct.arange(6.0).reshape(2, 3)
+    assert ct.vmap(lambda x, y: x.clone().set_(y))(x, x + 1).tolist() == (x + 1).tolist()
+    assert ct.vmap(lambda x: x.clone().resize_as_(ct.ones(2)))(x).tolist() == [[0, 1], [2, 3]]

@@ -18,18 +18,27 @@ from ..batched import NoRule, first
 from ..calls import Call, rule
 from ..levels import STACK
 
-UNBATCHED_SELF = (
-    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
-    "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try "
-    "to use out-of-place operators instead of inplace arithmetic. If said operator is being called inside the PyTorch framework, "
+_UNBATCHED_SELF = (
+    "vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
+    "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over {where}. Please try "
+    "to use out-of-place operators instead of {name}. If said operator is being called inside the PyTorch framework, "
     "please file a bug report instead."
 )
 
 
-def refuse_unbatched(call: Call, t: Any) -> None:
-    """Raise torch's error for writing batched values into `t` unless `t` is batched."""
+UNBATCHED_SELF = _UNBATCHED_SELF.format(name="inplace arithmetic", where="in a vmap")
+
+
+def refuse_unbatched(call: Call, t: Any, name: str = "") -> None:
+    """Raise torch's error for writing batched values into `t` unless `t` is batched.
+
+    name: torch's of an operator that has no rule in torch, which its error names.
+    """
     if not call.here(t):
-        raise RuntimeError(UNBATCHED_SELF)
+        where = f"at level {call.level}"
+        raise RuntimeError(
+            _UNBATCHED_SELF.format(name=name, where=where) if name else UNBATCHED_SELF
+        )
 
 
 def rank(tensors: Sequence[Any]) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...memory_format import preserve_format
 from ...ops.row import FUNCTIONS, METHODS
 from ..calls import RULES, Call, rule
 from .pointwise import aligned, rank, refuse_unbatched
@@ -118,6 +119,22 @@ def resize(call: Call, self: Any, *size: Any, memory_format: Any = None) -> Any:
     shape = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
     call.f(self.value, (self.value.shape[0], *shape), memory_format=memory_format)
     return self
+
+
+@rule("resize_as_")
+def resize_as(call: Call, self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    """Resize all slices in place to the shape of another tensor's."""
+    refuse_unbatched(call, self, "aten::resize_as_")
+    if memory_format is preserve_format:
+        memory_format = None
+    return self.resize_(tuple(the_template.shape), memory_format=memory_format)
+
+
+@rule("set_")
+def share(call: Call, self: Any, *source: Any, **layout: Any) -> Any:
+    """Let the slices share another tensor's memory."""
+    refuse_unbatched(call, self, "aten::set_")
+    return call.fallback()
 
 
 def _out_of_place(call: Call, self: Any, *args: Any, **kwargs: Any) -> Any:

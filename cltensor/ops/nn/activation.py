@@ -10,11 +10,11 @@ from ... import layouts
 from ...autograd import record as graph
 from .. import writes
 from ..composite import in_one
-from ..core import Tensor
+from ..core import Number, Tensor
 from ..formats import RowMajor
 from ..operands import check_tensor, check_tensors
 from ..refusals import refusal
-from ..row import FLOAT, FUNCTIONS, METHODS, Row, public
+from ..row import FLOAT, FUNCTIONS, Row, public
 from ..selection import where
 from ..values import check_value, conj, largest, number
 
@@ -207,7 +207,7 @@ def _check_floats(name: str, input: Any) -> None:
 
 
 def softplus(
-    input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None
+    input: Tensor, beta: Number = 1.0, threshold: Number = 20.0, *, out: Tensor | None = None
 ) -> Tensor:
     """Smooth approximation of relu: log(1 + exp(beta * x)) / beta, linear above the threshold."""
     beta = number("softplus", "beta", beta, 2)
@@ -216,7 +216,7 @@ def softplus(
     return writes.deliver(softplus_row(input, beta, threshold), out, "softplus", (input,))
 
 
-def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
+def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None) -> Tensor:
     """Gaussian error linear unit, exact or by tanh (Hendrycks and Gimpel, arXiv 1606.08415)."""
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
@@ -233,7 +233,7 @@ logsigmoid.__name__ = "log_sigmoid"  # as torch's function calls itself
 
 
 @public()
-def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
+def hardshrink(input: Tensor, lambd: Number = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Zero within [-lambd, lambd], identity outside."""
     lambd = number("hardshrink", "lambd", lambd, 2)
     _check_floats("hardshrink", input)
@@ -241,7 +241,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
     return writes.deliver(hardshrink_row(input, lambd), out, "hardshrink", (input,))
 
 
-def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
+def softshrink(input: Tensor, lambd: Number = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Move towards zero by lambd. RuntimeError for a negative one, and for one that the dtype does not hold."""
     lambd = number("softshrink", "lambd", lambd, 2)
     _check_floats("softshrink", input)
@@ -286,15 +286,12 @@ def of_kind(input: Tensor, *numbers: float) -> tuple:
 
 @public(method=False)
 def threshold(
-    input: Tensor, threshold: float, value: float, *, out: Tensor | None = None
+    input: Tensor, threshold: Number, value: Number, *, out: Tensor | None = None
 ) -> Tensor:
     """Replace elements up to the threshold by a value."""
     limits = number("threshold", "threshold", threshold, 2), number("threshold", "value", value, 3)
     found = threshold_row(input, *of_kind(input, *limits))
     return writes.deliver(found, out, "threshold", (input,))
-
-
-FUNCTIONS["relu_"] = METHODS["relu_"]
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

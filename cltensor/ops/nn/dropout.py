@@ -22,7 +22,7 @@ _SATURATION = -1.7580993408473766
 
 def check_probability(p: float) -> None:
     """Raise torch's ValueError for what is no probability."""
-    if not 0.0 <= p <= 1.0:
+    if p < 0.0 or not p <= 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 

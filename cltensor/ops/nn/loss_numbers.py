@@ -10,11 +10,20 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import ranking
+from ..numpy_names import answered
 from ..row import public
 from . import losses
 
 _WAYS = ("none", "mean", "sum")
 _NEEDED = inspect.Parameter.empty
+# The types of parameters that are no tensors.
+_TYPES = {
+    "weight": "Tensor | None",
+    "pos_weight": "Tensor | None",
+    "reduction": "int",
+    **dict.fromkeys(("margin", "p", "eps"), "float"),
+    **dict.fromkeys(("full", "log_input", "log_target", "swap"), "bool"),
+}
 
 
 def _numbered(fn: Callable, name: str = "", /, **parameters: Any) -> None:
@@ -22,7 +31,12 @@ def _numbered(fn: Callable, name: str = "", /, **parameters: Any) -> None:
     name = name or fn.__name__
     order = {**parameters, "reduction": 0} if "reduction" not in parameters else parameters
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(n, kind, default=v) for n, v in order.items()])
+    signature = inspect.Signature(
+        [
+            inspect.Parameter(n, kind, default=v, annotation=_TYPES.get(n, "Tensor"))
+            for n, v in order.items()
+        ]
+    )
 
     def loss(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
@@ -35,7 +49,7 @@ def _numbered(fn: Callable, name: str = "", /, **parameters: Any) -> None:
     loss.__name__ = loss.__qualname__ = name
     loss.__doc__ = f"`nn.functional.{name}` with a number as the reduction: 0 none, 1 mean, 2 sum."
     loss.__signature__ = signature  # type: ignore[attr-defined]
-    public(name, method=False)(loss)
+    public(name, method=False)(answered(loss, name))
 
 
 _PAIR = {"input": _NEEDED, "target": _NEEDED}

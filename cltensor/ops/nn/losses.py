@@ -12,7 +12,7 @@ from ...errors import caller_level
 from ..arithmetic import div_number
 from ..composite import in_one, placed, present
 from ..core import Tensor, result_type
-from ..operands import check_tensors, same_dtype
+from ..operands import check_sized, check_tensors, same_dtype
 from ..reduce import mean, sum
 from ..row import FLOAT, Row
 from ..selection import where
@@ -35,7 +35,12 @@ def _scaled(g: Tensor, n: int, reduction: str) -> Tensor:
 
 def _paired(input: Any, target: Any) -> tuple[Tensor, Tensor]:
     """Broadcast input and target, warning as torch does when they differ."""
-    if input.shape != target.shape:
+    try:
+        same = input.shape == target.shape
+    except AttributeError:
+        check_sized(target, input)
+        raise
+    if not same:
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely lead to incorrect "
             "results due to broadcasting. Please ensure they have the same size.",
@@ -131,7 +136,7 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """Squared differences: their mean, sum, or each."""
-    shape, refusal = input.shape, "" if weight is None else _NO_MODE
+    shape, refusal = (None, "") if weight is None else (input.shape, _NO_MODE)
     reduction = reduction_of(size_average, reduce, reduction, refusal)
     input, target = _paired(input, target)
     _computed("mse_cpu", input, target)
@@ -149,7 +154,7 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """Absolute differences: their mean, sum, or each."""
-    shape, refusal = input.shape, "" if weight is None else _NO_MODE
+    shape, refusal = (None, "") if weight is None else (input.shape, _NO_MODE)
     reduction = reduction_of(size_average, reduce, reduction, refusal)
     input, target = _paired(input, target)
     value = (input - target).abs()
@@ -186,7 +191,7 @@ def huber_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """Squared below `delta`, linear above: 0.5 d², or delta (|d| - 0.5 delta). A mean is not divided by the weights."""
-    shape, refusal = input.shape, "" if weight is None else _NO_MODE
+    shape, refusal = (None, "") if weight is None else (input.shape, _NO_MODE)
     reduction = reduction_of(None, None, reduction, refusal)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")

@@ -18,6 +18,7 @@ from ...dtypes import dtype
 from ...runtime import get_backend
 from ...symbols import remembered
 from .. import core, formats
+from ..arguments import no_sizes
 from ..core import Tensor, is_tensor
 from ..kinds import of_sizes
 from ..refusals import no_kernel
@@ -60,12 +61,10 @@ def counts(function: str, name: str, position: int, value: Any) -> tuple[int, ..
     values = value if isinstance(value, list | tuple) else (value,)
     found = []
     for v in values:
-        if is_tensor(v) and v.numel() == 1 and v.dtype.category < 2:
-            v = int(v)
+        if is_tensor(v):
+            v = int(v) if v.numel() == 1 and v.dtype.category < 2 else None
         if isinstance(v, bool) or not hasattr(v, "__index__"):
-            raise TypeError(
-                f"{function}(): argument '{name}' (position {position}) must be tuple of ints, not {type(value).__name__}"
-            )
+            raise no_sizes(function, name, position, value)
         found.append(v.__index__())
     return tuple(found)
 

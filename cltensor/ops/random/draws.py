@@ -21,7 +21,7 @@ from ...lazy.tree import Prepared
 from ...runtime import Recorder, device, get_backend
 from ...size import Size
 from ...storage import Storage
-from .. import core, formats, writes
+from .. import arguments, core, formats, writes
 from ..convert import place
 from ..core import Tensor
 from ..elsewhere import need_strided
@@ -281,7 +281,7 @@ def floating(
     return make(shape, dt, draw_from.take(numel(shape)), *params)
 
 
-def parse_size(function: str, args: tuple, size: Any) -> Size:
+def parse_size(function: str, args: tuple, size: Any = None) -> Size:
     """Accept `size` as ints, one sequence, or by name."""
     if not args:
         if size is None:
@@ -353,11 +353,12 @@ def _factory(function: str, kind: str, kernel: str, doc: str) -> None:
         pin_memory: bool = False,
         **named: Any,
     ) -> Tensor:
-        shape = parse_size(function, size, named.pop("size", None))
-        if named:
-            raise TypeError(
-                f"{function}() got an unexpected keyword argument '{next(iter(named))}'"
-            )
+        try:
+            shape = parse_size(function, size, **named)
+        except Exception:
+            if (error := arguments.flaw_of(make, function, False, size, named)) is not None:
+                raise error from None
+            raise
         dt, dev = wanted(function, out, dtype, layout, device)
         return hand_over(draw(shape, dt, dev, choose(generator, dev)), out, requires_grad)
 
