@@ -81,7 +81,6 @@ def load(
             put(states, paths[name], _read(reader, name, value, found[0]))
 
     members.gather("plan", plan)
-
     members.gather("read", read)
     for key, value in state_dict.items():
         if isinstance(value, Stateful):
