@@ -61,6 +61,11 @@ def test_several_dims_in_parts(backend: Any, monkeypatch: pytest.MonkeyPatch) ->
         (lambda: ct.fft.rfftn(ct.tensor(real), dim=(1, 3)), np.fft.rfftn(real, axes=(1, 3)), 2 * 2),
         (lambda: ct.fft.irfft2(turned), np.fft.irfft2(z), 2 * 3),
         (lambda: ct.fft.fftn(turned), np.fft.fftn(z), 4),  # no dim is left to divide
+        (
+            lambda: ct.fft.rfftn(ct.tensor(real), dim=(1, 2, 3, 0)),
+            np.fft.rfftn(real, axes=(1, 2, 3, 0)),
+            4,
+        ),
     ):
         before = STATS.launches
         assert error(found(), expected) < 5e-7

@@ -56,7 +56,7 @@ def transforms(
         shapes.append(_with(shapes[-1], step.dim, step.results()))
     between = max([math.prod(shape) for shape in shapes[1:-1]], default=0)
     cut, part = _part(backend, src.shape, steps, between * dt.itemsize)
-    count = src.shape[cut] if src.shape else 1
+    count = part if cut is None else src.shape[cut]
     nbytes = -(-between * dt.itemsize * part // max(count, 1))
     memory = [backend.alloc(nbytes) for _ in steps[1:3]]
     result = empty(backend, dt.to_real() if steps[-1].real else dt, shapes[-1])
@@ -69,7 +69,7 @@ def transforms(
                 into = _dense(memory[i % 2], dt, _with(shapes[i + 1], cut, length))
             else:
                 into = _slice(result, cut, start, length)
-            there = _done(backend, there, step, into, window)
+            there = _done(backend, there, step, into, window if i == 0 else None)
         start += length
     return result
 
@@ -94,22 +94,27 @@ def _done(
 
 def _part(
     backend: Backend, shape: tuple[int, ...], steps: Sequence[Step], nbytes: int
-) -> tuple[int, int]:
-    """Return along which dim the batch is divided, and the length of a part. `nbytes`: between two dims, in all."""
+) -> tuple[int | None, int]:
+    """Return along which dim the batch is divided, None for no division, and the length of a part.
+
+    `nbytes`: between two dims, in all.
+    """
     along = [step.dim for step in steps]
     free = [d for d, n in enumerate(shape) if d not in along and n > 1]
     units = backend.info.compute_units
     if not free or is_gpu(backend) or nbytes <= WHOLE_BYTES * units:
-        return 0, shape[0] if shape else 1
+        return None, 1
     count = shape[free[0]]
     return free[0], max(count * PART_BYTES * units // nbytes, 1)
 
 
-def _with(shape: tuple[int, ...], dim: int, n: int) -> tuple[int, ...]:
-    return (*shape[:dim], n, *shape[dim + 1 :])
+def _with(shape: tuple[int, ...], dim: int | None, n: int) -> tuple[int, ...]:
+    return shape if dim is None else (*shape[:dim], n, *shape[dim + 1 :])
 
 
-def _slice(x: Operand, dim: int, start: int, length: int) -> Operand:
+def _slice(x: Operand, dim: int | None, start: int, length: int) -> Operand:
+    if dim is None:
+        return x
     shape = _with(x.shape, dim, length)
     return Operand(x.buffer, x.dtype, shape, x.strides, x.offset + start * x.strides[dim])
 
