@@ -83,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--later"):
         from cltensor.runtime import team
 
-        team.LATER = -1
+        team.LATER = team.SOON = -1
     if config.getoption("--as-gpu"):
         from cltensor.runtime.backend import Backend
 

@@ -54,6 +54,7 @@ class Backend:
         self.read_write = cl.mem_flags.READ_WRITE
         self.seq = 0  # commands enqueued
         self.finished = 0  # commands known to be done
+        self.waited = True  # whether the host has waited, or read, since the last launch
         # For lazy/: weak references to storages whose value is a pending expression ...
         self.pending: list[Any] = []
         # ... and to those that stay pending although a kernel has computed the expression for others.
@@ -186,9 +187,12 @@ class Backend:
         if call is not None:
             STATS.launches += 1
             kernel.fresh = False
-            if self.seq != self.finished or nbytes + flops / team.PER_BYTE > team.LATER:
+            work = nbytes + flops / team.PER_BYTE
+            later = self.seq != self.finished or team.is_long(work, self.waited)
+            self.waited = False
+            if later:
                 if self.may_post():
-                    seen = self.note_use([a for a in args if a.__class__ is Buffer])
+                    seen = self.note_use(args)
                     call(args, global_size, local_size, True)
                     if seen:
                         self.finish()
@@ -225,13 +229,14 @@ class Backend:
             self.finish()
             self.queued = True
 
-    def note_use(self, buffers: Iterable[Buffer]) -> bool:
-        """Mark buffers as used by the team's next order; return whether the host sees one: then it is waited for."""
+    def note_use(self, args: Iterable[Any]) -> bool:
+        """Mark the buffers among `args` as used by the team's next order; return whether the host sees one: then it is waited for."""
         self.seq = seq = self.seq + 1
         seen = False
-        for buffer in buffers:
-            buffer.seq = seq
-            seen = seen or buffer.exported or buffer.told
+        for a in args:
+            if a.__class__ is Buffer:
+                a.seq = seq
+                seen = seen or a.exported or a.told
         return seen
 
     def launch_again(
@@ -279,6 +284,7 @@ class Backend:
 
     def finish(self) -> None:
         """Wait until everything enqueued so far is done."""
+        self.waited = True
         if self.seq == self.finished and not self._staged and not self.programs.unsaved:
             return
         with self.lock:
@@ -338,6 +344,7 @@ class Backend:
                 Recorder.active.refuse("reads values")
             STATS.copies += 1
             STATS.bytes_moved += nbytes
+            self.waited = True
             if buffer.seq > self.finished:
                 self.finish()
             host = buffer.host
@@ -391,6 +398,7 @@ class Backend:
             raise RuntimeError(f"the memory of {self.device} is not visible to the host")
         if Recorder.active is not None:
             Recorder.active.refuse("reads values")
+        self.waited = True
         if buffer.seq > self.finished:
             self.finish()
         return host

@@ -10,8 +10,9 @@ helper is bound, that helper is bound to the free processor. A launch of one gro
 needs to be told. One call plays all launches of a recording.
 
 A short launch is done when the call returns. A long one, or one behind unfinished ones, may be posted (`post`): it
-becomes an order, which the first helper starts while the caller goes on with its Python. Orders are done one after the
-other. A thread that waits for an order works on it, and starts it if no helper has: waking a helper may take longer.
+becomes an order, which the first helper starts while the caller goes on with its Python. That costs some microseconds,
+which a program that waits for each launch would lose: what is not long counts as long only if the host has not waited
+since the launch before. Orders are done one after the other. A thread that waits for an order works on it, and starts it if no helper has: waking a helper may take longer.
 The only host memory that an order reads is its own memory of arguments, which is kept, and not set again, until the
 order is done. Buffers record which order used them last, as with a queue (backend.py).
 
@@ -54,9 +55,9 @@ if TYPE_CHECKING:
     from .backend import Backend
 
 PATIENCE = 1 << 14  # turns of spinning before a helper sleeps: 0.2 to 0.8 ms
-# LATER: bytes of memory traffic above which a launch is posted, some 40 us. PER_BYTE: arithmetic operations that count
-# as one byte.
-LATER, PER_BYTE = 3 << 18, 6
+# Bytes of memory traffic above which a launch is posted: LATER always, some 40 us; SOON if it is not the first since the
+# host waited, some 10 us. PER_BYTE: arithmetic operations that count as one byte.
+LATER, SOON, PER_BYTE = 3 << 18, 1 << 18, 6
 # The kernels of team.cl and their numbers of arguments.
 CODE = {"team_run": 4, "team_post": 4, "team_wait": 3, "team_help": 3, "team_probe": 3}
 _ALIGN = 128  # bytes; the alignment of local arrays
@@ -89,6 +90,13 @@ def possible(backend: Backend) -> bool:
         and sys.maxsize > 1 << 32
         and CONFIG.team
     )
+
+
+def is_long(work: float, waited: bool) -> bool:
+    """Return whether a launch of so much work (bytes) is to be posted; waited: whether the host has waited since the
+    launch before.
+    """
+    return work > (LATER if waited else SOON)
 
 
 class Team:
@@ -124,8 +132,10 @@ class Team:
         # (number of an order, owner of the memory that the order reads), kept until the order is done.
         self._kept: deque[tuple[int, Any]] = deque()
         self._progress = memoryview(self._memory).cast("B").cast("q")  # type: ignore[arg-type]
-        self._waiting = _words(8)  # the arguments of team_wait
-        self._waiting[0:3] = [*self.base, self._waiting.ctypes.data + 8 * 3]
+        asked = _words(8)  # the arguments of team_wait
+        self._wait_args = asked.ctypes.data
+        asked[0:3] = [*self.base, self._wait_args + 8 * 3]
+        self._awaited = memoryview(asked).cast("B").cast("q")[3:]  # type: ignore[arg-type]
         self._own_context = _context()
         self.context = self._own_context.ctypes.data
         self._arguments: list[Any] = []  # the helpers' arguments, kept alive
@@ -254,8 +264,8 @@ class Team:
     def wait_for(self, orders: int) -> None:
         """Return when the first `orders` orders are done; the caller takes part in what is left of them."""
         if self._progress[_DONE] < orders:
-            self._waiting[3] = orders
-            self._wait(self._waiting.ctypes.data, self.context)
+            self._awaited[0] = orders
+            self._wait(self._wait_args, self.context)
 
     def finish(self) -> None:
         """Return when all posted orders are done."""

@@ -67,7 +67,7 @@ class Trace(Recorder):
         self._last: Numbers | None = None  # the numbers set in the playlist
         self._stated: Numbers | None = None  # the numbers set in the steps
         # Whether it takes long enough to be left to the team (`Playlist.post`).
-        self._is_long = False
+        self._amount = 0.0  # of work, as `team.is_long` counts it
         self._still: list[Buffer] = []  # buffers that are the same in every play
         self._numbers: Callable[..., tuple[Any, ...] | None] | None = None
         self._described: Any = None  # the steps' numbers, Symbols included
@@ -138,7 +138,7 @@ class Trace(Recorder):
                 self._slots_of.append((number, i, place))
                 self._slots.append((*self._playlist.slot(number, i), place))
         nbytes, flops = plain([s.nbytes for s in steps]), plain([s.flops for s in steps])
-        self._is_long = sum(nbytes) + sum(flops) / team.PER_BYTE > team.LATER
+        self._amount = sum(nbytes) + sum(flops) / team.PER_BYTE
         self._still = [a for s in steps for a in s.args if a.__class__ is Buffer]
         taken = tuple([tuple([self._sizes[k] for k in group]) for group in self._shared])
         self._numbers = self._work.function((taken, tuple(told), self.results))
@@ -203,8 +203,9 @@ class Trace(Recorder):
                 self._play_through_backend(buffers, numbers)
                 return buffers
             playlist = self._playlist
-            later = False
-            if self._is_long or backend.seq != backend.finished:
+            later = backend.seq != backend.finished or team.is_long(self._amount, backend.waited)
+            backend.waited = False
+            if later:
                 later = self._check is None and backend.may_post()
                 if not later:
                     backend.finish()

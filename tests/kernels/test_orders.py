@@ -48,6 +48,7 @@ class _every(pytest.MonkeyPatch):
 
     def __enter__(self) -> _every:
         self.setattr(team, "LATER", self._size)
+        self.setattr(team, "SOON", self._size)
         replay.forget()
         return self
 
@@ -99,6 +100,38 @@ def test_a_small_launch_behind_one_that_is_left_is_left_too(backend: Backend) ->
     assert left(backend) == 2
     wanted = np.cumsum(np.cumsum(x.numpy())[-3:])
     np.testing.assert_allclose(last.numpy(), wanted, rtol=1e-3)
+
+
+WAITS: dict[str, Callable[[Any], Any]] = {
+    "synchronize": lambda t: torch.opencl.synchronize(), "item": lambda t: t[3].item(), "numpy": lambda t: t.numpy().sum(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", ["pointwise", "replayed"])
+@pytest.mark.parametrize("name", WAITS)
+def test_of_middling_launches_those_are_left_before_which_the_host_did_not_wait(
+    name: str, op: str, backend: Backend
+) -> None:
+    x = torch.rand(1 << 16)  # what is read and written lies between SOON and LATER
+
+    def launched() -> Any:
+        made = x + 1 if op == "pointwise" else x.cumsum(0)
+        torch.opencl.flush()
+        return made
+
+    for _ in range(3):
+        WAITS[name](launched())
+        assert left(backend) == 0
+    launched()
+    assert left(backend) == 0  # the host may be going to wait for it
+    kept = [launched() for _ in range(3)]
+    assert left(backend) == 3
+    WAITS[name](kept[-1])
+    launched()
+    assert left(backend) == 0
+    wanted = x.numpy() + 1 if op == "pointwise" else np.cumsum(x.numpy(), dtype=np.float64)
+    for made in kept:
+        np.testing.assert_allclose(made.numpy(), wanted, rtol=1e-4)
 
 
 READERS: dict[str, Callable[[Any], Any]] = {
