@@ -495,7 +495,7 @@ gcd = Row(
 )
 lcm_row = Row(
     "lcm",
-    {"i": "where(x == 0 or y == 0, 0, abs(x / where(gcd(x, y) == 0, 1, gcd(x, y)) * y))"},
+    {"i": "lcm(x, y)"},
     args=BINARY,
     reference=np.lcm,
     domain=(-9, 9),

@@ -20,6 +20,7 @@ from .composite import at_once, in_one
 from .core import Tensor, is_tensor
 from .dims import whole
 from .extremes import span
+from .reducing import accumulator
 from .refusals import no_kernel
 from .replay import Replayed
 from .row import FUNCTIONS, public, titled, with_inplace
@@ -448,23 +449,32 @@ def renorm(
     at = layouts.wrap_dim(dim, input.ndim)
     dims = tuple([d for d in range(input.ndim) if d != at])
     with unrecorded():
-        size = norms.vector_norm(input, p, dims, True)
-        value = (input * where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)).contiguous()
+        x = _widened(input)
+        size = norms.vector_norm(x, p, dims, True)
+        scaled = x * where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
+        value = scaled.to(input.dtype).contiguous()
     if graph.needs_grad(input):
         saved = {"self": input, "p": float(p), "dim": dims, "maxnorm": maxnorm}
         graph.record("RenormBackward0", (input,), value, _renorm_back, saved)
     return writes.deliver(value, out, "renorm", (input,))
 
 
+def _widened(x: Tensor) -> Tensor:
+    """Return a tensor whose floats have 16 bits in float32, where their norms are finite, any other as it is."""
+    return x.to(accumulator(x.dtype)) if x.dtype.category > 1 else x
+
+
 def _renorm_back(ctx: Any, g: Tensor) -> Tensor:
-    x, dims = ctx.self, ctx.dim
+    given, dims = g.dtype, ctx.dim
+    x, g = _widened(ctx.self), _widened(g)
     size = norms.vector_norm(x, ctx.p, dims, True)
     over, rest = size > ctx.maxnorm, size + 1e-7
     inner = (g * x.conj()).sum(dims, True)
     inner = inner.real if inner.is_complex() else inner
     scaled = g * (ctx.maxnorm / rest)
     by_size = -ctx.maxnorm * inner / rest**2
-    return where(over, scaled + norms.gradient(x, by_size, size, ctx.p, dims), g)
+    slope = scaled + norms.gradient(x, by_size, size, ctx.p, dims)
+    return where(over, slope, g).to(given)
 
 
 with_inplace("renorm", renorm)

@@ -257,6 +257,14 @@ def test_slices_whose_norm_is_no_number_keep_their_slope():
     close(g[0], [0.2 - 0.2 * 0.84, 0.2 - 0.2 * 1.12], 1e-5)  # g / 5 - x (g . x) / 5**3
 
 
+def test_slices_are_kept_to_a_norm_that_their_dtype_cannot_hold():
+    x = ct.tensor([[6e4, 6e4], [6.0, 8.0]], dtype=ct.float16, requires_grad=True)
+    y = ct.renorm(x, 2, 0, 2.0)
+    close(y, [[2**0.5, 2**0.5], [1.2, 1.6]], 1e-3)
+    (g,) = ct.autograd.grad(y, x, ct.tensor([[1.0, 1.0], [1.0, 0.0]], dtype=ct.float16))
+    close(g, [[0, 0], [0.2 - 0.2 * 0.36, -0.2 * 0.48]], 1e-3)  # (g - x (g . x) / |x|**2) * 2 / |x|
+
+
 def test_bounds_that_meet_have_no_slope():
     x = ct.tensor([0.5, -0.5], requires_grad=True)
     low, high = (ct.zeros(2, requires_grad=True) for _ in range(2))

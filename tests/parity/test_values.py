@@ -409,6 +409,7 @@ torch.broadcast_shapes((3, 1), (1, 4))
 # Bits of 16-bit results, also with Python numbers as operands; integers that wrap around; infinities; empty tensors.
 EDGES = """
 [x.view(torch.int16) for x in (p.bfloat16() + 0.1, p.half() - 0.7, p.half() % 0.3, p.bfloat16() ** 0.3, p.bfloat16() * 0.3, p.half() / 0.7)]
+[torch.lcm(n * torch.arange(-120, 120, 7).to(t), torch.arange(60, 95).to(t)) for n, t in ((1, torch.int8), (200, torch.int16), (1, torch.uint8))]
 (p.bfloat16() / 10) == 0.3, (p.half() / 10) >= 0.3, F.hardshrink((p / 10).bfloat16(), 0.3)
 [torch.nextafter(a.to(t), b.to(t)).view(torch.int16) for t in (torch.half, torch.bfloat16)]
 torch.nextafter(torch.tensor([0.0, -0.0, torch.inf, torch.nan, 65504]).half(), torch.tensor([-1.0, 0, 0, 0, torch.inf]).half())

@@ -204,6 +204,7 @@ torch.autograd.functional.vjp(torch.logaddexp, (torch.complex(a, b), torch.compl
 torch.autograd.functional.vjp(lambda t: torch.exp2(t) + torch.ldexp(t, t), torch.complex(a, b), torch.complex(p, a))
 torch.autograd.functional.hessian(lambda t: t.prod(), u * (i[[0, 1, 1, 0]] > 0)), torch.autograd.functional.hessian(lambda t: t.prod(0).sum(), s.round())
 torch.sin(torch.cat((a.view(-1), 1e-5 * torch.ones(19), torch.tensor([1e9])))), torch.cos(torch.cat((a.view(-1), torch.tensor([1e30, inf, 0, 1]))))
+torch.renorm(2e4 * a.half(), 2, 0, 1.0), torch.autograd.functional.vjp(lambda t: t.renorm(2, 0, 1.0), 2e4 * a.half(), b.half() / 9)
 torch.dist(100 * a.half(), -100 * b.half(), 3), torch.dist(a.half(), b.half(), 0)
 torch.logsumexp(torch.complex(a, b), 0), torch.logsumexp(torch.complex(a, b), (0, 1), True)
 torch.autograd.functional.vjp(lambda t: t.logsumexp(1), torch.complex(a, b), torch.complex(a, b)[:, 0])
