@@ -69,10 +69,14 @@ CASES = [
     (64, 64, 32, 32, False, "bool", 8),
     (5, 200, 128, 120, False, None, 0),
 ]
+HALVES = CASES[1:3]  # for float16, whose text differs in the names of types
 
 
-@pytest.mark.parametrize("dt", [dtypes.bfloat16, dtypes.float16], ids=str)
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    ("dt", "case"),
+    [*((dtypes.bfloat16, case) for case in CASES), *((dtypes.float16, case) for case in HALVES)],
+    ids=str,
+)
 def test_values_and_sums(gpu: Any, case: tuple[Any, ...], dt: Any) -> None:
     length, keys, width, depth, causal, kind, apart = case
     rng = np.random.default_rng(0)
