@@ -92,8 +92,12 @@ def check(found: np.ndarray, a: np.ndarray, b: np.ndarray, eps: float, extra: An
 def test_layouts(backend: Any, size: tuple[int, int, int], schedule: str) -> None:
     m, n, k = size
     rng = np.random.default_rng(0)
-    for an, a in layouts(rng, (m, k)).items():
-        for bn, b in layouts(rng, (k, n)).items():
+    # One tile of a GPU meets every pair of layouts, the others each layout of either operand.
+    every = schedule == "cpu" or size == (64, 64, 64)
+    for i, (an, a) in enumerate(layouts(rng, (m, k)).items()):
+        for j, (bn, b) in enumerate(layouts(rng, (k, n)).items()):
+            if not every and (i + j) % 2:
+                continue
             out = gemm.matmul(backend, put(backend, a), put(backend, b), schedule=schedule)
             assert out.shape == (m, n), (an, bn)
             check(get(backend, out), a, b, 1e-6)
