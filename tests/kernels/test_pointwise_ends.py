@@ -90,7 +90,9 @@ def laid_out(array: np.ndarray, how: str) -> Any:
 def test_narrow_rows_are_taken_many_at_a_time(dtype: str, how: str) -> None:
     if dtype not in ("float32", "float16") and how in ("beside", "turned"):
         return
-    for rows, width in ((64, 2), (1003, 3), (70, 12), (65, 40)):
+    sizes = [(64, 2), (1003, 3), (70, 12), (65, 40)]
+    # Other dtypes meet some widths in some layouts, and the others in the rest.
+    for rows, width in sizes if dtype == "float32" else sizes[how in ("dense", "turned") :: 2]:
         a = data(3, rows, width, dtype=dtype)
         x = laid_out(a, how)
         row, column = data(width, seed=1, dtype=dtype), data(3, rows, 1, seed=2, dtype=dtype)
