@@ -8,6 +8,8 @@ import pytest
 from support import close
 from support import ct as torch
 
+pytestmark = pytest.mark.usefixtures("one_by_one")  # compositions share kernels of single operators
+
 F: Any = torch.autograd.functional
 gradcheck, gradgradcheck = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
@@ -108,7 +110,6 @@ class Wrong(torch.autograd.Function):
         return g * x
 
 
-@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("fast_mode", [False, True])
 def test_gradcheck(fast_mode: bool) -> None:
     x, y = double(0.3, 0.7), torch.tensor([[0.2], [0.4]], dtype=torch.float64, requires_grad=True)
@@ -180,7 +181,6 @@ def test_gradcheck_of_tangents_together(monkeypatch: pytest.MonkeyPatch) -> None
         assert not gradcheck(Batched.apply, x, raise_exception=False, **both)
 
 
-@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("fast_mode", [False, True])
 def test_gradcheck_of_complex_functions(fast_mode: bool) -> None:
     z = double(0.3 + 0.2j, 0.7 - 0.4j, kind=torch.complex128)
@@ -190,7 +190,6 @@ def test_gradcheck_of_complex_functions(fast_mode: bool) -> None:
     assert gradcheck(lambda a, b: a * b, (x, z), fast_mode=fast_mode)
 
 
-@pytest.mark.usefixtures("one_by_one")
 def test_gradcheck_of_writes() -> None:
     def write(a: Any) -> Any:
         b = a * 1

@@ -10,6 +10,8 @@ import pytest
 from support import close
 from support import ct as torch
 
+pytestmark = pytest.mark.usefixtures("one_by_one")  # compositions share kernels of single operators
+
 fw: Any = torch.autograd.forward_ad
 gradcheck, gradgradcheck = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
@@ -205,7 +207,6 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_against_differences(name: str) -> None:
     inputs = double(2, 3), double(2, 3)
@@ -213,7 +214,6 @@ def test_against_differences(name: str) -> None:
     assert gradgradcheck(FUNCTIONS[name], inputs, check_fwd_over_rev=True)
 
 
-@pytest.mark.usefixtures("one_by_one")
 def test_complex_inputs() -> None:
     z = torch.rand(3, dtype=torch.complex128, requires_grad=True)
     assert gradcheck(lambda z: z.conj() * z.exp() / z.abs(), z, check_forward_ad=True)

@@ -9,6 +9,8 @@ import pytest
 import cltensor as torch
 from cltensor import func
 
+pytestmark = pytest.mark.usefixtures("one_by_one")  # compositions share kernels of single operators
+
 
 def cube(x: Any) -> Any:
     return (x**3).sum()

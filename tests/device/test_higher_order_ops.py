@@ -12,6 +12,8 @@ from cltensor._higher_order_ops import associative_scan, scan, while_loop
 from cltensor._higher_order_ops import map as map_slices
 from cltensor.testing import assert_close
 
+pytestmark = pytest.mark.usefixtures("one_by_one")  # compositions share kernels of single operators
+
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 8])
 def test_sums_and_products_from_either_end(n: int, dev: Any) -> None:

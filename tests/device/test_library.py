@@ -11,6 +11,8 @@ import pytest
 import cltensor as torch
 from cltensor import Tensor, library
 
+pytestmark = pytest.mark.usefixtures("one_by_one")  # compositions share kernels of single operators
+
 
 @library.custom_op("mine::scaled", mutates_args=())
 def scaled(x: Tensor, w: Tensor, n: int = 2) -> tuple[Tensor, Tensor]:
