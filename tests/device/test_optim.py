@@ -435,6 +435,7 @@ def test_copies_and_pickles_go_on_alike(kind: str) -> None:
         assert p.tolist() == keep.tolist()
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_every_optimiser_descends() -> None:
     for kind in sorted(optim.__all__):
         cls = getattr(optim, kind)
