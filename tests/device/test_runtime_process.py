@@ -354,8 +354,8 @@ def test_environment_chooses_devices(tmp_path: Path) -> None:
     assert "CLTENSOR_CPU=nonesuch matches no OpenCL platform" in done.stderr
 
 
-def test_doctor(tmp_path: Path) -> None:
-    env = {**os.environ, "CLTENSOR_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+def test_doctor(filled: Path, tmp_path: Path) -> None:
+    env = {**os.environ, "CLTENSOR_CACHE_DIR": str(filled), "PYTHONPATH": str(ROOT)}
 
     def doctor() -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "cltensor"]
