@@ -17,8 +17,6 @@ from cltensor import errors, func, interception, library
 from cltensor.batching import Batched, calls
 from cltensor.func import functional_call, grad, vmap
 
-pytestmark = pytest.mark.usefixtures("one_by_one")  # compositions share kernels of single operators
-
 F = torch.nn.functional
 
 
@@ -154,7 +152,7 @@ def test_an_ensemble_is_one_model() -> None:
     assert params["0.weight"].grad.shape == (3, 6, 4)
 
 
-def test_derivatives_inside_and_around() -> None:
+def test_derivatives_inside_and_around(one_by_one: None) -> None:
     x = torch.randn(4, 3)
 
     def f(v: Any) -> Any:
