@@ -188,14 +188,14 @@ def outputs_of_forks(programs: list[str]) -> list[str]:
 def built_quickly(load: Callable[..., Any], whole: bool = False) -> Callable[..., Any]:
     """Return `ProgramCache._load_or_build` with large kernels built by PoCL in less time; their text is the same.
 
-    GPU schedules' kernels, which no team runs or which have barriers, are built without optimisation: PoCL makes
-    loops over work-items between two barriers, and optimising those takes seconds instead of 0.1 s. Bodies that need every
+    Kernels with barriers, which only GPU schedules have, are built without optimisation: PoCL makes loops over
+    work-items between two barriers, and optimising those takes seconds instead of 0.1 s. Bodies that need every
     register become functions, which are compiled once instead of three times, unless they are to stay `whole`.
     """
     from cltensor.runtime.pocl import BUILTINS
 
     def quickly(self: Any, name: str, source: str, options: tuple[str, ...]) -> Any:
-        if self._pocl and ("barrier(" in source or not self.wants_code):
+        if self._pocl and "barrier(" in source:
             options = (*options, "-cl-opt-disable")
         if BUILTINS in options and not whole:
             source = source.replace("#define CLT_WHOLE\n", "\n")

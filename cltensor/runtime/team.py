@@ -12,9 +12,10 @@ needs to be told. One call plays all launches of a recording.
 A short launch is done when the call returns. A long one, or one behind unfinished ones, may be posted (`post`): it
 becomes an order, which the first helper starts while the caller goes on with its Python. That costs some microseconds,
 which a program that waits for each launch would lose: what is not long counts as long only if the host has not waited
-since the launch before. Orders are done one after the other. A thread that waits for an order works on it, and starts it if no helper has: waking a helper may take longer.
-The only host memory that an order reads is its own memory of arguments, which is kept, and not set again, until the
-order is done. Buffers record which order used them last, as with a queue (backend.py).
+since the launch before. Orders are done one after the other. A thread that waits for an order works on it, and starts
+it if no helper has: waking a helper may take longer. The only host memory that an order reads is its own memory of
+arguments, which is kept, and not set again, until the order is done. Buffers record which order used them last, as with
+a queue (backend.py).
 
 The team's loop and the calls themselves are kernels, too (cl_kernels/team.cl). All this works with PoCL 3 on Linux and
 x86-64 only, where the layout of binaries and contexts is known; a probe verifies it. Everywhere else, and with

@@ -66,8 +66,9 @@ class Trace(Recorder):
         self._slots_of: list[tuple[int, int, int]] = []  # command, argument, place of each slot
         self._last: Numbers | None = None  # the numbers set in the playlist
         self._stated: Numbers | None = None  # the numbers set in the steps
-        # Whether it takes long enough to be left to the team (`Playlist.post`).
-        self._amount = 0.0  # of work, as `team.is_long` counts it
+        self._amount = (
+            0.0  # of work, by which `team.is_long` decides whether it is left to the team
+        )
         self._still: list[Buffer] = []  # buffers that are the same in every play
         self._numbers: Callable[..., tuple[Any, ...] | None] | None = None
         self._described: Any = None  # the steps' numbers, Symbols included

@@ -67,7 +67,6 @@ def written(code: str, x: Any, s: Any) -> Any:
     return w
 
 
-@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize(
     "code",
     [

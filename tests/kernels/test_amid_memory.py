@@ -302,7 +302,6 @@ def _outcome(fn: Callable[..., Any], operands: tuple, laid: Callable[[Any], Any]
     return results + list(torch.autograd.grad(roots, wanted, slopes, allow_unused=True))
 
 
-@pytest.mark.usefixtures("one_by_one")
 @pytest.mark.parametrize("name", EVERY)
 def test_where_memory_begins(name: str) -> None:
     fn, make = EVERY[name]

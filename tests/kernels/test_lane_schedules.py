@@ -38,7 +38,10 @@ def as_it_was() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def lanes() -> Iterator[Backend]:
-    """Yield a private twin, named opencl:76, of the first GPU, or else of the first device, that claims to be a GPU with few compute units."""
+    """Yield a private twin, named opencl:76, of the first GPU, or else of the first device, that claims to be a GPU with few compute units.
+
+    PoCL builds its kernels without optimisation, which would be most of the build time.
+    """
     every = [get_backend(d) for d in device_list()]
     first = next((backend for backend in every if backend.info.kind == "gpu"), every[0])
     twin = Backend(device("opencl:76"), first.cl_device, False)
@@ -47,12 +50,13 @@ def lanes() -> Iterator[Backend]:
     )
     load = ProgramCache._load_or_build
 
-    def checked(self: Any, name: str, source: str, options: tuple[str, ...]) -> Any:
+    def quickly(self: Any, name: str, source: str, options: tuple[str, ...]) -> Any:
         assert not _unused_arrays(source), name
-        return load(self, name, source, options)
+        more = ("-cl-opt-disable",) if self is twin.programs and twin.info.is_pocl else ()
+        return load(self, name, source, (*options, *more))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ProgramCache, "_load_or_build", checked)
+        patch.setattr(ProgramCache, "_load_or_build", quickly)
         patch.setitem(backend_module.registry, twin.device, twin)
         poison(twin, patch)
         yield twin
