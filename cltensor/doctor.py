@@ -19,7 +19,7 @@ from typing import Any
 
 from . import version
 from .errors import format_bytes
-from .runtime import loader, pocl
+from .runtime import disk_cache, loader, pocl
 from .runtime.folders import cache_dir, writable
 
 _TIMEOUT = 120
@@ -66,9 +66,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 
 def _report_cache() -> None:
-    from .runtime.program import disk_usage
-
-    count, size = disk_usage()
+    count, size = disk_cache.usage()
     folder = cache_dir()
     state = "" if writable(folder) else "  NOT WRITABLE"
     print(f"  {'kernel cache':26} {folder}: {count} kernels, {format_bytes(size)}{state}")
@@ -213,8 +211,8 @@ def _child(what: str) -> dict[str, Any]:
 
 def _list() -> dict[str, Any]:
     from .runtime import device_info, device_list, tuning
-    from .runtime.backend import resolve
-    from .runtime.device import clean, lacks_linker
+    from .runtime.device import resolve
+    from .runtime.platforms import clean, lacks_linker
 
     cl = loader.load()
     names = device_list()

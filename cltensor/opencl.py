@@ -7,8 +7,15 @@ from typing import Any
 
 from . import lazy
 from .codegen import checks
-from .runtime import Backend, DeviceInfo, default_device, device, device_list, get_backend
-from .runtime.backend import in_use
+from .runtime import (
+    Backend,
+    DeviceInfo,
+    default_device,
+    device,
+    device_list,
+    get_backend,
+    in_use,
+)
 
 
 def _backend(dev: Any) -> Backend:

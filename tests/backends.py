@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from cltensor.runtime import Backend, device, device_list, get_backend
-from cltensor.runtime import backend as registered
+from cltensor.runtime import Backend, device, device_list, get_backend, registry
 
 SCHEDULES = ["cpu", "gpu"]
 OF_A_CPU = {"cpu", "row", "col"}  # names of CPU schedules, as template families call them
@@ -30,7 +29,7 @@ def another_device(monkeypatch: pytest.MonkeyPatch, **info: Any) -> device:
     record replaced."""
     twin = Backend(device("opencl:77"), get_backend(device_list()[0]).cl_device, False)
     twin.info = dataclasses.replace(twin.info, **info)
-    monkeypatch.setitem(registered.registry, twin.device, twin)
+    monkeypatch.setitem(registry.backends, twin.device, twin)
     return twin.device
 
 

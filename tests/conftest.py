@@ -64,22 +64,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if units := config.getoption("--units"):
-        from cltensor.runtime import backend
+        from cltensor.runtime import platforms
 
-        describe = backend.describe
-        backend.describe = lambda *args, **kwargs: dataclasses.replace(
+        describe = platforms.describe
+        platforms.describe = lambda *args, **kwargs: dataclasses.replace(
             describe(*args, **kwargs), compute_units=units
         )
     if config.getoption("--vectors") == "other":
-        from cltensor.runtime import backend
+        from cltensor.runtime import platforms
 
-        described = backend.describe
+        described = platforms.describe
 
         def other(*args: Any, **kwargs: Any) -> Any:
             info = described(*args, **kwargs)
             return dataclasses.replace(info, native_lanes=8 if info.native_lanes >= 16 else 16)
 
-        backend.describe = other
+        platforms.describe = other
     if config.getoption("--later"):
         from cltensor.runtime import team
 

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cltensor.runtime import DeviceInfo, backend, device
+from cltensor.runtime import DeviceInfo, Kernel, device, registry
 from cltensor.runtime.meta import _INFO, MetaBackend
-from cltensor.runtime.program import Kernel
 
 _KIB, _GIB = 1 << 10, 1 << 30
 _numbers = itertools.count(90)  # a unique name for each device, as kernel caches are keyed by names
@@ -96,13 +95,13 @@ def paper(record: DeviceInfo) -> Iterator[Paper]:
     import cltensor
 
     made = Paper(record)
-    backend.registry[made.device] = made
+    registry.backends[made.device] = made
     cltensor.set_default_device(made.device)
     try:
         yield made
     finally:
         cltensor.set_default_device(None)
-        del backend.registry[made.device]
+        del registry.backends[made.device]
 
 
 def compute(work: dict[str, Callable[[], Any]]) -> dict[str, Exception]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..runtime import default_device, get_backend
+from ..runtime import DeviceInfo, default_device, get_backend
 from ..runtime import device as _device
-from ..runtime.device import DeviceInfo, platforms
+from ..runtime.platforms import platforms
 
 
 def is_available() -> bool:

@@ -47,7 +47,7 @@ _NONE, _WARMUP, _RECORD, _SAVE = ProfilerAction
 
 def supported_activities() -> set[ProfilerActivity]:
     """Return CPU, and CUDA where there is a GPU."""
-    from cltensor.runtime.device import platforms
+    from cltensor.runtime.platforms import platforms
 
     found = {ProfilerActivity.CPU}
     return found | {ProfilerActivity.CUDA} if platforms().gpus else found

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cltensor.runtime import backend as backends
+from cltensor.runtime import in_use
 from cltensor.runtime.observe import OBSERVERS, Observed
 from cltensor.symbols import plain
 
@@ -164,7 +164,7 @@ def run_pending() -> None:
     """Run every pending expression on every device in use, and wait."""
     from cltensor import lazy
 
-    for backend in backends.in_use():
+    for backend in in_use():
         lazy.flush(backend)
         backend.finish()
 
@@ -176,7 +176,7 @@ def _shape(value: Any) -> Any:
 
 def _memory() -> tuple[int, int]:
     own = others = 0
-    for backend in backends.in_use():
+    for backend in in_use():
         if backend.device.type == "cpu":
             own += backend.pool.active
         else:

@@ -1,25 +1,20 @@
 """OpenCL underneath: devices, memory, programs, launches. Knows no tensors, dtypes or ops."""
 
-from .backend import (
-    Backend,
-    device_info,
-    device_list,
-    get_backend,
-    in_use,
-    synchronize,
-)
+from .backend import Backend
 from .device import (
-    DeviceInfo,
     default_device,
     device,
+    device_list,
     get_default_device,
     home_type,
     set_default_device,
 )
 from .forks import start_method, survives_fork
+from .kernel import Kernel
 from .memory import Buffer
-from .program import Kernel
+from .platforms import DeviceInfo
 from .recording import Counter, Recorder, Recording, RecordingError, Slot
+from .registry import device_info, get_backend, in_use
 from .stats import STATS
 from .trace import Numbers, Trace
 
@@ -47,5 +42,4 @@ __all__ = [
     "set_default_device",
     "start_method",
     "survives_fork",
-    "synchronize",
 ]

@@ -5,24 +5,25 @@ Owns when the host waits for the device. Must not know dtypes beyond sizes, tens
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from cltensor.errors import OutOfMemoryError, debug_line
 from cltensor.symbols import Symbol, is_symbol, plain
 
-from . import loader, observe, pocl, team, tuning
-from .device import DeviceInfo, describe, device, is_pocl, lacks_linker, platforms
+from . import loader, observe, platforms, pocl, team, team_layout, tuning
+from .device import device
 from .folders import shipped
+from .kernel import Kernel, kinds, plain_numbers
+from .loader import keep_forever
 from .memory import Block, Buffer, Pool
 from .observe import OBSERVERS
-from .program import Kernel, ProgramCache, kinds, plain_numbers
+from .program import ProgramCache
 from .recording import Recorder, Step
 from .stats import STATS
 
@@ -41,7 +42,7 @@ class Backend:
     """A device in use. Made by `get_backend` only; safe to use from several threads."""
 
     def __init__(self, dev: device, cl_device: Any, shared: bool) -> None:
-        if lacks_linker(cl_device):
+        if platforms.lacks_linker(cl_device):
             raise RuntimeError(pocl.linker_error())
         cl = self.module = loader.load()
         self.device = dev
@@ -66,7 +67,7 @@ class Backend:
         self.team: team.Team | None = None  # the threads that run kernels instead of the queue
         self.checks: Any = None  # codegen/checks.py's log of launches that check indices
         self.unchecked = False  # a recording was played and its index checks have not been read yet
-        self.info: DeviceInfo = describe(cl, cl_device, host_shared=False)
+        self.info = platforms.describe(cl, cl_device, host_shared=False)
         self.tuned = tuning.load(self.info)
         self.programs = ProgramCache(self)
         if shared:
@@ -257,8 +258,8 @@ class Backend:
             except self.module.MemoryError:
                 wanted = sum(a.nbytes for a in args if isinstance(a, Buffer))
                 raise self.pool.out_of_memory(wanted) from error
-        plain = plain_numbers(kernel.name, kinds(kernel.arg_types), args, error)
-        return kernel.run(kernel.cl, self.queue, global_size, local_size, plain, self.seq)
+        args = plain_numbers(kernel.name, kinds(kernel.arg_types), args, error)
+        return kernel.run(kernel.cl, self.queue, global_size, local_size, args, self.seq)
 
     def _inline_queue(self) -> Any:
         """Return a queue whose commands run in the enqueuing thread (Intel's driver for CPUs has one), else `queue`."""
@@ -421,13 +422,13 @@ class Backend:
 
     def _form_team(self) -> team.Team | None:
         """Return the team that runs kernels instead of the queue; None where the device or its binaries allow none."""
-        if not team.possible(self):
+        if not team.possible(self.info):
             return None
         self.programs.wants_code = True
         source = (shipped("cl_kernels") / "team.cl").read_text()
         try:
             made = team.Team(
-                lambda name: self.programs.code(name, source, team.CODE[name]),
+                lambda name: self.programs.code(name, source, team_layout.CODE[name]),
                 self.info.compute_units,
             )
         except RuntimeError as error:
@@ -475,125 +476,3 @@ def _launch_error(
     return RuntimeError(
         f"{kernel.name}, launched with {global_size} in groups of {local_size}: {error}"
     )
-
-
-def keep_forever(*objects: Any) -> None:
-    """Leak a reference to each object, so that none is ever released: drivers may abort on release."""
-    for item in objects:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
-
-
-# --- the backends in use ------------------------------------------------------------------------
-
-registry: dict[device, Backend] = {}
-registry_lock = threading.RLock()
-
-
-def get_backend(dev: device) -> Backend:
-    """Return the backend of `dev`, made at first use.
-
-    Raises AssertionError, in torch's words, for "cuda" without a GPU; RuntimeError for a device
-    that does not exist or cannot run.
-    """
-    try:
-        return registry[dev]
-    except KeyError:
-        return _make_backend(dev)
-
-
-def _make_backend(dev: device) -> Backend:
-    if dev.type == "meta":
-        from .meta import BACKEND
-
-        return BACKEND
-    with registry_lock:
-        if loader.forked():
-            known = registry.get(device("cpu")) if dev.type == "cpu" else None
-            if known is None:
-                raise RuntimeError(loader.FORK_ERROR)
-            registry[dev] = known  # "cpu:0"
-            return known
-        name, cl_device, shared = resolve(dev)
-        backend = registry.get(name)
-        if backend is None:
-            backend = registry[name] = Backend(name, cl_device, shared)
-        registry[dev] = backend
-        return backend
-
-
-def resolve(dev: device) -> tuple[device, Any, bool]:
-    """Return the device's canonical name, its pyopencl device, and whether it should share memory with the host."""
-    if dev.type == "cpu":
-        cpu = platforms().cpu
-        if cpu is None:
-            _no_cpu()
-        return device("cpu"), cpu, True
-    if dev.type == "opencl":
-        return _nth(dev, platforms().all, "OpenCL device")
-    if dev.type == "cuda":
-        gpus = platforms().gpus
-        if not gpus:
-            raise AssertionError(
-                "Torch not compiled with CUDA enabled: there is no OpenCL GPU either "
-                "(`python -m cltensor` lists what there is)"
-            )
-        return _nth(dev, gpus, "GPU")
-    raise RuntimeError(f"there is no backend for device type '{dev.type}': use cpu, opencl or cuda")
-
-
-def _nth(dev: device, devices: tuple[Any, ...], what: str) -> tuple[device, Any, bool]:
-    index = dev.index or 0
-    if index >= len(devices):
-        raise RuntimeError(
-            f"{dev}: invalid device ordinal, there {'is' if len(devices) == 1 else 'are'} "
-            f"{len(devices)} {what}{'' if len(devices) == 1 else 's'}"
-        )
-    return device("opencl", platforms().all.index(devices[index])), devices[index], False
-
-
-def _no_cpu() -> NoReturn:
-    raise RuntimeError(
-        "there is no OpenCL CPU device: pip install pocl-binary-distribution (Linux, x86-64) or "
-        'pip install "cltensor[intel]"; `python -m cltensor` says what was found'
-    )
-
-
-def in_use() -> set[Backend]:
-    """Return the backends made so far, each once although a device may have several names."""
-    return set(registry.values())
-
-
-def device_list() -> list[device]:
-    """Return the available devices: "cpu" first, then every OpenCL device as "opencl:N"."""
-    found = platforms()
-    names = [] if found.cpu is None else [device("cpu")]
-    return names + [device("opencl", n) for n in range(len(found.all))]
-
-
-def device_info(dev: device) -> DeviceInfo:
-    """Return the `DeviceInfo` of `dev` without creating a backend for it."""
-    backend = registry.get(dev)
-    if backend is not None:
-        return backend.info
-    _, cl_device, shared = resolve(dev)
-    return describe(loader.load(), cl_device, host_shared=shared and is_pocl(cl_device))
-
-
-def synchronize() -> None:
-    """Wait for every device in use."""
-    for backend in in_use():
-        backend.finish()
-
-
-def _at_exit() -> None:
-    if loader.forked():
-        return
-    for backend in in_use():
-        try:
-            backend.finish()
-            backend.programs.save()
-        except Exception as error:  # the process ends anyway; a traceback here would hide the one of the actual failure
-            debug_line(1, "%s at exit: %s", backend.device, error)
-
-
-atexit.register(_at_exit)

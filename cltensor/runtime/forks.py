@@ -14,9 +14,11 @@ import multiprocessing
 import os
 from typing import Any, NoReturn
 
-from . import loader
-from .backend import Backend, get_backend, in_use, keep_forever, registry, registry_lock
+from . import loader, registry
+from .backend import Backend
 from .device import device
+from .loader import keep_forever
+from .registry import get_backend, in_use
 
 
 def _refused(_: Any) -> NoReturn:
@@ -69,8 +71,8 @@ def _before_fork() -> None:
     # If only the list of devices was asked for, make the cpu backend now: a child cannot load a driver anew.
     if loader.loaded():
         survives_fork()
-    registry_lock.acquire()
-    _forking.append(registry_lock)
+    registry.lock.acquire()
+    _forking.append(registry.lock)
     for backend in in_use():
         backend.lock.acquire()
         _forking.append(backend.lock)
@@ -91,9 +93,9 @@ def _after_fork_in_child() -> None:
         else:
             keep_forever(backend)  # releasing its OpenCL objects would call the driver
             backend.__class__ = _ForkedBackend
-    for name, backend in list(registry.items()):
+    for name, backend in list(registry.backends.items()):
         if isinstance(backend, _ForkedBackend):
-            del registry[name]
+            del registry.backends[name]
     _after_fork()
 
 

@@ -67,6 +67,12 @@ def forked() -> bool:
     return _loaded_in not in (0, os.getpid())
 
 
+def keep_forever(*objects: Any) -> None:
+    """Leak a reference to each object, so that none is ever released: drivers may abort on release."""
+    for item in objects:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
+
+
 # --- Intel's runtime for CPUs -------------------------------------------------------------------
 
 

@@ -5,10 +5,7 @@ Owns size classes, limits and the counters. Must not know kernels, programs or t
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import os
-import sys
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -17,6 +14,9 @@ import numpy as np
 
 from cltensor.config import CONFIG
 from cltensor.errors import OutOfMemoryError, format_bytes
+
+from .host_memory import available_memory, physical_memory
+from .loader import keep_forever
 
 if TYPE_CHECKING:
     from .backend import Backend
@@ -131,7 +131,7 @@ class Buffer:
         except AttributeError:  # __init__ failed, or the interpreter is closing
             pass
         except RuntimeError:  # a forked child: leak the block, for the driver must not be called
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(block))
+            keep_forever(block)
 
     def __repr__(self) -> str:
         return f"Buffer({self.nbytes} bytes on {self.backend.device})"
@@ -338,74 +338,3 @@ class Pool:
         if largest:
             text += " Largest blocks in use: " + ", ".join(map(format_bytes, largest)) + "."
         return OutOfMemoryError(text)
-
-
-def physical_memory() -> int:
-    """Return the most bytes this process may use: the host's memory, or the control group's limit if lower."""
-    limit = _cgroup_number("memory.max", "memory/memory.limit_in_bytes")
-    if sys.platform == "win32":
-        total = _windows_memory()[0]
-    else:
-        try:
-            total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        except (ValueError, OSError):
-            total = 1 << 62
-    return min(total, limit)
-
-
-def available_memory() -> int:
-    """Return the bytes the host could provide now without swapping, as far as the system reports them."""
-    if sys.platform == "win32":
-        return _windows_memory()[1]
-    free = physical_memory()
-    try:
-        with open("/proc/meminfo") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    free = min(free, int(line.split()[1]) * 1024)
-                    break
-    except (OSError, ValueError):
-        pass
-    limit = _cgroup_number("memory.max", "memory/memory.limit_in_bytes")
-    if limit < 1 << 60:
-        used = _cgroup_number("memory.current", "memory/memory.usage_in_bytes")
-        cached = _cgroup_cache()
-        free = min(free, max(limit - used + cached, 0))
-    return free
-
-
-def _cgroup_number(*names: str) -> int:
-    for name in names:
-        try:
-            with open(f"/sys/fs/cgroup/{name}") as file:
-                return int(file.read())
-        except (OSError, ValueError):
-            continue
-    return 1 << 62
-
-
-def _cgroup_cache() -> int:
-    """Return the bytes of page cache that the control group counts as used but can reclaim."""
-    for name in ("memory.stat", "memory/memory.stat"):
-        try:
-            with open(f"/sys/fs/cgroup/{name}") as file:
-                for line in file:
-                    key, _, value = line.partition(" ")
-                    if key in ("inactive_file", "total_inactive_file"):
-                        return int(value)
-        except (OSError, ValueError):
-            continue
-    return 0
-
-
-def _windows_memory() -> tuple[int, int]:
-    class Status(ctypes.Structure):
-        _fields_ = [
-            ("length", ctypes.c_ulong),
-            ("load", ctypes.c_ulong),
-            *((name, ctypes.c_ulonglong) for name in ("total", "free", "a", "b", "c", "d", "e")),
-        ]
-
-    status = Status(length=ctypes.sizeof(Status))
-    ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
-    return status.total, status.free

@@ -15,9 +15,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .backend import Backend
-from .device import DeviceInfo, device
+from .device import device
+from .kernel import Kernel
 from .memory import Block, Buffer
-from .program import Kernel
+from .platforms import DeviceInfo
 from .recording import Recorder, Step
 from .tuning import Table
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cltensor.config import CONFIG
 from cltensor.errors import debug_line
 
-from .program import timed_launcher
+from .kernel import timed_launcher
 from .stats import STATS
 
 if TYPE_CHECKING:
     from .backend import Backend
-    from .program import Kernel
+    from .kernel import Kernel
     from .recording import Step
 
 

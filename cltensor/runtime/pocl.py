@@ -175,7 +175,7 @@ def _make_scratch() -> None:
     _scratch.append((folder, os.getpid()))
 
 
-# Registered before backend.py's exit function and so run after it: until then PoCL reads these files.
+# Registered before registry.py's exit function and so run after it: until then PoCL reads these files.
 @atexit.register
 def _remove_scratch() -> None:
     for folder, pid in _scratch:

@@ -24,12 +24,12 @@ import numpy as np
 from . import observe
 from .memory import Arena, Buffer
 from .observe import OBSERVERS
+from .playlist import Command, Playlist
 from .stats import STATS
-from .team import Command, Playlist
 
 if TYPE_CHECKING:
     from .backend import Backend
-    from .program import Kernel
+    from .kernel import Kernel
 
 
 # From this many consecutive launches of single work-groups on, they are run inline even if the queue has to be waited
@@ -259,7 +259,7 @@ class Recording(Recorder):
         if team is not None and all(
             s.kernel is None or s.kernel.function is not None for s in self.steps
         ):
-            self._playlist = team.playlist([s.command() for s in self.steps])
+            self._playlist = Playlist(team, [s.command() for s in self.steps])
         for number, step in enumerate(self.steps):
             if step.kernel is not None and self._playlist is None:
                 step.cl = self.backend.programs.on_driver(step.kernel)

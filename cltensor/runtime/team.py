@@ -22,7 +22,8 @@ x86-64 only, where the layout of binaries and contexts is known; a probe verifie
 CLTENSOR_TEAM=0, launches go to the queue; sums may then be divided differently, because other drivers favour one
 work-group for larger amounts of work.
 
-Owns the threads, the loaded functions and how arguments are laid out for them. Must not know when a launch is made.
+Owns the threads and the orders posted to them. Must not know how a launch's arguments are laid out (team_launch.py) or
+when a launch is made.
 """
 
 from __future__ import annotations
@@ -30,59 +31,63 @@ from __future__ import annotations
 import _thread
 import contextlib
 import ctypes
-import functools
 import itertools
-import math
 import os
 import platform
-import struct
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cltensor.config import CONFIG
 from cltensor.errors import debug_line
-from cltensor.symbols import is_symbol, plain
 
 from .machine_code import Function
-from .program import Kernel, kinds, plain_numbers
+from .team_launch import Launch, binder
+from .team_layout import (
+    ALIGN,
+    CLOSED,
+    CONTEXT_GROUPS,
+    CONTEXT_LOCAL,
+    CONTEXT_WORDS,
+    LAUNCH_ARGS,
+    MEMBER_NEXT,
+    MEMBER_PLACE,
+    MEMBER_SEMAPHORE,
+    MEMBER_THREAD,
+    MEMBER_WORDS,
+    NOWHERE,
+    ORDERS,
+    PROCESSORS,
+    TEAM_BUSY,
+    TEAM_CALLS,
+    TEAM_DONE,
+    TEAM_FLUSH,
+    TEAM_HERE,
+    TEAM_LOCAL_BYTES,
+    TEAM_LOCALS,
+    TEAM_MEMBERS,
+    TEAM_PATIENCE,
+    TEAM_PLACING,
+    TEAM_SPARE,
+    TEAM_WORDS,
+    aligned_words,
+)
 from .threads import processors, wanted
 
 if TYPE_CHECKING:
-    from .backend import Backend
+    from .platforms import DeviceInfo
 
 PATIENCE = 1 << 14  # turns of spinning before a helper sleeps: 0.2 to 0.8 ms
 # Bytes of memory traffic above which a launch is posted: LATER always, some 40 us; SOON if it is not the first since the
 # host waited, some 10 us. PER_BYTE: arithmetic operations that count as one byte.
 LATER, SOON, PER_BYTE = 3 << 18, 1 << 18, 6
-# The kernels of team.cl and their numbers of arguments.
-CODE = {"team_run": 4, "team_post": 4, "team_wait": 3, "team_help": 3, "team_probe": 3}
-_ALIGN = 128  # bytes; the alignment of local arrays
-_MOST_ARGS = 96  # LAUNCH_ARGS in team.cl
-_CLOSED = 1 << 62  # CLOSED in team.cl: no portions to take
-_PROCESSORS = 1024  # PROCESSORS in team.cl
-_NOWHERE = (1 << 64) - 1  # -1
-
-# Offsets of fields in 8-byte words, as team.cl's structs have them: of `struct team`, `struct member`, `struct job`.
-_CALLS, _PATIENCE, _MEMBERS, _LOCALS, _LOCAL_BYTES = 24, 27, 28, 29, 30
-_PLACING, _HERE, _SPARE, _FLUSH, _DONE, _BUSY, _TEAM_WORDS = 31, 33, 34, 51, 64, 65, 200
-_ORDERS = 64  # ORDERS in team.cl
-_THREAD, _PLACE, _SEMAPHORE, _NEXT, _MEMBER_WORDS = 1, 2, 8, 16, 120
-_FUNCTION, _A, _B, _GROUPS, _LOCAL_PLACES, _JOB_WORDS = 0, 1, 2, 4, 5, 6
-# Offsets in PoCL's context, by which a kernel learns its launch's number of groups, global offset and local size along
-# each dimension; the rest of the context is for printf.
-_GROUPS_THERE, _LOCAL_THERE, _CONTEXT_WORDS = 0, 6, 16
 
 
-def possible(backend: Backend) -> bool:
-    """Return whether a team is worth trying for the backend's device: whether this module knows the format of its
-    machine code.
-    """
-    info = backend.info
+def possible(info: DeviceInfo) -> bool:
+    """Return whether a team is worth trying on a device: whether the format of its machine code is known here."""
     return (
         info.is_pocl
         and info.name.startswith("pthread-")
@@ -109,17 +114,17 @@ class Team:
         RuntimeError where the probe fails or their format is unexpected.
         """
         self.size = max(1, min(compute_units, processors()))
-        self._memory = _words(_TEAM_WORDS)
-        self._members = _words(_MEMBER_WORDS * self.size)
+        self._memory = aligned_words(TEAM_WORDS)
+        self._members = aligned_words(MEMBER_WORDS * self.size)
         self._libc = ctypes.CDLL(None)
         waiting = ("sem_wait", "sem_post", "sched_yield")
         placing = ("sched_getcpu", "sched_setaffinity")
-        self._memory[_CALLS : _CALLS + 3] = [self._address(name) for name in waiting]
-        self._memory[_PLACING : _PLACING + 2] = [self._address(name) for name in placing]
-        self._memory[_PATIENCE] = PATIENCE
-        self._memory[_MEMBERS] = self.size
-        self._memmove = self._address("memmove")
-        self._local_memory = _words(0)
+        self._memory[TEAM_CALLS : TEAM_CALLS + 3] = [self._address(name) for name in waiting]
+        self._memory[TEAM_PLACING : TEAM_PLACING + 2] = [self._address(name) for name in placing]
+        self._memory[TEAM_PATIENCE] = PATIENCE
+        self._memory[TEAM_MEMBERS] = self.size
+        self.memmove = self._address("memmove")
+        self._local_memory = aligned_words(0)
         # A kernel's function also takes its group's index along x, y, z; team.cl's kernels are single groups and do not
         # read it.
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
@@ -133,7 +138,7 @@ class Team:
         # (number of an order, owner of the memory that the order reads), kept until the order is done.
         self._kept: deque[tuple[int, Any]] = deque()
         self._progress = memoryview(self._memory).cast("B").cast("q")  # type: ignore[arg-type]
-        asked = _words(8)  # the arguments of team_wait
+        asked = aligned_words(8)  # the arguments of team_wait
         self._wait_args = asked.ctypes.data
         asked[0:3] = [*self.base, self._wait_args + 8 * 3]
         self._awaited = memoryview(asked).cast("B").cast("q")[3:]  # type: ignore[arg-type]
@@ -150,10 +155,10 @@ class Team:
         """Reset the team so that new helpers start when needed: at first, and in a forked child, where the old threads
         do not exist.
         """
-        self._memory[:_CALLS] = self._memory[_BUSY] = 0  # all orders are done before a fork
-        self._memory[_HERE] = self._memory[_SPARE] = _NOWHERE
+        self._memory[:TEAM_CALLS] = self._memory[TEAM_BUSY] = 0  # all orders are done before a fork
+        self._memory[TEAM_HERE] = self._memory[TEAM_SPARE] = NOWHERE
         self._members[:] = 0
-        self._members[_NEXT::_MEMBER_WORDS] = _CLOSED
+        self._members[MEMBER_NEXT::MEMBER_WORDS] = CLOSED
         self._arguments.clear()
         self.idle = self.size > 1  # there are to be helpers, and they have not been started
 
@@ -168,12 +173,12 @@ class Team:
     @property
     def threads(self) -> int:
         """How many threads may work on a launch."""
-        return int(self._memory[_MEMBERS])
+        return int(self._memory[TEAM_MEMBERS])
 
     @threads.setter
     def threads(self, count: int) -> None:
         self.finish()
-        self._memory[_MEMBERS] = max(1, min(count, self.size))
+        self._memory[TEAM_MEMBERS] = max(1, min(count, self.size))
         self.several = self.threads > 1
 
     def start(self) -> None:
@@ -185,12 +190,12 @@ class Team:
         # With a thread for every processor, each helper is bound to its own, because woken threads often land on the
         # caller's processor. The first processor is left to the caller; if the caller runs on another one, that one's
         # helper is bound to the free processor at the next launch.
-        bound = len(places) == self.size and places[-1] < _PROCESSORS
+        bound = len(places) == self.size and places[-1] < PROCESSORS
         if bound:
-            self._memory[_SPARE] = places[0]
-        semaphores = self._members.ctypes.data + 8 * _SEMAPHORE
+            self._memory[TEAM_SPARE] = places[0]
+        semaphores = self._members.ctypes.data + 8 * MEMBER_SEMAPHORE
         for member in range(1, self.size):
-            address = semaphores + 8 * _MEMBER_WORDS * member
+            address = semaphores + 8 * MEMBER_WORDS * member
             self._libc.sem_init(ctypes.c_void_p(address), 0, 0)
             number = np.array([member], np.int64)
             args = np.array([*self.base, number.ctypes.data], np.uint64)
@@ -209,29 +214,29 @@ class Team:
         if place is not None:
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, {place})
-                words = self._members[_MEMBER_WORDS * member :]
-                words[_PLACE], words[_THREAD] = place, _thread.get_native_id()
+                words = self._members[MEMBER_WORDS * member :]
+                words[MEMBER_PLACE], words[MEMBER_THREAD] = place, _thread.get_native_id()
                 # The caller may have been on this processor before it was this helper's: look again at the next launch.
-                self._memory[_HERE] = _NOWHERE
+                self._memory[TEAM_HERE] = NOWHERE
         self._help(args, self.context)
 
     @property
     def places(self) -> dict[int, int]:
         """The processor that each bound helper runs on, by the native id of its thread."""
-        members = self._members.reshape(-1, _MEMBER_WORDS)[1:]
-        return {int(m[_THREAD]): int(m[_PLACE]) for m in members if m[_THREAD]}
+        members = self._members.reshape(-1, MEMBER_WORDS)[1:]
+        return {int(m[MEMBER_THREAD]): int(m[MEMBER_PLACE]) for m in members if m[MEMBER_THREAD]}
 
     def local_places(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """Return the offsets of local arrays of these sizes (bytes) in a member's local memory, after growing it if
         needed.
         """
-        steps = [-(-size // _ALIGN) * _ALIGN for size in sizes]
+        steps = [-(-size // ALIGN) * ALIGN for size in sizes]
         *places, total = itertools.accumulate(steps, initial=0)
-        if total > self._memory[_LOCAL_BYTES]:
+        if total > self._memory[TEAM_LOCAL_BYTES]:
             self.finish()
-            self._local_memory = _words(total // 8 * self.size)
-            self._memory[_LOCALS] = self._local_memory.ctypes.data
-            self._memory[_LOCAL_BYTES] = total
+            self._local_memory = aligned_words(total // 8 * self.size)
+            self._memory[TEAM_LOCALS] = self._local_memory.ctypes.data
+            self._memory[TEAM_LOCAL_BYTES] = total
         return tuple(places)
 
     def launcher(
@@ -240,9 +245,9 @@ class Team:
         """Return `run(args, global_size, local_size, later=False)`, which launches the kernel, and posts the launch if
         `later`.
         """
-        if function.local_sizes and len(types) + len(function.local_sizes) > _MOST_ARGS:
-            raise RuntimeError(f"more than {_MOST_ARGS} arguments beside local arrays")
-        return _bound(types)(name, Launch(self, function, types), self)
+        if function.local_sizes and len(types) + len(function.local_sizes) > LAUNCH_ARGS:
+            raise RuntimeError(f"more than {LAUNCH_ARGS} arguments and local arrays")
+        return binder(types)(name, Launch(self, function, types), self)
 
     def post(self, address: int, owner: Any) -> int:
         """Post an order for the jobs at `address` (arguments as `call` takes them) and return the order's number.
@@ -251,10 +256,10 @@ class Team:
         """
         if self.idle:
             self.start()
-        kept, done = self._kept, self._progress[_DONE]
-        if self.posted - done >= _ORDERS:
-            self.wait_for(self.posted - _ORDERS // 2)
-            done = self._progress[_DONE]
+        kept, done = self._kept, self._progress[TEAM_DONE]
+        if self.posted - done >= ORDERS:
+            self.wait_for(self.posted - ORDERS // 2)
+            done = self._progress[TEAM_DONE]
         while kept and kept[0][0] <= done:
             kept.popleft()
         self.posted = number = self.posted + 1
@@ -264,7 +269,7 @@ class Team:
 
     def wait_for(self, orders: int) -> None:
         """Return when the first `orders` orders are done; the caller takes part in what is left of them."""
-        if self._progress[_DONE] < orders:
+        if self._progress[TEAM_DONE] < orders:
             self._awaited[0] = orders
             self._wait(self._wait_args, self.context)
 
@@ -272,28 +277,24 @@ class Team:
         """Return when all posted orders are done."""
         self.wait_for(self.posted)
 
-    def playlist(self, commands: Sequence[Command]) -> Playlist:
-        """Return a Playlist, which runs these commands one after the other, any number of times."""
-        return Playlist(self, self._memmove, commands)
-
     @property
     def patience(self) -> int:
         """How many turns a helper spins, waiting for work, before it sleeps."""
-        return int(self._memory[_PATIENCE])
+        return int(self._memory[TEAM_PATIENCE])
 
     @patience.setter
     def patience(self, turns: int) -> None:
-        self._memory[_PATIENCE] = turns
+        self._memory[TEAM_PATIENCE] = turns
 
     @property
     def flush(self) -> bool:
         """Whether kernels treat denormal operands and results as zeros."""
-        return bool(self._memory[_FLUSH])
+        return bool(self._memory[TEAM_FLUSH])
 
     @flush.setter
     def flush(self, wanted: bool) -> None:
         self.finish()
-        self._memory[_FLUSH] = wanted
+        self._memory[TEAM_FLUSH] = wanted
 
     def probe(self) -> None:
         """Launch a kernel over all three dimensions.
@@ -316,278 +317,7 @@ class _Memory(NamedTuple):
     address: int
 
 
-# --- arguments ----------------------------------------------------------------------------------
-
-
-class Launch:
-    """Memory for the launches of one kernel: the arguments of team_run, the job, its context, its arguments.
-
-    Layout in 8-byte words: team_run's four arguments, the count of jobs (the fourth points at it), three unused; the
-    job; the context; a pointer for each argument; the numbers to which pointers of number arguments point; the offsets
-    of local arrays.
-    """
-
-    JOB = 8
-    CONTEXT = JOB + _JOB_WORDS
-    ARGS = CONTEXT + _CONTEXT_WORDS
-
-    def __init__(self, team: Team, function: Function, types: tuple[str | None, ...]) -> None:
-        count = len(types)
-        self.numbers = scalars = self.ARGS + count
-        places = scalars + count
-        self.words = words = _words(places + 2 + len(function.local_sizes))
-        self.memory = memoryview(words).cast("B")  # type: ignore[arg-type]
-        self.view = self.memory.cast("Q")  # a memoryview, because numpy takes longer to set a word
-        base = self.address = words.ctypes.data
-        words[0:5] = [*team.base, base + 8 * self.JOB, base + 8 * 4, 1]
-        job = self.JOB
-        words[job + _FUNCTION] = function.address
-        words[job + _A] = base + 8 * self.ARGS
-        words[job + _B] = base + 8 * self.CONTEXT
-        # Addresses of the numbers, one for each argument (a buffer's is unused).
-        self.scalars = [base + 8 * (scalars + i) for i in range(count)]
-        words[self.ARGS : self.ARGS + count] = self.scalars
-        self.locals = 0
-        if function.local_sizes:
-            found = team.local_places(function.local_sizes)
-            words[places : places + 2 + len(found)] = [count, len(found), *found]
-            self.locals = base + 8 * places
-        words[job + _LOCAL_PLACES] = self.locals
-
-    def put(self, index: int, kind: str, value: Any) -> None:
-        """Set one number argument."""
-        place = self.scalars[index] - self.address
-        struct.pack_into("=" + CODES[kind[1:]], self.memory, place, value)
-
-    def set_sizes(
-        self, name: str, global_size: tuple[int, ...], local_size: tuple[int, ...] | None
-    ) -> int:
-        """Set numbers of groups and local sizes; return the total of groups.
-
-        RuntimeError if the global size is not a multiple.
-        """
-        groups, local, left = _grid(global_size, local_size or (1,) * len(global_size))
-        if left:
-            raise RuntimeError(
-                f"{name}, launched with {global_size} in groups of {local_size}: not a multiple"
-            )
-        for i, (n, m) in enumerate(zip(groups, local, strict=True)):
-            self.view[self.CONTEXT + _GROUPS_THERE + i] = n
-            self.view[self.CONTEXT + _LOCAL_THERE + i] = m
-        self.view[self.JOB + _GROUPS] = count = math.prod(groups)
-        return count
-
-
-CODES = {
-    "b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I",
-    "i8": "q", "u8": "Q", "f2": "e", "f4": "f", "f8": "d",
-}  # fmt: skip
-
-
-@functools.cache
-def _bound(types: tuple[str | None, ...]) -> Callable[..., Callable[..., None]]:
-    """Return `bind(name, launch, team)`, which returns `run(args, global_size, local_size, later)` for a kernel with
-    such arguments.
-
-    The source is generated, because `run` is most of a small launch's time: a loop over the arguments would cost more
-    than the call. Sizes stay set from launch to launch, and so do the pointers to numbers.
-    """
-    numbers = [i for i, kind in enumerate(types) if kind is not None]
-    places = "; ".join(
-        f"words[{Launch.ARGS + i}] = a{i}.address" for i, kind in enumerate(types) if kind is None
-    )
-    code = "="
-    for kind in types:
-        letter = "" if kind is None else CODES[kind[1:]]
-        code += f"{letter}{8 - struct.calcsize('=' + letter)}x"
-    values = "".join(f", a{i}" for i in numbers)
-    text = f"""
-def bind(name, launch, team):
-    memory, words, address, call, context = launch.memory, launch.view, launch.address, team.call, team.context
-    size, local, groups, order = None, None, 0, 0
-    def run(args, global_size, local_size, later=False, repaired=False):
-        nonlocal size, local, groups, order
-        if order:
-            team.wait_for(order)
-            order = 0
-        try:
-            {"".join(f"a{i}, " for i in range(len(types))) + "= args" if types else "pass"}
-            {places or "pass"}
-            {f"pack_into(memory, {8 * (Launch.ARGS + len(types))}{values})" if numbers else "pass"}
-        except Exception as error:
-            if repaired:
-                raise
-            return run(plain_numbers(name, types, args, error), global_size, local_size, later, True)
-        if (global_size is not size and global_size != size) or local_size != local:
-            groups = launch.set_sizes(name, global_size, local_size)
-            size, local = global_size, local_size
-        if later:
-            order = team.post(address, launch)
-            return
-        if groups > 1 and team.idle:
-            team.start()
-        call(address, context)
-    return run
-"""
-    namespace: dict[str, Any] = {
-        "pack_into": struct.Struct(code).pack_into, "plain_numbers": plain_numbers, "types": types,
-    }  # fmt: skip
-    exec(text, namespace)
-    made: Callable[[str, Launch, Team], Callable[..., None]] = namespace["bind"]
-    return made
-
-
-def _grid(size: tuple[int, ...], group: tuple[int, ...]) -> tuple[list[int], list[int], int]:
-    """Return number of groups and local size, each along three dimensions, and the sum of the remainders."""
-    pairs = [divmod(n, g) for n, g in zip(size, group, strict=True)]
-    fill = [1] * (3 - len(pairs))
-    return [n for n, _ in pairs] + fill, [*group, *fill], sum(left for _, left in pairs)
-
-
 def _context() -> np.ndarray:
-    words = _words(_CONTEXT_WORDS)
-    words[_GROUPS_THERE : _GROUPS_THERE + 3] = words[_LOCAL_THERE : _LOCAL_THERE + 3] = 1
+    words = aligned_words(CONTEXT_WORDS)
+    words[CONTEXT_GROUPS : CONTEXT_GROUPS + 3] = words[CONTEXT_LOCAL : CONTEXT_LOCAL + 3] = 1
     return words
-
-
-def _words(count: int) -> np.ndarray:
-    """Return `count` zeroed 8-byte words, aligned to `_ALIGN` bytes."""
-    raw = np.zeros(count + _ALIGN // 8, np.uint64)
-    start = -(raw.ctypes.data // 8) % (_ALIGN // 8)
-    return raw[start : start + count]
-
-
-# --- recordings ---------------------------------------------------------------------------------
-
-
-class Command(NamedTuple):
-    """A launch, or a copy between buffers if `kernel` is None."""
-
-    kernel: Kernel | None
-    global_size: tuple[int, ...]  # work-items
-    local_size: tuple[int, ...]  # work-items of a work-group
-    # Of the kernel; for a copy: destination, its offset, source, its offset, the number of bytes (offsets count bytes,
-    # too).
-    args: Sequence[Any]
-
-
-class Playlist:
-    """Commands run by one call, with their own memory for all arguments.
-
-    `symbols`: Symbols among the arguments, which `tell` replaces.
-    """
-
-    def __init__(self, team: Team, memmove: int, commands: Sequence[Command]) -> None:
-        self._team = team
-        jobs = _words(_JOB_WORDS * len(commands))
-        self._jobs = memoryview(jobs).cast("B").cast("Q")  # type: ignore[arg-type]
-        self._launches: list[Launch | None] = []
-        self._copies: dict[int, list[Any]] = {}  # command -> the copy's arguments
-        self.symbols: list[Any] = []
-        self._set: list[Callable[[int], None]] = []  # for each symbol, what sets its number
-        self.moves = False  # whether offsets of copies are among the symbols
-        for i, command in enumerate(commands):
-            job = jobs[_JOB_WORDS * i : _JOB_WORDS * (i + 1)]
-            if command.kernel is None:
-                dst, dst_offset, src, src_offset, nbytes = plain(command.args)
-                job[:] = [memmove, dst.address + dst_offset, src.address + src_offset, nbytes, 0, 0]
-                self._copies[i] = args = [None, dst_offset, None, src_offset]
-                for k in (1, 3):
-                    self.moves |= self._open(command.args[k], partial(args.__setitem__, k))
-                self._open(
-                    command.args[4], partial(self._jobs.__setitem__, _JOB_WORDS * i + _B + 1)
-                )
-                self._launches.append(None)
-            else:
-                launch = self._launch(i, command.kernel, command)
-                job[:] = launch.words[Launch.JOB : Launch.JOB + _JOB_WORDS]
-                self._launches.append(launch)
-        self._address = jobs.ctypes.data
-        self._order = _words(
-            8
-        )  # what team_run gets: the team, its members, the first job, how many
-        self._play = self._order.ctypes.data
-        self._order[0:3] = [*team.base, self._address]
-        self._order[3:5] = [self._play + 8 * 4, len(commands)]
-        self._number = 0  # the last order that plays this list and may not be done; 0: none
-
-    def _launch(self, number: int, kernel: Kernel, command: Command) -> Launch:
-        assert kernel.function is not None
-        types = kinds(kernel.arg_types)
-        launch = Launch(self._team, kernel.function, types)
-        size, local = command.global_size, command.local_size
-        launch.set_sizes(kernel.name, plain(size), local)
-        groups = [n // g for n, g in zip(size, local, strict=True)]
-        for d, n in enumerate(groups):
-            self._open(n, partial(launch.view.__setitem__, Launch.CONTEXT + _GROUPS_THERE + d))
-        if any(map(is_symbol, groups)):
-            self._open(
-                math.prod(groups), partial(self._jobs.__setitem__, _JOB_WORDS * number + _GROUPS)
-            )
-        words = launch.words
-        for i, (kind, value) in enumerate(zip(types, command.args, strict=True)):
-            if kind is None:
-                words[Launch.ARGS + i] = value.address
-            else:
-                launch.put(i, kind, *plain([value]))
-                put = partial(launch.put, i, kind)
-                if kind == "<i8":  # the most frequent kind, which a memoryview sets faster
-                    put = partial(launch.memory.cast("q").__setitem__, launch.numbers + i)
-                self._open(value, put)
-        return launch
-
-    def _open(self, number: Any, put: Callable[[Any], None]) -> bool:
-        if not is_symbol(number):
-            return False
-        self.symbols.append(number)
-        self._set.append(put)
-        return True
-
-    def tell(self, numbers: Sequence[int]) -> None:
-        """Set the numbers in the places of the symbols, in the order of `symbols`."""
-        for put, number in zip(self._set, numbers, strict=True):
-            put(number)
-
-    def slot(self, command: int, index: int) -> tuple[Any, int, int]:
-        """Return where the address of a command's buffer argument is kept: memory, the word in it, and the offset to
-        add to the address.
-        """
-        launch = self._launches[command]
-        if launch is not None:
-            return launch.view, Launch.ARGS + index, 0
-        return (
-            self._jobs,
-            _JOB_WORDS * command + (_B if index else _A),
-            self._copies[command][index + 1],
-        )
-
-    def put(self, command: int, index: int, kind: str, value: Any) -> None:
-        """Set a number argument of a launch."""
-        launch = self._launches[command]
-        assert launch is not None
-        launch.put(index, kind, value)
-
-    def wait(self) -> None:
-        """Return when no posted order plays this list any more; needed before any of its arguments is set."""
-        if self._number:
-            self._team.wait_for(self._number)
-            self._number = 0
-
-    def run(self) -> None:
-        """Run the commands now; the team must have no unfinished orders."""
-        team = self._team
-        if team.idle:
-            team.start()
-        team.call(self._play, team.context)
-
-    def post(self) -> None:
-        """Post an order that runs the commands."""
-        self._number = self._team.post(self._play, self)
-
-    def run_one(self, command: int) -> None:
-        """Run one of the commands alone."""
-        order = self._order
-        all_of_them = order[2:5].copy()
-        order[2], order[4] = self._address + 8 * _JOB_WORDS * command, 1
-        self.run()
-        order[2:5] = all_of_them

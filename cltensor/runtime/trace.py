@@ -24,12 +24,12 @@ from ..symbols import WORKING, Work, is_symbol, plain
 from . import team
 from .memory import Arena, Buffer
 from .observe import OBSERVERS
+from .playlist import Playlist
 from .recording import Counter, Recorder, Slot, Step
 from .stats import STATS
 
 if TYPE_CHECKING:
     from .backend import Backend
-    from .team import Playlist
 
 
 class Numbers(NamedTuple):
@@ -121,7 +121,7 @@ class Trace(Recorder):
         self._launches = sum(step.kernel is not None for step in steps)
         told: list[Any] = []
         if threads is not None and all(s.kernel is None or s.kernel.function for s in steps):
-            self._playlist = threads.playlist([step.command() for step in steps])
+            self._playlist = Playlist(threads, [step.command() for step in steps])
             told = self._playlist.symbols
         found: list[tuple[int, int, int]] = []
         for number, step in enumerate(steps):

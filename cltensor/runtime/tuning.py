@@ -24,7 +24,7 @@ from cltensor.config import CONFIG
 from cltensor.errors import debug_line
 
 if TYPE_CHECKING:
-    from .device import DeviceInfo
+    from .platforms import DeviceInfo
 
 FORMAT = 1
 SHIPPED = Path(__file__).resolve().parent.parent / "tuning"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cltensor.runtime import eventless
-from cltensor.runtime.program import _launcher
+from cltensor.runtime.kernel import _launcher
 
 TEXT = "__kernel void add_up(__global int *x, int n) { x[get_global_id(0)] += n * (int)get_local_size(0); }"
 

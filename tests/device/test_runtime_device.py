@@ -19,7 +19,7 @@ from cltensor.runtime import (
     loader,
     set_default_device,
 )
-from cltensor.runtime.device import describe, platforms, version
+from cltensor.runtime.platforms import describe, platforms, version
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cltensor.runtime import program
+from cltensor.runtime import disk_cache
 from cltensor.runtime.folders import cache_dir
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,9 +122,9 @@ def test_damaged_entries_are_replaced(filled: Path) -> None:
 def test_binary_that_the_driver_rejects(filled: Path) -> None:
     keys = [path.stem for path in entries(filled)]
     code = f"""
-from cltensor.runtime import program
+from cltensor.runtime import disk_cache
 for key in {keys}:
-    program.disk_write(key, b"not a binary")
+    disk_cache.write(key, b"not a binary")
 report(result=result())
 """
     again = answer(code, filled)
@@ -138,12 +138,12 @@ def test_cache_off(tmp_path: Path) -> None:
 
 
 def test_size_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "disk_folder", lambda: tmp_path / "kernels")
+    monkeypatch.setattr(disk_cache, "folder", lambda: tmp_path / "kernels")
     for i in range(10):
-        program.disk_write(f"{i:064d}", bytes(1000))
+        disk_cache.write(f"{i:064d}", bytes(1000))
         os.utime(tmp_path / "kernels" / f"{i:064d}.bin", (i, i))
-    program.disk_read(f"{0:064d}")  # now the most recently used
-    program.disk_prune(5000)
+    disk_cache.read(f"{0:064d}")  # now the most recently used
+    disk_cache.prune(5000)
     assert [int(path.stem) for path in entries(tmp_path)] == [0, 8, 9]
 
 
@@ -267,7 +267,7 @@ def test_no_linker(tmp_path: Path) -> None:
     empty.mkdir()
     code = """
 import os
-from cltensor.runtime.device import is_pocl, platforms
+from cltensor.runtime.platforms import is_pocl, platforms
 import cltensor as torch
 x = torch.arange(48.0).reshape(6, 8)
 found = (x @ x.t()).softmax(1).sum().item(), (x + 1).double().lgamma().sum().item(), x.half().cumsum(0)[-1, -1].item()

@@ -28,6 +28,8 @@ from cltensor.runtime import (
     machine_code,
     program,
     team,
+    team_launch,
+    team_layout,
 )
 from cltensor.runtime.folders import shipped
 from cltensor.runtime.threads import processors
@@ -146,7 +148,9 @@ def test_portions_of_members(
     """
     monkeypatch.setattr(team, "processors", lambda: members)
     source = (shipped("cl_kernels") / "team.cl").read_text()
-    made = team.Team(lambda name: backend.programs.code(name, source, team.CODE[name]), members)
+    made = team.Team(
+        lambda name: backend.programs.code(name, source, team_layout.CODE[name]), members
+    )
     FOREVER.append(made)
     function = backend.kernel("places", PLACES, (None, np.int64, np.float32)).function
     assert function is not None
@@ -258,7 +262,7 @@ def test_a_binary_of_another_kind_is_refused() -> None:
 def test_other_contexts_are_refused(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     """The probe notices when PoCL's kernel context differs from the layout the team assumes."""
     assert backend.team is not None
-    monkeypatch.setattr(team, "_GROUPS_THERE", 1)
+    monkeypatch.setattr(team_launch, "CONTEXT_GROUPS", 1)
     with pytest.raises(RuntimeError, match="other things"):
         backend.team.probe()
     monkeypatch.undo()
@@ -270,7 +274,7 @@ def test_a_kernel_that_only_the_driver_runs(
 ) -> None:
     """Such a kernel is queued, in order between launches of the team. A recording that has one is queued as a whole."""
     assert backend.team is not None
-    monkeypatch.setattr(team, "_MOST_ARGS", 4)
+    monkeypatch.setattr(team, "LAUNCH_ARGS", 4)
     source = PLACES.replace("places", "queued")
     queued = backend.kernel("queued", source, (None, np.int64, np.float32))
     assert program.queued.pop() == "queued"
@@ -306,7 +310,7 @@ def test_a_binary_that_is_no_longer_on_disk(
     types = (None, np.int64, np.float32)
     kernel = backend.kernel("first_of_two", source, types)
     kernel.program.binary = None  # as if it had come from disk
-    monkeypatch.setattr("cltensor.runtime.program.disk_read", lambda key: None)
+    monkeypatch.setattr("cltensor.runtime.disk_cache.read", lambda key: None)
     builds = STATS.builds
     again = backend.kernel("second_of_two", source, types)
     assert STATS.builds == builds + 1

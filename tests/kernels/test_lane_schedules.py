@@ -21,8 +21,7 @@ import cltensor as ct
 from cltensor.codegen.products import product
 from cltensor.codegen.reduce import reduction
 from cltensor.ops import replay
-from cltensor.runtime import Backend, device, device_list, get_backend
-from cltensor.runtime import backend as backend_module
+from cltensor.runtime import Backend, device, device_list, get_backend, registry
 from cltensor.runtime.program import ProgramCache
 
 NAMES = list(families.families(MagicMock()))  # collecting tests must not make tensors
@@ -57,7 +56,7 @@ def lanes() -> Iterator[Backend]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ProgramCache, "_load_or_build", quickly)
-        patch.setitem(backend_module.registry, twin.device, twin)
+        patch.setitem(registry.backends, twin.device, twin)
         poison(twin, patch)
         yield twin
 

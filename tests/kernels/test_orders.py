@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import cltensor as torch
 from cltensor.ops import replay
-from cltensor.runtime import Backend, device, get_backend, team
+from cltensor.runtime import Backend, device, get_backend, team, team_layout
 
 ROWS = 300  # of square matrices: they take several groups, and their product takes a while
 
@@ -83,7 +83,7 @@ def test_a_large_launch_is_left_to_do_and_a_small_one_is_not(backend: Backend) -
     assert backend.team is not None
     torch.opencl.synchronize()
     assert left(backend) == 0
-    assert backend.team._progress[team._DONE] == backend.team.posted > 0
+    assert backend.team._progress[team_layout.TEAM_DONE] == backend.team.posted > 0
     posted = backend.team.posted
     also = small.cumsum(0)
     assert backend.team.posted == posted
@@ -201,10 +201,10 @@ def test_more_orders_than_there_is_room_for(later: None, backend: Backend) -> No
     x = square()
     total = torch.zeros(ROWS, ROWS)
     slow(x)
-    for k in range(3 * team._ORDERS):
+    for k in range(3 * team_layout.ORDERS):
         total = torch.mm(total, x) * 0 + k + total
         total.sum()
-    assert total[3, 4].item() == sum(range(3 * team._ORDERS))
+    assert total[3, 4].item() == sum(range(3 * team_layout.ORDERS))
 
 
 def test_what_is_forgotten_meanwhile_is_done_all_the_same(later: None) -> None:

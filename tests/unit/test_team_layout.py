@@ -1,10 +1,10 @@
-"""The team's memory is laid out as runtime/team.py and the structs of team.cl each say."""
+"""The team's memory is laid out as runtime/team_layout.py and the structs of team.cl each say."""
 
 from __future__ import annotations
 
 import re
 
-from cltensor.runtime import team
+from cltensor.runtime import team_layout
 from cltensor.runtime.folders import shipped
 
 SOURCE = (shipped("cl_kernels") / "team.cl").read_text()
@@ -29,35 +29,35 @@ def words() -> tuple[dict[str, int], dict[str, int]]:
 def test_offsets_are_those_of_the_structs() -> None:
     places, sizes = words()
     assert places == places | {
-        "team.sem_wait": team._CALLS,
-        "team.patience": team._PATIENCE,
-        "team.members": team._MEMBERS,
-        "team.local_memory": team._LOCALS,
-        "team.local_bytes": team._LOCAL_BYTES,
-        "team.sched_getcpu": team._PLACING,
-        "team.here": team._HERE,
-        "team.spare": team._SPARE,
-        "team.flush": team._FLUSH,
-        "team.done": team._DONE,
-        "team.busy": team._BUSY,
-        "member.thread": team._THREAD,
-        "member.place": team._PLACE,
-        "member.semaphore": team._SEMAPHORE,
-        "member.next": team._NEXT,
-        "job.function": team._FUNCTION,
-        "job.a": team._A,
-        "job.b": team._B,
-        "job.groups": team._GROUPS,
-        "job.locals": team._LOCAL_PLACES,
+        "team.sem_wait": team_layout.TEAM_CALLS,
+        "team.patience": team_layout.TEAM_PATIENCE,
+        "team.members": team_layout.TEAM_MEMBERS,
+        "team.local_memory": team_layout.TEAM_LOCALS,
+        "team.local_bytes": team_layout.TEAM_LOCAL_BYTES,
+        "team.sched_getcpu": team_layout.TEAM_PLACING,
+        "team.here": team_layout.TEAM_HERE,
+        "team.spare": team_layout.TEAM_SPARE,
+        "team.flush": team_layout.TEAM_FLUSH,
+        "team.done": team_layout.TEAM_DONE,
+        "team.busy": team_layout.TEAM_BUSY,
+        "member.thread": team_layout.MEMBER_THREAD,
+        "member.place": team_layout.MEMBER_PLACE,
+        "member.semaphore": team_layout.MEMBER_SEMAPHORE,
+        "member.next": team_layout.MEMBER_NEXT,
+        "job.function": team_layout.JOB_FUNCTION,
+        "job.a": team_layout.JOB_A,
+        "job.b": team_layout.JOB_B,
+        "job.groups": team_layout.JOB_GROUPS,
+        "job.locals": team_layout.JOB_LOCALS,
     }
-    assert sizes["job"] == team._JOB_WORDS
-    assert sizes["member"] == team._MEMBER_WORDS
-    assert sizes["team"] <= team._TEAM_WORDS
+    assert sizes["job"] == team_layout.JOB_WORDS
+    assert sizes["member"] == team_layout.MEMBER_WORDS
+    assert sizes["team"] <= team_layout.TEAM_WORDS
 
 
 def test_numbers_are_those_of_the_source() -> None:
-    assert NUMBERS["PROCESSORS"] == team._PROCESSORS
-    assert NUMBERS["LAUNCH_ARGS"] == team._MOST_ARGS
-    assert NUMBERS["ORDERS"] == team._ORDERS
+    assert NUMBERS["PROCESSORS"] == team_layout.PROCESSORS
+    assert NUMBERS["LAUNCH_ARGS"] == team_layout.LAUNCH_ARGS
+    assert NUMBERS["ORDERS"] == team_layout.ORDERS
     shift = re.search(r"#define CLOSED \(1L << (\d+)\)", SOURCE)
-    assert shift and 1 << int(shift[1]) == team._CLOSED
+    assert shift and 1 << int(shift[1]) == team_layout.CLOSED
