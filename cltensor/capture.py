@@ -46,9 +46,11 @@ from .tensor import Tensor
 
 MAX_RECORDINGS = 8
 MAX_COUNTED = 64  # signatures whose warm-up calls are counted
-
-
 _STALE = object()
+
+
+class _Place(int):
+    """The index of a tensor among those of a call."""
 
 
 def _flatten(value: Any, found: list[Tensor]) -> Any:
@@ -67,6 +69,7 @@ def _flatten(value: Any, found: list[Tensor]) -> Any:
 
 
 def _restore(plan: Any, tensors: list[Any]) -> Any:
+    """Return the value of a plan, with these tensors in their places."""
     if isinstance(plan, _Place):
         return tensors[plan]
     if isinstance(plan, tuple):
@@ -84,10 +87,6 @@ def _told(plan: Any) -> Any:
     if isinstance(plan, tuple):
         return plan.__class__, *[_told(p) for p in plan]
     return plan.__class__, repr(plan) if isinstance(plan, int | float | complex) else plan
-
-
-class _Place(int):
-    """The index of a tensor among those of a call."""
 
 
 class _Watch:
@@ -330,6 +329,7 @@ def _modes() -> tuple:
 
 
 def _signature(args: tuple) -> tuple:
+    """Return what decides, of a call whose arguments are all tensors, which recording it plays."""
     return (
         _modes(),
         *[
@@ -409,23 +409,31 @@ class Captured:
             self._calls[key] = calls
             if len(self._calls) > MAX_COUNTED:
                 self._calls.pop(next(iter(self._calls)))
-            args, kwargs = _restore(plan, inputs)
-            if inputs:
-                return self._fn(*args, **kwargs)
-            before = {backend: backend.seq for backend in in_use()}
-            result = self._fn(*args, **kwargs)
-            self._home = _home(result, before)
-            return result
-        self._make_room()
-        backend = inputs[0]._storage.backend if inputs else self._home
-        backend = backend or get_backend(default_device())
-        recorded = _Recorded(backend, self._fn, plan, inputs)
-        variants = self._recorded.setdefault(key, [])
-        variants[:] = [recorded, *[r for r in variants if not r.lost]]
+            return self._warm_up(plan, inputs)
+        recorded = self._record(key, plan, inputs)
         if not kwargs and all(t.__class__ is Tensor for t in args):
-            self._quick[_signature(args)] = variants
+            self._quick[_signature(args)] = self._recorded[key]
         result, recorded.result = recorded.result, None
         return result
+
+    def _warm_up(self, plan: Any, inputs: list[Tensor]) -> Any:
+        """Run the function itself."""
+        args, kwargs = _restore(plan, inputs)
+        if inputs:
+            return self._fn(*args, **kwargs)
+        before = {backend: backend.seq for backend in in_use()}
+        result = self._fn(*args, **kwargs)
+        self._home = _home(result, before)
+        return result
+
+    def _record(self, key: Any, plan: Any, inputs: list[Tensor]) -> _Recorded:
+        """Record the function, and keep the recording in place of those that can never fit again."""
+        self._make_room()
+        backend = inputs[0]._storage.backend if inputs else self._home
+        recorded = _Recorded(backend or get_backend(default_device()), self._fn, plan, inputs)
+        variants = self._recorded.setdefault(key, [])
+        variants[:] = [recorded, *[r for r in variants if not r.lost]]
+        return recorded
 
     def _make_room(self) -> None:
         """Forget the oldest recording where there are too many."""
