@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -19,10 +17,10 @@ from typing import Any
 
 from . import version
 from .errors import format_bytes
-from .runtime import disk_cache, loader, pocl
+from .runtime import children, disk_cache, loader, pocl
 from .runtime.folders import cache_dir, writable
 
-_TIMEOUT = 120
+_LIMIT = 120.0  # seconds for a child
 _VENDORS = {
     "0x10de": ("NVIDIA", "install NVIDIA's driver with OpenCL (Debian, Ubuntu: nvidia-opencl-icd)"),
     "0x1002": (
@@ -73,6 +71,7 @@ def _report_cache() -> None:
 
 
 def _report_devices(found: dict[str, Any], fixes: list[str]) -> int:
+    """Print drivers, platforms and devices; return how many devices compute correctly."""
     print(f"\nOpenCL loader: {', '.join(found['loaders']) or 'unknown'}")
     if len(found["loaders"]) > 1:
         fixes.append("two OpenCL loaders are in one process, which can crash: remove one of them")
@@ -81,52 +80,55 @@ def _report_devices(found: dict[str, Any], fixes: list[str]) -> int:
     print("\nPlatforms")
     for item in found["platforms"]:
         print(f"  {item['name']} | {item['version']} | {item['devices']} devices")
-    usable = 0
-    for name, info in found["devices"].items():
-        print(f"\n{name}: {info['name']} ({info['vendor']})")
-        print(f"  driver        {info['platform']} {info['driver_version']}")
-        print(f"  version       {info['device_version']}")
-        if info["compiled_for"]:
-            print(
-                f"  compiled for  {info['compiled_for']}: the driver's compiler does not know this processor"
-            )
+    return sum([_report_device(name, info, fixes) for name, info in found["devices"].items()])
+
+
+def _report_device(name: str, info: dict[str, Any], fixes: list[str]) -> bool:
+    """Print what there is to know of a device, add to `fixes` what it needs, and return whether it computes correctly."""
+    print(f"\n{name}: {info['name']} ({info['vendor']})")
+    print(f"  driver        {info['platform']} {info['driver_version']}")
+    print(f"  version       {info['device_version']}")
+    if info["compiled_for"]:
         print(
-            f"  size          {info['compute_units']} compute units, "
-            f"{format_bytes(info['global_mem'])}, one buffer up to "
-            f"{format_bytes(info['max_alloc'])}, local {format_bytes(info['local_mem'])}, "
-            f"groups up to {info['max_group']}, arguments up to {info['arg_bytes']} bytes"
+            f"  compiled for  {info['compiled_for']}: the driver's compiler does not know this processor"
         )
-        features = ("fp64", "fp16", "subgroups", "int64_atomics")
-        print(f"  has           {', '.join(n for n in features if info[n]) or 'no extras'}")
-        print(f"  has not       {', '.join(n for n in features if not info[n]) or 'nothing'}")
-        if info["missing_linker"]:
-            print("  self-test     not run: `ld` is missing")
-            fixes.append(str(info["missing_linker"]))
-            continue
-        result, trouble = _in_child(name)
-        if result is None:
-            print(f"  self-test     FAILED: {trouble}")
-            fixes.append(
-                f"{name}: update or remove the driver {info['platform']}; it fails: {trouble}"
-            )
-            continue
-        for test, outcome in result["tests"].items():
-            if outcome != "ok":
-                print(f"  self-test     {test}: {outcome}")
-        if result["host_shared"]:
-            print("  memory        shared with the host, numpy() copies nothing")
-        if result["threads"]:
-            print(f"  launches      calls of a team of {result['threads']} threads (CLTENSOR_TEAM)")
-        if info["tuned"]:
-            print(f"  tuned         {', '.join(f'{k} {v}' for k, v in info['tuned'].items())}")
-        if all(outcome == "ok" for outcome in result["tests"].values()):
-            print(f"  self-test     ok ({len(result['tests'])} kernels)")
-            usable += 1
-        else:
-            fixes.append(
-                f"{name}: kernels give wrong results; update {info['platform']} or avoid it"
-            )
-    return usable
+    print(
+        f"  size          {info['compute_units']} compute units, "
+        f"{format_bytes(info['global_mem'])}, one buffer up to "
+        f"{format_bytes(info['max_alloc'])}, local {format_bytes(info['local_mem'])}, "
+        f"groups up to {info['max_group']}, arguments up to {info['arg_bytes']} bytes"
+    )
+    features = ("fp64", "fp16", "subgroups", "int64_atomics")
+    print(f"  has           {', '.join(n for n in features if info[n]) or 'no extras'}")
+    print(f"  has not       {', '.join(n for n in features if not info[n]) or 'nothing'}")
+    if info["missing_linker"]:
+        print("  self-test     not run: `ld` is missing")
+        fixes.append(str(info["missing_linker"]))
+        return False
+    result, trouble = _in_child(name)
+    if result is None:
+        print(f"  self-test     FAILED: {trouble}")
+        fixes.append(f"{name}: update or remove the driver {info['platform']}; it {trouble}")
+        return False
+    return _report_test(name, info, result, fixes)
+
+
+def _report_test(name: str, info: dict[str, Any], result: dict[str, Any], fixes: list[str]) -> bool:
+    """Print the result of a device's self-test, and how the device is used; return whether all numbers were right."""
+    wrong = {test: outcome for test, outcome in result["tests"].items() if outcome != "ok"}
+    for test, outcome in wrong.items():
+        print(f"  self-test     {test}: {outcome}")
+    if result["host_shared"]:
+        print("  memory        shared with the host, numpy() copies nothing")
+    if result["threads"]:
+        print(f"  launches      calls of a team of {result['threads']} threads (CLTENSOR_TEAM)")
+    if info["tuned"]:
+        print(f"  tuned         {', '.join(f'{k} {v}' for k, v in info['tuned'].items())}")
+    if wrong:
+        fixes.append(f"{name}: kernels give wrong results; update {info['platform']} or avoid it")
+    else:
+        print(f"  self-test     ok ({len(result['tests'])} kernels)")
+    return not wrong
 
 
 def _missing(found: dict[str, Any] | None) -> list[str]:
@@ -182,27 +184,7 @@ def _fix_start(trouble: str) -> str:
 
 def _in_child(what: str) -> tuple[dict[str, Any] | None, str]:
     """Run `_child(what)` in another process; return its result, or None and what went wrong."""
-    command = [sys.executable, "-m", "cltensor", "--child", what]
-    environ = dict(os.environ)
-    parent = str(Path(__file__).resolve().parent.parent)
-    environ["PYTHONPATH"] = os.pathsep.join(filter(None, (parent, environ.get("PYTHONPATH"))))
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT, env=environ, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return None, f"no answer in {_TIMEOUT} seconds"
-    lines = done.stdout.strip().splitlines()
-    if done.returncode == 0 and lines:
-        return json.loads(lines[-1]), ""
-    said = done.stderr.strip().splitlines()
-    if done.returncode < 0:
-        try:
-            name = signal.Signals(-done.returncode).name
-        except ValueError:
-            name = str(-done.returncode)
-        return None, f"the process died of {name}{': ' + said[-1] if said else ''}"
-    return None, said[-1] if said else f"exit code {done.returncode}"
+    return children.ask(("cltensor", "--child", what), _LIMIT)
 
 
 def _child(what: str) -> dict[str, Any]:

@@ -46,9 +46,7 @@ class Trial:
 
     def wait(self) -> None:
         """Run everything pending, and wait for it."""
-        from cltensor.opencl import synchronize
-
-        synchronize()
+        self.torch.opencl.synchronize()
 
     def run(self, effort: str) -> dict[str, Any]:
         """Return {"differs": cases} or {"times": {case: [default's seconds, candidate's seconds]}}."""

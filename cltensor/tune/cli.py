@@ -8,16 +8,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from cltensor.runtime import device, device_info, tuning
+from cltensor.runtime import DeviceInfo, children, device, device_info, tuning
 
 from .child import answer
 from .parameters import Parameter, chosen
@@ -54,7 +49,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 class Tuner:
     """Tries candidates one by one and maintains the device's table."""
 
-    def __init__(self, name: str, info: Any, quick: bool, limit: float) -> None:
+    def __init__(self, name: str, info: DeviceInfo, quick: bool, limit: float) -> None:
         self.name, self.info, self.quick, self.limit = name, info, quick, limit
         self.table = tuning.load(info)
         self.notes: dict[str, Any] = {"when": time.strftime("%Y-%m-%d"), "faster": {}}
@@ -127,28 +122,8 @@ class Tuner:
 
         Return its answer, or None and what went wrong if it fails or takes too long.
         """
-        command = [
-            sys.executable,
-            "-m",
-            "cltensor.tune",
-            "--child",
-            json.dumps({"device": self.name, **task}),
-        ]
-        environ = dict(os.environ)
-        parent = str(Path(__file__).resolve().parents[2])
-        environ["PYTHONPATH"] = os.pathsep.join(filter(None, (parent, environ.get("PYTHONPATH"))))
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ
-        ) as child:
-            try:
-                out, err = child.communicate(timeout=self.limit)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                return None, f"took more than {self.limit:g} seconds"
-        if child.returncode == 0 and out.strip():
-            return json.loads(out.strip().splitlines()[-1]), ""
-        said = err.strip().splitlines()[-1] if err.strip() else "it said nothing"
-        return None, f"{_ended(child.returncode)}: {said}"
+        question = json.dumps({"device": self.name, **task})
+        return children.ask(("cltensor.tune", "--child", question), self.limit)
 
 
 def judge(times: dict[str, list[float]]) -> tuple[float | None, str]:
@@ -160,12 +135,3 @@ def judge(times: dict[str, list[float]]) -> tuple[float | None, str]:
     worst = min(gains, key=lambda name: gains[name])
     note = f"{mean:.2f} times the default's speed, {gains[worst]:.2f} in the worst case ({worst})"
     return (mean if mean >= _WORTH and gains[worst] >= _LOSS else None), note
-
-
-def _ended(code: int) -> str:
-    if code >= 0:
-        return f"failed with exit code {code}"
-    try:
-        return f"died of {signal.Signals(-code).name}"
-    except ValueError:
-        return f"died of signal {-code}"

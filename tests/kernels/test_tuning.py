@@ -14,7 +14,7 @@ import cltensor as torch
 from cltensor import config
 from cltensor.codegen.operand import Operand
 from cltensor.codegen.products import gemm, product
-from cltensor.runtime import DeviceInfo, get_backend, tuning
+from cltensor.runtime import DeviceInfo, children, get_backend, tuning
 from cltensor.tune import cli
 from cltensor.tune.child import Trial, bits
 from cltensor.tune.parameters import PARAMETERS, chosen
@@ -205,7 +205,7 @@ def test_children_may_fail(info: Any) -> None:
     result, trouble = failing.ask({"what": "peaks"})
     assert result is None
     assert "failed with exit code 1: RuntimeError: Invalid device string" in trouble
-    assert cli._ended(-11) == "died of SIGSEGV"
+    assert children.ended(-11) == "died of SIGSEGV"
 
 
 def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
