@@ -1,4 +1,5 @@
-// A team of threads that runs the machine code of other kernels (Note [Team] in runtime/team.py, which lays the memory out).
+// A team of threads that runs the machine code of other kernels (Note [Team] in runtime/team.py). The memory is laid
+// out as runtime/team_layout.py says, too.
 //
 // Member 0 of the team is the thread that calls team_run; the other members, the helpers, stay in team_help until the team
 // is dissolved. A helper spins for a while after each job before it sleeps, because waking a thread takes longer than most

@@ -138,7 +138,7 @@ def set_flush_denormal(mode: bool) -> bool:
     if backend.team is None:
         return False
     with backend.lock:
-        backend.team.flush = mode
+        backend.team.flush_denormal = mode
     return True
 
 

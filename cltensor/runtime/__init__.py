@@ -13,7 +13,8 @@ from .forks import start_method, survives_fork
 from .kernel import Kernel
 from .memory import Buffer
 from .platforms import DeviceInfo
-from .recording import Counter, Recorder, Recording, RecordingError, Slot
+from .recorder import Counter, Recorder, RecordingError, Slot
+from .recording import Recording
 from .registry import device_info, get_backend, in_use
 from .stats import STATS
 from .trace import Numbers, Trace

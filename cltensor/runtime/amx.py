@@ -17,10 +17,8 @@ from cltensor.errors import debug_line
 from .processor import facts
 
 _ARCH_PRCTL = 158  # the number of this system call on x86-64
-_REQUEST, _TILE_DATA = (
-    0x1023,
-    18,
-)  # ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA: Linux, Documentation/arch/x86/xstate.rst
+# ARCH_REQ_XCOMP_PERM and XFEATURE_XTILEDATA: Linux, Documentation/arch/x86/xstate.rst.
+_REQUEST, _TILE_DATA = 0x1023, 18
 _NEEDED = frozenset(["amx_tile", "amx_bf16", "avx512f"])
 
 

@@ -1,6 +1,6 @@
 """`Backend`: one context and one in-order queue per device; launches and transfers.
 
-Owns when the host waits for the device. Must not know dtypes beyond sizes, tensors or templates.
+Owns when the host waits for the device. Must not know tensors, templates or, of dtypes, more than which need doubles.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .loader import keep_forever
 from .memory import Block, Buffer, Pool
 from .observe import OBSERVERS
 from .program import ProgramCache
-from .recording import Recorder, Step
+from .recorder import Recorder, Step
 from .stats import STATS
 
 _FLUSH_EVERY = 64  # some drivers fail when a long queue is never flushed
@@ -117,11 +117,15 @@ class Backend:
         if array.nbytes == 0:
             return self.alloc(0)
         flat = (array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8)
-        flags = self.module.mem_flags
-        access = self.read_write if flat.flags.writeable else flags.READ_ONLY
+        access = self.read_write if flat.flags.writeable else self.module.mem_flags.READ_ONLY
         with self.lock:
-            made = self.module.Buffer(self.context, access | flags.USE_HOST_PTR, hostbuf=flat)
-            return Buffer(self, flat.nbytes, Block(_WRAPPED, made, flat), False)
+            return self._alias(flat, access)
+
+    def _alias(self, memory: np.ndarray, access: int) -> Buffer:
+        """Return a Buffer over an array of bytes; access: the driver's flag for reading, or for reading and writing."""
+        cl = self.module
+        made = cl.Buffer(self.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=memory)
+        return Buffer(self, memory.nbytes, Block(_WRAPPED, made, memory), False)
 
     def empty_cache(self) -> None:
         """Return the pool's free blocks to the device."""
@@ -441,19 +445,15 @@ class Backend:
 
     def _probe_shared(self) -> bool:
         """Return whether a kernel's write to a USE_HOST_PTR buffer is visible to the host without a map call."""
-        cl = self.module
         memory = np.zeros(64, np.int32)
         memory[0] = 1
-        flags = self.read_write | cl.mem_flags.USE_HOST_PTR
         try:
-            made = cl.Buffer(self.context, flags, hostbuf=memory)
-            buffer = Buffer.__new__(Buffer)
-            buffer.cl, buffer.seq, buffer.exported = made, 0, True
+            buffer = self._alias(memory.view(np.uint8), self.read_write)
             kernel = self.kernel("cltensor_probe_shared", _PROBE, (None,))
             memory[0] = 2
             self.launch(kernel, (1,), (1,), (buffer,))
-            made.release()
-        except cl.Error as error:
+            buffer.cl.release()
+        except self.module.Error as error:
             debug_line(1, "%s does not share memory with the host: %s", self.device, error)
             return False
         return bool(memory[0] == 43)

@@ -203,7 +203,7 @@ def chosen_device() -> device | None:
     return _chosen
 
 
-# --- the devices that names stand for ------------------------------------------------------------
+# --- the devices that names stand for -----------------------------------------------------------
 
 
 def device_list() -> list[device]:

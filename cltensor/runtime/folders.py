@@ -1,4 +1,7 @@
-"""The folders of compiled kernels, of drivers' files and of the package's own kernel sources."""
+"""The folders of compiled kernels, of drivers' files and of the package's own kernel sources.
+
+Owns where they are. Must not know what is written there.
+"""
 
 from __future__ import annotations
 

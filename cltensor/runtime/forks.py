@@ -39,9 +39,7 @@ class _ForkedBackend(Backend):
     """The class that a backend without a team gets in a forked child: everything but `device` and `info` raises."""
 
     def __getattribute__(self, name: str) -> Any:
-        if name.startswith("__"):
-            return object.__getattribute__(self, name)
-        if name in ("device", "info"):
+        if name.startswith("__") or name in ("device", "info"):
             return object.__getattribute__(self, name)
         _refused(self)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ALIGN = 128
 _MIN = 64
 _FINE = 1 << 20  # bytes; larger blocks have eight size classes per power of two, smaller ones four
-_PROMPT = 32 << 20  # bytes; larger requests are compared with the host's available memory first
+_COMPARED = 32 << 20  # bytes; requests from here on are compared with the host's available memory
 
 
 @functools.lru_cache(maxsize=4096)
@@ -303,7 +303,7 @@ class Pool:
         raise self.out_of_memory(nbytes) from None
 
     def _create_host(self, backend: Backend, size: int) -> Block:
-        if size >= _PROMPT and size > available_memory():
+        if size >= _COMPARED and size > available_memory():
             raise MemoryError
         raw = np.empty(size + ALIGN, np.uint8)
         start = -raw.ctypes.data % ALIGN

@@ -19,7 +19,7 @@ from .device import device
 from .kernel import Kernel
 from .memory import Block, Buffer
 from .platforms import DeviceInfo
-from .recording import Recorder, Step
+from .recorder import Recorder, Step
 from .tuning import Table
 
 _ENDLESS = 1 << 62

@@ -22,7 +22,11 @@ from .stats import STATS
 if TYPE_CHECKING:
     from .backend import Backend
     from .kernel import Kernel
-    from .recording import Step
+    from .recorder import Step
+
+
+# Operations per byte above which arithmetic is taken to be the limit, if peaks are unknown.
+_BALANCE = 10
 
 
 class Observed(NamedTuple):
@@ -67,8 +71,6 @@ def rate(backend: Backend, ns: float, nbytes: int, flops: int) -> tuple[str, str
     return f"{value:.1f} {unit}", f"{100 * value * 1e9 / best:.0f} %" if best else ""
 
 
-# Operations per byte above which arithmetic is taken to be the limit, if peaks are unknown.
-_BALANCE = 10
 Observer = Callable[[Observed], None]
 OBSERVERS: list[Observer] = []
 
@@ -86,8 +88,8 @@ def launch(
     fresh = kernel.fresh
     backend.finish()
     event = None
-    begin = time.perf_counter_ns()
     if kernel.call is not None:
+        begin = time.perf_counter_ns()
         kernel.call(args, global_size, local_size)
     else:
         begin, event = _on_timed_queue(backend, kernel, global_size, local_size, args)
@@ -97,18 +99,8 @@ def launch(
         backend.programs.first_launch(kernel)
     backend.finish()
     tell(
-        backend,
-        kernel.name,
-        kernel,
-        global_size,
-        local_size,
-        begin,
-        end,
-        event,
-        nbytes,
-        flops,
-        fresh,
-    )
+        backend, kernel.name, kernel, global_size, local_size, begin, end, event, nbytes, flops, fresh
+    )  # fmt: skip
 
 
 def _on_timed_queue(

@@ -103,7 +103,7 @@ def clean(text: str) -> str:
 def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
     """Return what the driver says about `dev`; nothing is created or compiled.
 
-    A PoCL is adjusted on the way: its compiler's processor name and its list of LLVM passes, where needed.
+    PoCL's compiler is prepared on the way (`_prepare_compiler`).
     """
     extensions = set(dev.extensions.split())
     kind = _kind(cl, dev)
@@ -118,8 +118,6 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
     ours = is_pocl(dev)
     if ours:
         options += pocl.build_options(version(dev.platform.version))
-        if fixpoint.checks(version(dev.platform.version), dev.platform.version):
-            fixpoint.spare()
     if clean(dev.platform.name) == "rusticl":
         options += ("-DCLT_NO_PREFETCH",)  # its translator ends the process over a prefetch
         # Also on a CPU: rusticl splits long vectors, or ends the process over them, and runs work-items side by side.
@@ -147,12 +145,23 @@ def describe(cl: Any, dev: Any, host_shared: bool) -> DeviceInfo:
         device_version=clean(dev.version),
         driver_version=clean(dev.driver_version),
         is_pocl=ours,
-        compiled_for=processor.rename(dev.int_ptr) if ours else "",
+        compiled_for=_prepare_compiler(dev) if ours else "",
         inline=inline,
     )
 
 
+def _prepare_compiler(dev: Any) -> str:
+    """Turn off PoCL's check that ends the process (Note [Fixpoint]) and tell it the processor's name (Note [Processors]),
+    each where needed; return the name it was told, else "".
+    """
+    text = dev.platform.version
+    if fixpoint.checks(version(text), text):
+        fixpoint.spare()
+    return processor.rename(dev.int_ptr)
+
+
 def _number(dev: Any, name: str) -> int:
+    """Return a number that the driver says of a device; 0 where it does not know the query."""
     try:
         return int(getattr(dev, name))
     except Exception:  # the error for an unknown query differs from driver to driver

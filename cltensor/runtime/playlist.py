@@ -27,8 +27,7 @@ class Command(NamedTuple):
     kernel: Kernel | None
     global_size: tuple[int, ...]  # work-items
     local_size: tuple[int, ...]  # work-items of a work-group
-    # Of the kernel; for a copy: destination, its offset, source, its offset, the number of bytes (offsets count bytes,
-    # too).
+    # Of the kernel; for a copy: destination, its offset, source, its offset, number of bytes. Offsets count bytes.
     args: Sequence[Any]
 
 
@@ -50,21 +49,7 @@ class Playlist:
         for i, command in enumerate(commands):
             job = jobs[JOB_WORDS * i : JOB_WORDS * (i + 1)]
             if command.kernel is None:
-                dst, dst_offset, src, src_offset, nbytes = plain(command.args)
-                job[:] = [
-                    team.memmove,
-                    dst.address + dst_offset,
-                    src.address + src_offset,
-                    nbytes,
-                    0,
-                    0,
-                ]
-                self._copies[i] = args = [None, dst_offset, None, src_offset]
-                for k in (1, 3):
-                    self.moves |= self._open(command.args[k], partial(args.__setitem__, k))
-                self._open(
-                    command.args[4], partial(self._jobs.__setitem__, JOB_WORDS * i + JOB_B + 1)
-                )
+                job[:] = self._copy(i, command.args)
                 self._launches.append(None)
             else:
                 launch = self._launch(i, command.kernel, command)
@@ -78,7 +63,20 @@ class Playlist:
         self._order[3:5] = [self._play + 8 * 4, len(commands)]
         self._number = 0  # the last order that plays this list and may not be done; 0: none
 
+    def _copy(self, number: int, args: Sequence[Any]) -> list[int]:
+        """Return the job of a copy: a plain call of memmove."""
+        dst, dst_offset, src, src_offset, nbytes = plain(args)
+        self._copies[number] = kept = [None, dst_offset, None, src_offset]
+        for k in (1, 3):
+            self.moves |= self._if_symbol(args[k], partial(kept.__setitem__, k))
+        place = JOB_WORDS * number + JOB_B + 1
+        self._if_symbol(args[4], partial(self._jobs.__setitem__, place))
+        return [
+            self._team.memmove, dst.address + dst_offset, src.address + src_offset, nbytes, 0, 0
+        ]  # fmt: skip
+
     def _launch(self, number: int, kernel: Kernel, command: Command) -> Launch:
+        """Return the memory of a launch's arguments, set; what is a Symbol among them is entered in `symbols`."""
         assert kernel.function is not None
         types = kinds(kernel.arg_types)
         launch = Launch(self._team, kernel.function, types)
@@ -86,9 +84,11 @@ class Playlist:
         launch.set_sizes(kernel.name, plain(size), local)
         groups = [n // g for n, g in zip(size, local, strict=True)]
         for d, n in enumerate(groups):
-            self._open(n, partial(launch.view.__setitem__, Launch.CONTEXT + CONTEXT_GROUPS + d))
+            self._if_symbol(
+                n, partial(launch.view.__setitem__, Launch.CONTEXT + CONTEXT_GROUPS + d)
+            )
         if any(map(is_symbol, groups)):
-            self._open(
+            self._if_symbol(
                 math.prod(groups), partial(self._jobs.__setitem__, JOB_WORDS * number + JOB_GROUPS)
             )
         words = launch.words
@@ -100,10 +100,11 @@ class Playlist:
                 put = partial(launch.put, i, kind)
                 if kind == "<i8":  # the most frequent kind, which a memoryview sets faster
                     put = partial(launch.memory.cast("q").__setitem__, launch.numbers + i)
-                self._open(value, put)
+                self._if_symbol(value, put)
         return launch
 
-    def _open(self, number: Any, put: Callable[[Any], None]) -> bool:
+    def _if_symbol(self, number: Any, put: Callable[[Any], None]) -> bool:
+        """Return whether a number is a Symbol; if so, enter it in `symbols`, and `put` as what sets it."""
         if not is_symbol(number):
             return False
         self.symbols.append(number)

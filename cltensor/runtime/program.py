@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     from .team import Team
 
 _FORMAT = 3
-# Environment variables that change what a compiler generates, and so are part of a kernel's key: PoCL's (True), other
-# drivers' (False).
-_SETTINGS = {
-    True: ("POCL_WORK_GROUP_SPECIALIZATION",),
-    False: ("CL_CONFIG_USE_VECTORIZER", "CL_CONFIG_CPU_TARGET_ARCH"),
-}
+# Environment variables that change what a compiler generates, and so are part of a program's key: PoCL's, other
+# drivers'.
+_POCL_SETTINGS = ("POCL_WORK_GROUP_SPECIALIZATION",)
+_OTHER_SETTINGS = ("CL_CONFIG_USE_VECTORIZER", "CL_CONFIG_CPU_TARGET_ARCH")
 _SAVE_AT_ONCE = 16  # launched programs not yet on disk
 _SAVE_AFTER = 2.0  # seconds
 
@@ -50,6 +48,7 @@ class ProgramCache:
         import pyopencl
 
         info = backend.info
+        settings = _POCL_SETTINGS if info.is_pocl else _OTHER_SETTINGS
         self._module = backend.module
         self._context = backend.context
         self._device = backend.cl_device
@@ -64,7 +63,7 @@ class ProgramCache:
                 info.device_version,
                 info.driver_version,
                 info.compiled_for,
-                *(os.environ.get(name, "") for name in _SETTINGS[info.is_pocl]),
+                *(os.environ.get(name, "") for name in settings),
             )
         )
         cl = backend.module
@@ -154,20 +153,57 @@ class ProgramCache:
         self, name: str, source: str, arg_types: tuple[Any, ...], options: tuple[str, ...]
     ) -> Kernel:
         options = self._options(options)
+        program, code = self._with_code(name, source, options)
+        if code is not None:
+            kernel = self._for_team(program, code, name, arg_types)
+            if kernel is not None:
+                return kernel
+        kernel = self._for_queue(program, name, source, arg_types, options)
+        if self.team is not None:
+            queued.append(name)
+        return kernel
+
+    def _with_code(
+        self, name: str, source: str, options: tuple[str, ...]
+    ) -> tuple[BuiltProgram, bytes | None]:
+        """Return a program, and the binary with the machine code that the team is to run; None if it is to run none.
+
+        A program whose binary is gone from the disk is built again.
+        """
         program = self._program(name, source, options)
-        if self.team is not None and program.coded:
-            if (binary := self._code_of(program)) is None:
-                del self._programs[source, options]
-                program = self._program(name, source, options)
-                binary = program.binary or b""
-            try:
-                function = machine_code.load(binary, name, len(arg_types))
-                call = self.team.launcher(name, function, kinds(arg_types))
-                if not program.unsaved:
-                    program.binary = None
-                return Kernel(name, None, program, arg_types, function, call)
-            except RuntimeError as error:
-                debug_line(1, "%s goes to the queue: %s", name, error)
+        if self.team is None or not program.coded:
+            return program, None
+        code = self._code_of(program)
+        if code is None:
+            del self._programs[source, options]
+            program = self._program(name, source, options)
+            code = program.binary
+        return program, code
+
+    def _for_team(
+        self, program: BuiltProgram, code: bytes, name: str, arg_types: tuple[Any, ...]
+    ) -> Kernel | None:
+        """Return a kernel that the team runs; None where its machine code is not as known."""
+        assert self.team is not None
+        try:
+            function = machine_code.load(code, name, len(arg_types))
+            call = self.team.launcher(name, function, kinds(arg_types))
+        except RuntimeError as error:
+            debug_line(1, "%s goes to the queue: %s", name, error)
+            return None
+        if not program.unsaved:
+            program.binary = None
+        return Kernel(name, None, program, arg_types, function, call)
+
+    def _for_queue(
+        self,
+        program: BuiltProgram,
+        name: str,
+        source: str,
+        arg_types: tuple[Any, ...],
+        options: tuple[str, ...],
+    ) -> Kernel:
+        """Return a kernel that the driver runs; TypeError if it has another number of arguments."""
         try:
             made = self._module.Kernel(self._on_driver(program), name)
         except self._module.Error as error:
@@ -175,13 +211,11 @@ class ProgramCache:
             if not self._pocl or "INVALID_KERNEL_NAME" not in str(error) or name not in source:
                 raise _build_error(name, source, options, str(error)) from None
             program = self._program(name, f"{source}\n// {os.getpid()}\n", options)
-            made = self._module.Kernel(program.cl, name)
+            made = self._module.Kernel(self._on_driver(program), name)
         if made.num_args != len(arg_types):
             raise TypeError(
                 f"kernel {name} has {made.num_args} arguments, {len(arg_types)} types were given"
             )
-        if self.team is not None:
-            queued.append(name)
         return Kernel(name, made, program, arg_types, enqueue=self.enqueue)
 
     def _options(self, options: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ arena: it is reused within the recording as buffers die, but by nothing else, so
 sets the few arguments that differ from call to call and enqueues the commands: the kernel objects belong to the
 recording, and their other arguments stay set.
 
-Owns the recorded commands and their playing. Must not know tensors; capture.py says which buffers and numbers change.
+Owns the playing of the commands that recorder.py describes. Must not know tensors; capture.py says which buffers and
+numbers change.
 """
 
 from __future__ import annotations
@@ -14,51 +15,27 @@ from __future__ import annotations
 import collections
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import observe
 from .memory import Arena, Buffer
 from .observe import OBSERVERS
-from .playlist import Command, Playlist
+from .playlist import Playlist
+from .recorder import Counter, Recorder, RecordingError, Step
 from .stats import STATS
 
 if TYPE_CHECKING:
     from .backend import Backend
-    from .kernel import Kernel
 
 
 # From this many consecutive launches of single work-groups on, they are run inline even if the queue has to be waited
 # for first.
 _RUN = 3
-
-
-class RecordingError(RuntimeError):
-    """Raised when a function being captured does something that cannot be recorded."""
-
-
-class Counter(int):
-    """A random generator's counter as a kernel argument; each play replaces it with the generator's counter at that
-    time.
-
-    `read` returns the number for the current play, derived from that play's first counter.
-    """
-
-    read: Callable[[], int]
-
-    def __add__(self, other: int) -> Counter:
-        shifted = Counter(int(self) + int(other))
-        read = self.read
-        shifted.read = lambda: read() + other
-        return shifted
-
-
-class Slot(int):
-    """The place in the status buffer where a launch reports an index out of range, as a kernel argument."""
 
 
 class Memory:
@@ -70,70 +47,6 @@ class Memory:
 
     def __init__(self, buffer: Buffer) -> None:
         self.cl, self.address, self.ref = buffer.cl, buffer.address, weakref.ref(buffer)
-
-
-class Step:
-    """One recorded command: what to run and with which arguments."""
-
-    __slots__ = ("args", "cl", "flops", "global_size", "kernel", "local_size", "nbytes")
-
-    def __init__(
-        self,
-        kernel: Kernel | None,
-        global_size: Any,
-        local_size: Any,
-        args: Sequence[Any],
-        nbytes: int,
-        flops: int = 0,
-    ) -> None:
-        self.kernel, self.global_size, self.local_size = kernel, global_size, local_size
-        self.nbytes, self.flops = nbytes, flops
-        self.args = list(args)
-        self.cl: Any = None  # the launch's own kernel object
-
-    @property
-    def alone(self) -> bool:
-        """Whether this is the launch of a single work-group."""
-        return self.kernel is not None and self.global_size == self.local_size
-
-    def command(self) -> Command:
-        """Return this step in the form a team's playlist takes."""
-        size = self.global_size or ()
-        return Command(self.kernel, size, self.local_size or (1,) * len(size), self.args)
-
-
-class Recorder:
-    """Interface of objects to which backends report everything they do while one is `active`."""
-
-    active: ClassVar[Recorder | None] = None  # for all threads
-    checks: Any  # codegen/checks.py's log for launches during the recording; None: the usual log
-
-    def launch(self, backend: Backend, step: Step) -> None:
-        """Record a launch."""
-        raise NotImplementedError
-
-    def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
-        """Record a copy between buffers."""
-        raise NotImplementedError
-
-    def write(self, buffer: Buffer, offset: int, data: np.ndarray) -> None:
-        """Record a write of host data to a buffer."""
-        raise NotImplementedError
-
-    def taken(self, buffer: Buffer, nbytes: Any) -> None:
-        """Record that a buffer was allocated whose size, `nbytes`, is a Symbol."""
-        raise NotImplementedError
-
-    def checked(self, check: Any) -> None:
-        """Record that launches checked indices.
-
-        `check` is codegen/checks.py's context for them, which may be entered again.
-        """
-        raise NotImplementedError
-
-    def refuse(self, what: str) -> None:
-        """Take note of something that cannot be recorded; a Recording raises, a Trace only remembers it."""
-        raise NotImplementedError
 
 
 class Recording(Recorder):
@@ -267,8 +180,8 @@ class Recording(Recorder):
         if self._playlist is None:
             inline = self.backend.inline is not self.backend.queue
             self._runs = [
-                (alone, list(run))
-                for alone, run in groupby(self.steps, lambda s: inline and s.alone)
+                (single, list(run))
+                for single, run in groupby(self.steps, lambda s: inline and s.single_group)
             ]
 
     def _prepare(self, number: int, step: Step) -> None:
@@ -295,6 +208,7 @@ class Recording(Recorder):
         self._set({key: buffer})
 
     def _set(self, bound: dict[int, Buffer]) -> None:
+        """Set the buffers as arguments in place of the changing ones with these ids."""
         for key, buffer in bound.items():
             if self._playlist is None:
                 for kernel, i in self._slots[key]:
@@ -360,11 +274,11 @@ class Recording(Recorder):
         queue, inline = backend.queue, backend.inline
         enqueue = backend.programs.enqueue
         idle = backend.seq == backend.finished
-        for alone, steps in self._runs:
-            if alone and len(steps) >= _RUN and not idle:
+        for single, steps in self._runs:
+            if single and len(steps) >= _RUN and not idle:
                 queue.finish()
                 idle = True
-            idle = idle and alone
+            idle = idle and single
             where = inline if idle else queue
             for step in steps:
                 if step.kernel is not None:
@@ -395,6 +309,7 @@ class Recording(Recorder):
         backend.seq += 1
 
     def _copy(self, queue: Any, step: Step, bound: dict[int, Buffer]) -> Any:
+        """Enqueue a copy between this play's buffers; return its event."""
         dst, b, src, a, n = step.args
         src, dst = (bound.get(id(_buffer(x)), x) for x in (src, dst))
         return self.backend.module.enqueue_copy(
@@ -408,6 +323,7 @@ def _buffer(a: Any) -> Buffer | None:
 
 
 def _wrapped(value: int, kind: Any) -> int:
+    """Return an integer as one of the numpy type `kind`, modulo a power of two."""
     bits = np.dtype(kind).itemsize * 8
     value &= (1 << bits) - 1
     return value - (1 << bits) if np.dtype(kind).kind == "i" and value >> (bits - 1) else value

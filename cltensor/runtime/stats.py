@@ -1,4 +1,7 @@
-"""Counters of the runtime's work, as plain attributes: counting costs next to nothing."""
+"""Counters of the runtime's work, as plain attributes: counting costs next to nothing.
+
+Owns the names of the counters and how they are printed. Must not know when they are counted.
+"""
 
 from __future__ import annotations
 

@@ -287,12 +287,12 @@ class Team:
         self._memory[TEAM_PATIENCE] = turns
 
     @property
-    def flush(self) -> bool:
+    def flush_denormal(self) -> bool:
         """Whether kernels treat denormal operands and results as zeros."""
         return bool(self._memory[TEAM_FLUSH])
 
-    @flush.setter
-    def flush(self, wanted: bool) -> None:
+    @flush_denormal.setter
+    def flush_denormal(self, wanted: bool) -> None:
         self.finish()
         self._memory[TEAM_FLUSH] = wanted
 

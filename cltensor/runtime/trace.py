@@ -25,7 +25,7 @@ from . import team
 from .memory import Arena, Buffer
 from .observe import OBSERVERS
 from .playlist import Playlist
-from .recording import Counter, Recorder, Slot, Step
+from .recorder import Counter, Recorder, Slot, Step
 from .stats import STATS
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ class Trace(Recorder):
         self._slots_of: list[tuple[int, int, int]] = []  # command, argument, place of each slot
         self._last: Numbers | None = None  # the numbers set in the playlist
         self._stated: Numbers | None = None  # the numbers set in the steps
-        self._amount = (
-            0.0  # of work, by which `team.is_long` decides whether it is left to the team
-        )
+        self._amount = 0.0  # bytes of work, by which `team.is_long` decides whether to post a play
         self._still: list[Buffer] = []  # buffers that are the same in every play
         self._numbers: Callable[..., tuple[Any, ...] | None] | None = None
         self._described: Any = None  # the steps' numbers, Symbols included
@@ -117,27 +115,13 @@ class Trace(Recorder):
 
     def _prepare(self) -> None:
         """Turn the stored steps into what plays need: a playlist, places of buffers, and functions of sizes."""
-        steps, threads, results = self._steps, self.backend.team, len(self._sizes)
+        steps, crew = self._steps, self.backend.team
         self._launches = sum(step.kernel is not None for step in steps)
         told: list[Any] = []
-        if threads is not None and all(s.kernel is None or s.kernel.function for s in steps):
-            self._playlist = Playlist(threads, [step.command() for step in steps])
+        if crew is not None and all(s.kernel is None or s.kernel.function for s in steps):
+            self._playlist = Playlist(crew, [step.command() for step in steps])
             told = self._playlist.symbols
-        found: list[tuple[int, int, int]] = []
-        for number, step in enumerate(steps):
-            for i, a in enumerate(step.args):
-                if a.__class__ is Buffer and (place := self.place(a)) is not None:
-                    found.append((number, i, place))
-                elif self._check is not None and (a is self._check.buffer or a.__class__ is Slot):
-                    self._status.append((step, i))
-        places = self._share(found, results)
-        for number, i, place in found:
-            step, place = steps[number], places[place]
-            self._changing.append((step, i, place))
-            step.args[i] = None  # do not keep this call's memory alive
-            if self._playlist is not None:
-                self._slots_of.append((number, i, place))
-                self._slots.append((*self._playlist.slot(number, i), place))
+        self._take_buffers_out()
         nbytes, flops = plain([s.nbytes for s in steps]), plain([s.flops for s in steps])
         self._amount = sum(nbytes) + sum(flops) / team.PER_BYTE
         self._still = [a for s in steps for a in s.args if a.__class__ is Buffer]
@@ -152,6 +136,25 @@ class Trace(Recorder):
         for step in steps:
             step.global_size, step.args = plain(step.global_size or ()), [*plain(step.args)]
         self._places.clear()
+
+    def _take_buffers_out(self) -> None:
+        """Note which of the steps' arguments are buffers that differ from play to play, and take these buffers out."""
+        results = len(self._sizes)  # those that `place` was asked for inside `noting`
+        found: list[tuple[int, int, int]] = []
+        for number, step in enumerate(self._steps):
+            for i, a in enumerate(step.args):
+                if a.__class__ is Buffer and (place := self.place(a)) is not None:
+                    found.append((number, i, place))
+                elif self._check is not None and (a is self._check.buffer or a.__class__ is Slot):
+                    self._status.append((step, i))
+        places = self._share(found, results)
+        for number, i, place in found:
+            step, place = self._steps[number], places[place]
+            self._changing.append((step, i, place))
+            step.args[i] = None  # do not keep this call's memory alive
+            if self._playlist is not None:
+                self._slots_of.append((number, i, place))
+                self._slots.append((*self._playlist.slot(number, i), place))
 
     def _share(self, uses: Sequence[tuple[int, int, int]], results: int) -> dict[int, int]:
         """Let buffers whose lifetimes do not overlap share one; return a dict: place in the call -> place in a play.

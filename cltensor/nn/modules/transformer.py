@@ -17,7 +17,7 @@ from ...autograd import is_grad_enabled
 from ...backends.mha import get_fastpath_enabled
 from ...ops.nn.multihead import canonical_mask, none_or_dtype
 from ...overrides import has_torch_function
-from ...runtime.recording import Recorder
+from ...runtime import Recorder
 from ...tensor import Tensor
 from .. import functional as F
 from .. import init
