@@ -149,8 +149,19 @@ def _missing(found: dict[str, Any] | None) -> list[str]:
             "Mesa's rusticl is installed but off: set RUSTICL_ENABLE to its driver "
             "(radeonsi, iris, nouveau, panfrost, llvmpipe)"
         )
-    gpu = any(info["kind"] == "gpu" for info in devices.values())
-    for node in [] if gpu else sorted(Path("/sys/class/drm").glob("renderD*")):
+    if not any(info["kind"] == "gpu" for info in devices.values()):
+        fixes += _unused_gpus()
+    if not writable(cache_dir()):
+        fixes.append(
+            f"{cache_dir()} is not writable, so every process compiles anew: set CLTENSOR_CACHE_DIR"
+        )
+    return fixes
+
+
+def _unused_gpus() -> list[str]:
+    """Return for each GPU that Linux knows why OpenCL may not: a missing permission or driver."""
+    fixes = []
+    for node in sorted(Path("/sys/class/drm").glob("renderD*")):
         try:
             vendor = _VENDORS.get((node / "device" / "vendor").read_text().strip())
         except OSError:
@@ -164,10 +175,6 @@ def _missing(found: dict[str, Any] | None) -> list[str]:
             )
         else:
             fixes.append(f"this machine's {vendor[0]} GPU has no OpenCL driver: {vendor[1]}")
-    if not writable(cache_dir()):
-        fixes.append(
-            f"{cache_dir()} is not writable, so every process compiles anew: set CLTENSOR_CACHE_DIR"
-        )
     return fixes
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 from cltensor.config import CONFIG
 from cltensor.errors import debug_line
 
-from .folders import cache_dir
+from .folders import cache_dir, write_whole
 
 _MAGIC = b"cltensor kernel 1\n"
 _PRUNE_EVERY = 64  # saves between two looks at the size of the cache
@@ -58,17 +57,10 @@ def write(key: str, binary: bytes) -> None:
     if CONFIG.cache_size == 0 or _trouble:
         return
     path = _entry(key)
-    temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "wb") as file:
-            file.write(_MAGIC + _checksum(key, binary) + binary)
-        os.replace(temporary, path)
+        write_whole(path, _MAGIC + _checksum(key, binary) + binary)
     except OSError as error:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
         _trouble = True
         warnings.warn(
             f"cltensor cannot save compiled kernels in {path.parent} ({error}): they will be "

@@ -1,10 +1,11 @@
 """The folders of compiled kernels, of drivers' files and of the package's own kernel sources.
 
-Owns where they are. Must not know what is written there.
+Owns where they are, and how a file is put there whole. Must not know what it contains.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import tempfile
@@ -33,6 +34,19 @@ def writable(folder: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file such that other processes see all of it or what was there before. OSError if that fails."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def shipped(name: str) -> Path:

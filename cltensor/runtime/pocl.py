@@ -34,7 +34,7 @@ from pathlib import Path
 from cltensor.errors import debug_line
 
 from . import builtin_header, outline
-from .folders import cache_dir, writable
+from .folders import cache_dir, writable, write_whole
 from .processor import wide_in_part
 from .threads import limit_threads, number
 
@@ -278,10 +278,7 @@ def _apart(whole: Path) -> Path | None:
         return None
     frame, declared = builtin_header.take_apart(whole.read_text())
     for path, text in ((_declarations, json.dumps(declared)), (kept, frame)):
-        handle, name = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(name, path)
+        write_whole(path, text.encode())
     for old in folder.iterdir():
         if old.stat().st_mtime < kept.stat().st_mtime - 30 * 86400:
             old.unlink(missing_ok=True)

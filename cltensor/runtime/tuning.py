@@ -14,14 +14,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cltensor.config import CONFIG
 from cltensor.errors import debug_line
+
+from .folders import write_whole
 
 if TYPE_CHECKING:
     from .platforms import DeviceInfo
@@ -139,13 +139,5 @@ def save(info: DeviceInfo, table: Table, notes: dict[str, Any]) -> Path:
         indent=1,
     )
     file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w") as out:
-            out.write(text + "\n")
-        os.replace(temporary, file)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    write_whole(file, f"{text}\n".encode())
     return file
