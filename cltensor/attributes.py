@@ -22,6 +22,9 @@ class _Held:
     """Has the real `__dict__`, which `Fields` hides."""
 
 
+_READ = ("shape", "dtype", "device")
+
+
 class _Read:
     """What `Tensor.shape` and the like return: a descriptor that reads an instance's field, as a property does."""
 
@@ -35,16 +38,20 @@ class _Read:
         return self if t is None else fields(t)[self.__name__]
 
 
-_READ = {name: _Read(name) for name in ("shape", "dtype", "device")}
+class _OnClass:
+    """What makes `Tensor.shape` a `_Read`: a descriptor of the metaclass, which yields to attributes of the class."""
+
+    def __init__(self, name: str) -> None:
+        self._read = _Read(name)
+
+    def __get__(self, cls: type | None, meta: type) -> Any:
+        return self if cls is None else self._read
 
 
 class FieldsMeta(type):
     """Provides `Tensor.shape` and the like on the class; as class attributes they would slow down instances' reads."""
 
-    def __getattr__(cls, name: str) -> Any:
-        if name in _READ:
-            return _READ[name]
-        raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+    shape, dtype, device = _OnClass("shape"), _OnClass("dtype"), _OnClass("device")
 
     def __dir__(cls) -> list[str]:
         return sorted({*super().__dir__(), *_READ})
@@ -110,6 +117,17 @@ def of_class(made: Any, kind: type) -> Any:
     except TypeError:
         plain, made = made, object.__new__(kind)
         fields(made).update(fields(plain))
+    return made
+
+
+def made_as(kind: type, plain: Any) -> Any:
+    """Return an object of the class `kind` with the fields of a new one that is not used any more.
+
+    CPython reads attributes of an object whose class was changed several times more slowly.
+    """
+    made: Any = object.__new__(kind)
+    for name, value in fields(plain).items():
+        object.__setattr__(made, name, value)
     return made
 
 

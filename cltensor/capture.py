@@ -41,7 +41,7 @@ from .runtime import (
     get_backend,
     in_use,
 )
-from .storage import Storage
+from .storage import Storage, new_storage
 from .tensor import Tensor
 
 MAX_RECORDINGS = 8
@@ -265,7 +265,7 @@ class _Recorded:
             for out in self.fresh:
                 buffer = backend.alloc(out.nbytes)
                 bound[id(out.buffer)] = buffer
-                made[id(out.buffer)] = Storage(backend, buffer, out.nbytes)
+                made[id(out.buffer)] = new_storage(backend, buffer, out.nbytes)
             for put in host.put:
                 if put.ready():
                     self.recording.bind(id(put.buffer), put.storage.value)

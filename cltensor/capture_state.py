@@ -23,7 +23,7 @@ from typing import Any
 from .autograd.version import VersionCounter
 from .optim.stepper import Replaced, renew
 from .runtime import Backend, Buffer
-from .storage import Storage
+from .storage import Storage, new_storage
 from .tensor import Tensor
 
 
@@ -124,7 +124,7 @@ class Put:
                 kept = True
         if kept:
             backend = storage.backend
-            self._lie_in(Storage(backend, backend.alloc(storage.nbytes), storage.nbytes))
+            self._lie_in(new_storage(backend, backend.alloc(storage.nbytes), storage.nbytes))
         return kept
 
     def _lie_in(self, storage: Storage) -> None:

@@ -96,6 +96,7 @@ class Tensor(AutogradMixin, Methods):
             if (not strides or strides[-1] == 1) and strides == layouts.contiguous_strides(t.shape):
                 t._contig = True
         t._offset = offset
+        t._requires, t._node, t._view = False, None, None
         t._vc = InferenceVersion() if GRAD.inference else VersionCounter()
         return t
 
@@ -105,6 +106,7 @@ class Tensor(AutogradMixin, Methods):
         t = object.__new__(Tensor)
         t._storage, t.shape, t.dtype, t.device = storage, shape, dt, dev
         t._contig, t._offset = True, 0
+        t._requires, t._node, t._view = False, None, None
         t._vc = InferenceVersion() if GRAD.inference else VersionCounter()
         return t
 
@@ -591,4 +593,4 @@ for _name in dir(Tensor):
         _refuse = _refuse_writing(_name)
         setattr(Tensor, _name, _found.setter(_refuse).deleter(_refuse))
 
-core.Registry.tensor = Tensor
+core.Registry.tensor, core.Registry.dense = Tensor, Tensor._dense

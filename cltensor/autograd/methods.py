@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from ..attributes import Fields
 from ..dtypes import C_NAMES, dtype
 from . import dual, engine
 from .hooks import RemovableHandle
@@ -28,7 +29,7 @@ _NOT_LEAF = "you can only change requires_grad flags of leaf variables. If you w
 DETACH_VIEW = "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
 
 
-class AutogradMixin(TensorBase):
+class AutogradMixin(Fields, TensorBase):
     """The part of a tensor that belongs to autograd."""
 
     _vc: Any

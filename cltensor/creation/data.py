@@ -16,7 +16,7 @@ from ..ops.convert import place
 from ..ops.dims import check_flag
 from ..runtime import device, get_backend
 from ..size import Size
-from ..storage import Storage
+from ..storage import Storage, new_storage
 from ..storages import TypedStorage, UntypedStorage
 from ..tensor import Tensor
 from .factory import finish
@@ -220,7 +220,7 @@ def _on_memory(ndarray: np.ndarray) -> Tensor:
     if strides is not None:
         extent = layouts.storage_extent(shape, strides, 0) * ndarray.itemsize
         memory = np.asarray(_Memory(ndarray, ndarray.__array_interface__["data"][0], extent))
-    storage = Storage(backend, backend.wrap(memory), extent)
+    storage = new_storage(backend, backend.wrap(memory), extent)
     storage.pinned = True
     return core.make(storage, Size(shape), dt, dev, strides)
 

@@ -14,6 +14,7 @@ from ..codegen.pointwise import IDENTITY, Program, foreseen
 from ..codegen.region import STREAM, STREAM_ALIGN, past_cache
 from ..dtypes import dtype
 from ..runtime import Backend, Buffer, Counter
+from ..symbols import remembered
 from .expression import Leaf
 from .fusion import Fusion, arranged
 
@@ -98,10 +99,17 @@ def start(backend: Backend, entry: tuple, n: int, args: list, nbytes: int) -> No
         args[1] = n
         backend.launch_held(kernel, _ONE, _ONE, args, nbytes)
         return
+    size, args[1] = _divided(n, grain, most)
+    backend.launch_held(kernel, size, _ONE, args, nbytes)
+
+
+@remembered(4096)
+def _divided(n: int, grain: int, most: int) -> tuple[tuple[int], int]:
+    """Return the global size of a launch over n elements on a CPU, and the elements of a work-item."""
     items = min(most, (n + grain - 1) // grain)
     chunk = -(-n // items)
-    args[1] = chunk = -(-chunk // 16) * 16
-    backend.launch_held(kernel, (-(-n // chunk),), _ONE, args, nbytes)
+    chunk = -(-chunk // 16) * 16
+    return (-(-n // chunk),), chunk
 
 
 def runs_across(strides: tuple[int, ...] | None, shape: tuple[int, ...]) -> bool:

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from .. import attributes, creation, printing
-from ..attributes import fields, of_class, restore, state
+from ..attributes import fields, made_as, of_class, restore, state
 from ..tensor import Tensor
 
 __all__ = [
@@ -52,7 +52,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             made = of_class(made, type(data))
             made._is_param = True
         else:
-            made = of_class(made, cls)
+            made = made_as(cls, made)
         if requires_grad:
             made._set_requires(
                 True, "Only Tensors of floating point and complex dtype can require gradients"

@@ -8,16 +8,17 @@ that is left to `core.compute`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from .. import config, dtypes, layouts, lazy
 from ..autograd import record as graph
 from ..autograd.mode import FORWARD
 from ..codegen.language import OPERANDS
-from ..lazy import HEAVY, STRIDED, Expr, Leaf, Scalar
+from ..lazy import HEAVY, STRIDED, Expr, Leaf, Scalar, register
 from ..lazy.expression import MAX_HELD, MAX_LEAVES, MAX_NODES, NON_DENSE
 from ..size import Size, sized
-from ..storage import Storage
+from ..storage import Storage, new_storage
 from ..symbols import remembered
 from .core import Registry, Tensor, Types, memory_order
 
@@ -125,11 +126,13 @@ def apply_alike(
                 if seen:
                     into.buffer()
                 return first
-            storage = Storage.pending(first._storage.backend, expr)
+            backend = first._storage.backend
+            storage = new_storage(backend, expr, prod(shape) * result_dtype.itemsize)
+            register(backend, storage, expr)
             if seen:
                 storage.buffer()
             if strides is None:
-                out = Registry.tensor._dense(storage, shape, result_dtype, dev)
+                out = Registry.dense(storage, shape, result_dtype, dev)
             else:
                 out = Registry.tensor._make(storage, outer, result_dtype, dev, strides, 0)
             if tied and row is not None and row.grads and graph.needs_grad(*xs):

@@ -15,13 +15,14 @@ from .. import config, dtypes, layouts, lazy
 from ..autograd import dual, views
 from ..autograd import record as graph
 from ..autograd.mode import FORWARD
+from ..autograd.saved import TensorBase
 from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype
 from ..lazy import HEAVY, MAX_RECOMPUTE, STRIDED, Expr, Leaf, Scalar, View
 from ..runtime import Backend, Buffer, device, get_backend
 from ..size import Size
-from ..storage import Storage
+from ..storage import Storage, new_storage
 from ..symbols import remembered
 
 Tensor = Any  # in annotations, because the class itself is defined on a higher floor
@@ -29,15 +30,21 @@ Number = bool | int | float | complex
 NUMBERS = (int, float, bool, complex)
 
 
-class Registry:
-    """The class of the user's object, set by tensor.py."""
+class _Registry:
+    """The class of the user's object, and its way to make a dense one; set by tensor.py."""
+
+    __slots__ = ("dense", "tensor")
 
     tensor: Any
+    dense: Callable[[Storage, Size, dtype, device], Tensor]
+
+
+Registry = _Registry()  # an object, of which CPython reads attributes sooner than of a class
 
 
 def is_tensor(x: Any) -> bool:
     """Return whether `x` is a tensor."""
-    return isinstance(x, Registry.tensor)
+    return isinstance(x, TensorBase)
 
 
 def make(
@@ -108,7 +115,7 @@ def result(op: Operand, dev: device) -> Tensor:
     """Wrap what an immediate kernel computed into freshly allocated contiguous memory."""
     backend = get_backend(dev)
     return make(
-        Storage(backend, op.buffer, layouts.numel(op.shape) * op.dtype.itemsize),
+        new_storage(backend, op.buffer, layouts.numel(op.shape) * op.dtype.itemsize),
         Size(op.shape),
         op.dtype,
         dev,

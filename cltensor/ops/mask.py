@@ -16,7 +16,7 @@ from ..codegen.order import mask as masks
 from ..codegen.order import sort as sort_kernels
 from ..runtime import device
 from ..size import Size
-from ..storage import Storage
+from ..storage import new_storage
 from . import core, parts, shape, writes
 from .changes import backend_of, both, change, like, need_tensor, target, zeros
 from .composite import SMALL, at_once
@@ -57,7 +57,7 @@ def first_of(room: Tensor, n: int | None) -> Tensor:
         return room
     size = (*room.shape[:-1], n)
     storage = room._storage
-    kept = Storage(storage.backend, storage.value, layouts.numel(size) * room.dtype.itemsize)
+    kept = new_storage(storage.backend, storage.value, layouts.numel(size) * room.dtype.itemsize)
     return core.make(kept, Size(size), room.dtype, room.device)
 
 

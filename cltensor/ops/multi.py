@@ -26,7 +26,7 @@ from ..codegen.multi import FLAG, Chain, Part, Shared, chain
 from ..codegen.pointwise import PointOp
 from ..runtime import Buffer
 from ..size import Size
-from ..storage import Storage
+from ..storage import Storage, new_storage
 from . import complex_numbers, core, selection
 from .core import NUMBERS, Tensor
 from .row import FUNCTIONS, OPERANDS
@@ -300,7 +300,7 @@ def _apply_group(
         return list(xs)
     make = core.Registry.tensor._make
     return [
-        make(Storage(backend, buffer, buffer.nbytes), shape, dt, dev, None, 0)
+        make(new_storage(backend, buffer, buffer.nbytes), shape, dt, dev, None, 0)
         for buffer, shape in zip(written, first.shapes)
     ]
 

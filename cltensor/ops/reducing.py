@@ -18,7 +18,7 @@ from ..dtypes import dtype
 from ..lazy import Expr, Fusion, Leaf, View
 from ..runtime import Backend, get_backend
 from ..size import Size
-from ..storage import Storage
+from ..storage import new_storage
 from . import core
 from .core import Tensor
 from .kinds import Sizes
@@ -144,7 +144,7 @@ def _run(
     shape = Size(layouts.reduced_shape(read.shape, dims, keepdim))
     n = layouts.numel(shape)
     return [
-        core.make(Storage(backend, r.buffer, n * r.dtype.itemsize), shape, r.dtype, dev)
+        core.make(new_storage(backend, r.buffer, n * r.dtype.itemsize), shape, r.dtype, dev)
         for r in found
     ]
 

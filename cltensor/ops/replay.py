@@ -25,7 +25,7 @@ from .. import config, lazy
 from ..codegen.reduce.prologue import Source
 from ..runtime import STATS, Buffer, Numbers, Recorder, Trace
 from ..size import Size, sized
-from ..storage import Storage
+from ..storage import Storage, new_storage
 from ..symbols import WORKING, Work, plain
 from . import core
 from .kinds import WATCHING, OfMemory, OfSource, measured, same
@@ -83,18 +83,18 @@ class _Call(NamedTuple):
         trace, numbers, results = self
         buffers = trace.play(given, numbers)
         STATS.replays += 1
-        backend, tensor = trace.backend, core.Registry.tensor
+        backend, registry = trace.backend, core.Registry
         made: list[Any] = []
         for result in results:
             if result is None:
                 made.append(None)
                 continue
             place, nbytes, shape, dt, strides, offset = result
-            storage = Storage(backend, buffers[place], nbytes)
+            storage = new_storage(backend, buffers[place], nbytes)
             if strides is None and not offset:
-                made.append(tensor._dense(storage, shape, dt, dev))
+                made.append(registry.dense(storage, shape, dt, dev))
             else:
-                made.append(tensor._make(storage, shape, dt, dev, strides, offset))
+                made.append(registry.tensor._make(storage, shape, dt, dev, strides, offset))
         return made
 
 

@@ -21,7 +21,7 @@ from .device import device
 from .folders import shipped
 from .kernel import Kernel, kinds, plain_numbers
 from .loader import keep_forever
-from .memory import Block, Buffer, Pool
+from .memory import Block, Buffer, Pool, new_buffer
 from .observe import OBSERVERS
 from .program import ProgramCache
 from .recorder import Recorder, Step
@@ -100,13 +100,13 @@ class Backend:
             if is_symbol(nbytes) and Recorder.active is not None:
                 Recorder.active.taken(buffer, nbytes)
             return buffer
-        return Buffer(self, nbytes, self.pool.take(nbytes), True)
+        return new_buffer(self, nbytes, self.pool.take(nbytes), True)
 
     def alloc_many(self, sizes: Sequence[int]) -> list[Buffer]:
         """Return one Buffer for each size in bytes; like `alloc`, but acquires the lock only once."""
         with self.lock:
             take = self.pool.take
-            return [Buffer(self, nbytes, take(nbytes), True) for nbytes in sizes]
+            return [new_buffer(self, nbytes, take(nbytes), True) for nbytes in sizes]
 
     def wrap(self, array: np.ndarray) -> Buffer:
         """Return a Buffer that aliases a contiguous array's memory; host-shared devices only."""
@@ -125,7 +125,7 @@ class Backend:
         """Return a Buffer over an array of bytes; access: the driver's flag for reading, or for reading and writing."""
         cl = self.module
         made = cl.Buffer(self.context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=memory)
-        return Buffer(self, memory.nbytes, Block(_WRAPPED, made, memory), False)
+        return new_buffer(self, memory.nbytes, Block(_WRAPPED, made, memory), False)
 
     def empty_cache(self) -> None:
         """Return the pool's free blocks to the device."""

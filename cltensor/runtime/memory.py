@@ -21,6 +21,8 @@ from .loader import keep_forever
 if TYPE_CHECKING:
     from .backend import Backend
 
+_new = object.__new__
+
 ALIGN = 128
 _MIN = 64
 _FINE = 1 << 20  # bytes; larger blocks have eight size classes per power of two, smaller ones four
@@ -63,8 +65,17 @@ class Arena:
         self.blocks: list[Block] = []
 
 
+def new_buffer(backend: Backend, nbytes: int, block: Block, pooled: bool) -> Buffer:
+    """Make a Buffer of a block; in half the time that a class with an `__init__` takes."""
+    buffer = _new(Buffer)
+    buffer.backend, buffer.nbytes, buffer._block = backend, nbytes, block
+    buffer.cl, buffer.address, buffer.seq = block.cl, block.address, block.seq
+    buffer.exported, buffer.told, buffer._exporters = not pooled, False, 0 if pooled else 1
+    return buffer
+
+
 class Buffer:
-    """Device memory of `nbytes` bytes; its block goes back to the pool when the object dies."""
+    """Device memory of `nbytes` bytes; its block goes back to the pool when the object dies. Made by `new_buffer`."""
 
     __slots__ = (
         "__weakref__",
@@ -79,16 +90,15 @@ class Buffer:
         "told",
     )
 
-    def __init__(self, backend: Backend, nbytes: int, block: Block, pooled: bool) -> None:
-        self.backend = backend
-        self.nbytes = nbytes
-        self.cl = block.cl
-        self.address = block.address
-        self.seq = block.seq  # the last launch that used the memory
-        self.exported = not pooled
-        self.told = False  # the address was given out: host code may access the memory at any time
-        self._exporters = 0 if pooled else 1
-        self._block = block
+    backend: Backend
+    nbytes: int
+    cl: Any
+    address: int
+    seq: int  # the last launch that used the memory
+    exported: bool
+    told: bool  # the address was given out: host code may access the memory at any time
+    _exporters: int
+    _block: Block
 
     def export(self) -> None:
         """Mark the memory as visible to numpy, until `unexport` has been called as often as this."""

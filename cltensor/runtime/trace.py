@@ -22,7 +22,7 @@ import numpy as np
 
 from ..symbols import WORKING, Work, is_symbol, plain
 from . import team
-from .memory import Arena, Buffer
+from .memory import Arena, Buffer, new_buffer
 from .observe import OBSERVERS
 from .playlist import Playlist
 from .recorder import Counter, Recorder, Slot, Step
@@ -202,7 +202,7 @@ class Trace(Recorder):
         backend = self.backend
         with backend.lock:
             take = backend.pool.take
-            buffers = [*given, *[Buffer(backend, n, take(n), True) for n in numbers.taken]]
+            buffers = [*given, *[new_buffer(backend, n, take(n), True) for n in numbers.taken]]
             if self._playlist is None or OBSERVERS or Recorder.active is not None:
                 self._play_through_backend(buffers, numbers)
                 return buffers

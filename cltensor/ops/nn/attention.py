@@ -18,7 +18,7 @@ from ...codegen import attention as kernels
 from ...dtypes import C_NAMES
 from ...runtime import get_backend
 from ...size import Size
-from ...storage import Storage
+from ...storage import new_storage
 from .. import core
 from ..convert import wide
 from ..core import Tensor
@@ -283,7 +283,7 @@ def _tensor(op: Any, shape: tuple[int, ...], dev: Any) -> Tensor:
     """Wrap a result of the kernel, dense in some order of its dims, without the batch dims that were added."""
     backend = get_backend(dev)
     strides = op.strides[len(op.shape) - len(shape) :]
-    storage = Storage(backend, op.buffer, layouts.numel(shape) * op.dtype.itemsize)
+    storage = new_storage(backend, op.buffer, layouts.numel(shape) * op.dtype.itemsize)
     return core.make(storage, Size(shape), op.dtype, dev, strides)
 
 

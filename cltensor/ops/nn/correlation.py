@@ -22,7 +22,7 @@ from ...codegen.conv import correlation as kernels
 from ...codegen.operand import Operand
 from ...runtime import get_backend
 from ...size import Size
-from ...storage import Storage
+from ...storage import new_storage
 from .. import core, formats
 from ..composite import replayable, settled
 from ..core import Tensor
@@ -165,7 +165,7 @@ def _new(like: Tensor, other: Tensor, shape: tuple[int, ...]) -> Tensor:
     backend = get_backend(like.device)
     nbytes = layouts.numel(shape) * like.dtype.itemsize
     strides = formats.images(like, shape) or formats.images(other, shape)
-    storage = Storage(backend, backend.alloc(nbytes), nbytes)
+    storage = new_storage(backend, backend.alloc(nbytes), nbytes)
     return core.make(storage, Size(shape), like.dtype, like.device, strides)
 
 

@@ -14,7 +14,7 @@ from ...codegen.reduce.row_kinds import Kind
 from ...dtypes import dtype
 from ...runtime import Backend, Buffer, get_backend
 from ...size import Size
-from ...storage import Storage
+from ...storage import new_storage
 from .. import core
 from ..core import Tensor
 from ..kinds import Sizes
@@ -77,7 +77,7 @@ def _run(
     whole = None
     if found.all is not None:
         op = found.all
-        storage = Storage(backend, op.buffer, layouts.numel(op.shape) * out.itemsize)
+        storage = new_storage(backend, op.buffer, layouts.numel(op.shape) * out.itemsize)
         whole = core.make(storage, Size(op.shape), out, dev, strides)
     rows = found.numbers
     if keepdim:

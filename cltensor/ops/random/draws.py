@@ -20,7 +20,7 @@ from ...lazy import Expr, Scalar
 from ...lazy.tree import Prepared
 from ...runtime import Recorder, device, get_backend
 from ...size import Size
-from ...storage import Storage
+from ...storage import new_storage
 from .. import arguments, core, formats, writes
 from ..convert import place
 from ..core import Tensor
@@ -241,13 +241,13 @@ class _Known:
         self._backend, self._shape, self._dtype, self._device = get_backend(dev), shape, dt, dev
         expr = make(shape, dt, (_SEED, _FIRST), *params)
         self._nbytes = numel(shape) * dt.itemsize
-        self._prepared = Prepared(Storage(self._backend, expr, self._nbytes))
+        self._prepared = Prepared(new_storage(self._backend, expr, self._nbytes))
 
     def launch(self, draw: Draw) -> Tensor:
         numbers = [
             draw[0] if v is _SEED else draw[1] if v is _FIRST else v for v in self._prepared.numbers
         ]
-        storage = Storage(self._backend, self._prepared.run(numbers), self._nbytes)
+        storage = new_storage(self._backend, self._prepared.run(numbers), self._nbytes)
         return core.make(storage, self._shape, self._dtype, self._device)
 
 
