@@ -76,7 +76,7 @@ class Case:
     make: given a Kit, prepares inputs and returns the function to be timed. bytes, flops: the least that one run must
     move to and from memory, and compute. bound: the memory speed of the device to compare with: "copy"; "read" when
     next to nothing is written; "update" when the case overwrites what it read; "write" when several times as much is
-    written as read: bytes then are those written. bar: how many times as fast as torch eager the project aims to be.
+    written as read: bytes then are those written. bar: the aim: how many times as fast as torch eager to be.
     quick: also run with --quick. check: compare the first result with the peers', up to `tolerance` relative to the
     largest number. also: libraries without torch's names whose kits can run `make`. alone: wait for each run, on a GPU,
     too.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-PEERS = ("torch", "torch.compile", "numpy", "jax", "tinygrad")
+PEERS = ("torch", "numpy", "jax", "tinygrad")
 
 # OpenMP, MKL and OpenBLAS (torch, NumPy), PoCL and Intel's runtime (cltensor, and tinygrad on the same device), XLA's CPU
 # client (jax). NumPy always uses one thread, except for products.

@@ -84,7 +84,9 @@ def one(case: Case, ours: Held | Kit, peer: Held | None, peak: dict[str, float])
 def lines(found: dict[str, Any]) -> list[str]:
     """Return a case's line, and one for each of the kernels that take most of its time."""
     theirs, mine = found["torch_seconds"], found["seconds"]
-    beside = f"  torch {unit(theirs)}, {theirs / mine:.2f} times" if theirs and mine else ""
+    beside = (
+        f"  {theirs / mine:.2f} times as fast as torch ({unit(theirs)})" if theirs and mine else ""
+    )
     share = percent(found["of_peak"])
     text = [f"{label(found):56} {unit(mine) if mine else '':>9} {share:>6}{beside}"]
     for kernel in found["kernels"][:MOST]:

@@ -37,12 +37,12 @@ def measure(device: str, threads: int) -> dict[str, dict[str, int]]:
 
 
 def lines(found: dict[str, dict[str, int]]) -> list[str]:
-    """Return a line for each case, with torch's peak in multiples of ours."""
+    """Return a line for each case, with our peak as a share of torch's."""
     out = []
     for label, held in found.items():
         text = ", ".join(f"{library} {n / 1e6:.1f} MB" for library, n in held.items())
         if "torch" in held:
-            text += f", {held['torch'] / max(1, held['cltensor']):.2f} times"
+            text += f": {held['cltensor'] / max(1, held['torch']):.2f} of torch's"
         out.append(f"{label:56} {text}")
     return out
 

@@ -49,7 +49,8 @@ def merge(path: Path, fresh: dict[str, Any]) -> dict[str, Any]:
 
     The fresh results alone, if there is no file or its format is old.
     """
-    if not path.exists() or "limit" not in (old := read(path)).get("cases", [{}])[0]:
+    old = read(path) if path.exists() else {}
+    if not all("limit" in c for c in old.get("cases", [{}])):
         return fresh
     again = {label(c): c for c in fresh["cases"]}
     kept = [again.pop(label(c), c) for c in old["cases"]]
@@ -57,7 +58,7 @@ def merge(path: Path, fresh: dict[str, Any]) -> dict[str, Any]:
 
 
 def summary(results: dict[str, Any]) -> str:
-    """Return a text: how many cases reach their bar, those that miss it, worst first, how many reach the device's
+    """Return a text: how many cases reach their aim, those that miss it, worst first, how many reach the device's
     speed, and cases faster than the peak, which need an explanation.
     """
     barred = [c for c in results["cases"] if c["bar"] and "torch" in c["peers"]]
@@ -70,7 +71,7 @@ def summary(results: dict[str, Any]) -> str:
     computing = sum((c.get("in_cache") or 0) >= ENOUGH for c in large)
     lines.append(
         f"{quick} of {len(large)} cases that move {LARGE >> 20} MiB and more reach {percent(ENOUGH)} of the device's own speed; "
-        f"{computing} others reach it of their own speed in a cache, where arithmetic is the limit"
+        f"{computing} others reach as much of their own speed on data in a cache: arithmetic is their limit"
     )
     for c in results["cases"]:
         if (c["of_peak"] or 0) > 1.05:
@@ -117,13 +118,13 @@ def _speeds(*results: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def families(results: dict[str, Any]) -> str:
-    """Return a Markdown table of the families: how many cases, how many times faster than torch, and the slowest."""
+    """Return a Markdown table of the families: how many cases, how many times as fast as torch, and the slowest."""
     ratios: dict[str, list[tuple[float, str]]] = {}
     for c in results["cases"]:
         if "torch" in c["peers"]:
             ratios.setdefault(c["family"], []).append((c["peers"]["torch"]["ratio"], c["name"]))
     rows = [
-        "| family | cases | times faster than torch: median | most | least | where least |",
+        "| family | cases | times as fast as torch: median | most | least | where least |",
         "|---|---|---|---|---|---|",
     ]
     for family, found in ratios.items():
@@ -136,9 +137,9 @@ def families(results: dict[str, Any]) -> str:
 
 
 def aims(results: dict[str, Any]) -> str:
-    """Return a Markdown table of the cases that have an aim (a bar)."""
+    """Return a Markdown table of the cases that have an aim."""
     rows = [
-        "| case | cltensor | rate | of peak | aim | times faster than torch |",
+        "| case | cltensor | rate | of peak | aim | times as fast as torch |",
         "|---|---|---|---|---|---|",
     ]
     for c in results["cases"]:

@@ -18,7 +18,7 @@ from benchmarks.case import Case, Kit, Run
 
 LARGE = 32 << 20  # bytes: too many for any cache
 ENOUGH = 0.8  # the share of the device's measured peak that cases should reach
-HEAD = f"{'':56} {'time':>9} {'rate':>14} {'of peak':>7} {'launches':>8}  ratio to peers"
+HEAD = f"{'':56} {'time':>9} {'rate':>14} {'of peak':>7} {'launches':>8}  times as fast as each peer (quartiles)"
 
 WAITS = (
     "each run is waited for",
@@ -232,12 +232,12 @@ def unit(seconds: float) -> str:
 
 
 def line(result: dict[str, Any]) -> str:
-    """Return a case's line of the printed table; a missed bar is marked, a peer that failed is named."""
+    """Return a case's line of the printed table; its aim, if it has one, and peers that failed are named."""
     parts = []
     for name, p in result["peers"].items():
         text = f"{name} {p['ratio']:.2f} ({p['low']:.2f}-{p['high']:.2f})"
         if name == "torch" and result["bar"] is not None:
-            text += f" {'≥' if p['ratio'] >= result['bar'] else '< bar'} {result['bar']:g}"
+            text += f" {'≥' if p['ratio'] >= result['bar'] else '<'} aim {result['bar']:g}"
         parts.append(text)
     parts += [f"{name} left out: {why}" for name, why in result["left_out"].items()]
     if result.get("in_cache"):

@@ -129,11 +129,20 @@ def insert() -> Any:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a script, or a module after `-m`, as Python does, with cltensor in the place of torch."""
+    """Run a script, or a module after `-m`, as Python does, with cltensor in the place of torch.
+
+    Return 2 if nothing is named that could be run.
+    """
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(_USAGE)
+        return 0
     module = bool(arguments) and arguments[0] == "-m"
     program = [*arguments[module:]]
     if not program or program[0].startswith("-"):
         print(_USAGE, file=sys.stderr)
+        return 2
+    if not module and not os.path.exists(program[0]):
+        print(f"cltensor.as_torch: can't open file {program[0]!r}", file=sys.stderr)
         return 2
     install()
     sys.argv = program

@@ -181,7 +181,9 @@ def main() -> int:
         __doc__, "char_gpt", steps=600, batch=24, context=64, width=96, heads=4, layers=3, lr=3e-3
     )
     options.add_argument("--prompt", default="\n    def ", help="what the sample begins with")
-    options.add_argument("--characters", type=int, default=400, help="how long it is")
+    options.add_argument(
+        "--characters", type=int, default=400, help="how long the sample is (default: 400)"
+    )
     args = options.parse_args()
     if args.quick:
         args.steps, args.batch, args.layers, args.characters = 4, 4, 1, 4

@@ -20,10 +20,14 @@ def parser(doc: str, name: str, **numbers: Any) -> argparse.ArgumentParser:
     made.add_argument("--torch", action="store_true", help="run on torch instead of cltensor")
     made.add_argument("--device", help="where the tensors live; the library's default if absent")
     made.add_argument("--quick", action="store_true", help="a few steps, to see that it runs")
-    made.add_argument("--seed", type=int, default=0)
-    made.add_argument("--picture", type=Path, default=HERE / "out" / f"{name}.png")
+    made.add_argument("--seed", type=int, default=0, help="of random numbers (default: 0)")
+    made.add_argument(
+        "--picture", type=Path, default=HERE / "out" / f"{name}.png", help="where it is drawn"
+    )
     for key, default in numbers.items():
-        made.add_argument(f"--{key}", type=type(default), default=default)
+        made.add_argument(
+            f"--{key}", type=type(default), default=default, help=f"default: {default}"
+        )
     return made
 
 

@@ -135,7 +135,9 @@ def draw(args: argparse.Namespace, run: Run, images: np.ndarray, labels: np.ndar
 
 def main() -> int:
     options = parser(__doc__, "digits_cnn", epochs=15, batch=64, width=24, lr=0.01)
-    options.add_argument("--capture", action="store_true", help="use cltensor.capture")
+    options.add_argument(
+        "--capture", action="store_true", help="replay the training step by cltensor.capture"
+    )
     args = options.parse_args()
     if args.quick:
         args.epochs, args.width = 1, 8

@@ -117,7 +117,9 @@ def draw(path: Path, run: Run) -> None:
 
 def main() -> int:
     options = parser(__doc__, "train_digits", epochs=20, batch=64, hidden=192, momentum=0.9)
-    options.add_argument("--lr", type=float, default=0.3, help="at first; decays to 0 as a cosine")
+    options.add_argument(
+        "--lr", type=float, default=0.3, help="at first (default: 0.3); decays to 0 as a cosine"
+    )
     args = options.parse_args()
     if args.quick:
         args.epochs = 2

@@ -28,14 +28,20 @@ def main(arguments: Sequence[str] = ()) -> int:
         print(json.dumps(answer(json.loads(arguments[1]))))
         return 0
     parser = argparse.ArgumentParser(
-        prog="python -m cltensor.tune", description="Tune a device's schedules."
+        prog="python -m cltensor.tune",
+        description="Measure a device, and keep the kernel sizes that are faster and give the same bits.",
     )
     parser.add_argument("--device", default="cpu", help="cpu (default), opencl:0, ...")
     parser.add_argument(
         "--family", default="", help="families to tune, with commas; all by default"
     )
     parser.add_argument("--quick", action="store_true", help="fewer cases and rounds")
-    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for one candidate")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=LIMIT,
+        help=f"seconds that a candidate may take (default: {LIMIT:g})",
+    )
     given = parser.parse_args(list(arguments))
     try:
         info = device_info(device(given.device))

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..attributes import fields
 
+# Without "tensorboard", which needs a package that may not be installed: it is imported by name only.
 _SUBMODULES = (
     "_pytree",
     "benchmark",
@@ -28,7 +29,6 @@ _SUBMODULES = (
     "npz",
     "safetensors",
     "serialization",
-    "tensorboard",
     "weak",
 )
 
@@ -71,6 +71,5 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_SUBMODULES})
 
 
-# Without "tensorboard", which needs a package that may not be installed.
-__all__ = [name for name in _SUBMODULES if not name.startswith("_") and name != "tensorboard"]
+__all__ = [name for name in _SUBMODULES if not name.startswith("_")]
 __all__ += ["set_module", "swap_tensors"]

@@ -156,10 +156,19 @@ def test_a_module_that_names_torch_while_it_loads(tmp_path: Path) -> None:
 
 
 def test_usage(folder: Path) -> None:
-    for arguments in ([], ["-m"], ["--help"]):
+    for arguments in ([], ["-m"], ["--unknown"]):
         done = run("-m", "cltensor.as_torch", *arguments, cwd=folder)
         assert done.returncode == 2
         assert done.stderr.startswith("usage: python -m cltensor.as_torch")
+    done = run("-m", "cltensor.as_torch", "--help", cwd=folder)
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage: python -m cltensor.as_torch")
+
+
+def test_a_script_that_is_not_there_is_named(folder: Path) -> None:
+    done = run("-m", "cltensor.as_torch", "nothing.py", cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr == "cltensor.as_torch: can't open file 'nothing.py'\n"
 
 
 def test_install_is_refused_after_torch_itself(folder: Path) -> None:

@@ -50,6 +50,21 @@ def test_quick_has_few_peers_and_the_peers_can_be_named(capsys: Any) -> None:
     with pytest.raises(SystemExit):
         command.options(["--peers", "jaxx"])
     assert "no peer is called jaxx" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command.options(["--peers", "numpy", "--compile"])
+    assert "--compile needs torch" in capsys.readouterr().err
+
+
+def test_words_that_choose_nothing_are_named(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "limit_threads", lambda threads: None)
+    for how in ("--list", "--kernels", "--no-write"):
+        assert command.main(["gemv", "gemmm", how]) == 2
+        assert "no case begins with gemmm: see --list" in capsys.readouterr().err
+    (slow,) = (c.label for c in cases.load(["gemv: vector by vector"]))
+    assert command.main([slow, "--quick", "--list"]) == 2
+    assert "with --quick" in capsys.readouterr().err
+    assert command.main([slow, "start", "--list"]) == 0
+    assert capsys.readouterr().out == f"{slow}\n"
 
 
 def test_threads_are_the_same_for_every_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,13 +127,15 @@ def test_new_results_replace_those_of_the_same_cases(tmp_path: Path) -> None:
     assert ratios == {"a": 1, "b": 2, "c": 3}
     assert merged["driver"] == "one"
     assert json.loads(json.dumps(merged)) == merged
+    (path,) = _files(tmp_path, _results(start={"import torch": 1.0}))
+    assert report.merge(path, _results(_result("b", 2)))["start"] == {"import torch": 1.0}
 
 
 def test_summary_and_table_say_what_holds() -> None:
     results = _results(_result("good", 2), _result("bad", 0.5), _result("odd", 2, of_peak=1.2))
     words = report.summary(results)
     assert "2 of 3 aims reached" in words
-    assert "torch 0.50 (0.40-0.60) < bar 1" in words
+    assert "torch 0.50 (0.40-0.60) < aim 1" in words
     assert (
         "beyond the peak, 120 % (in a cache, or by fewer operations than counted): gemm: odd"
         in words
@@ -128,7 +145,7 @@ def test_summary_and_table_say_what_holds() -> None:
     moved[0]["in_cache"] = 0.9
     words = report.summary(_results(*moved))
     assert "2 of 3 cases that move 32 MiB" in words
-    assert "; 1 others reach it of their own speed in a cache" in words
+    assert "; 1 others reach as much of their own speed on data in a cache" in words
     assert "90 % of its speed in a cache" in report.line(moved[0])
     assert "| gemm: good | 1 s | 0.0 GB/s | 50 % | 1 | 2.00 |" in report.aims(results)
     assert "| gemm | 3 | 2.00 | 2.00 | 0.50 | bad |" in report.families(results)
@@ -146,11 +163,12 @@ def test_what_trainings_hold_is_said_beside_torchs() -> None:
         "MB,",
         "torch",
         "3.0",
-        "MB,",
-        "1.50",
-        "times",
+        "MB:",
+        "0.67",
+        "of",
+        "torch's",
     ]
-    assert "times" not in alone
+    assert "torch" not in alone
 
 
 def test_first_results_are_those_of_the_devices(monkeypatch: pytest.MonkeyPatch) -> None:

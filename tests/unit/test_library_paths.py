@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import subprocess
 import sys
 import textwrap
@@ -98,6 +99,8 @@ def test_a_missing_tensorboard_is_a_missing_module(monkeypatch: pytest.MonkeyPat
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delitem(sys.modules, "cltensor.utils.tensorboard", raising=False)
     monkeypatch.setitem(sys.modules, "tensorboard", None)
+    monkeypatch.delattr(torch.utils, "tensorboard", raising=False)
+    assert dict(inspect.getmembers(torch.utils)).keys() >= {"data", "checkpoint"}
     with pytest.raises(ModuleNotFoundError, match="pip install tensorboard") as missing:
         importlib.import_module("cltensor.utils.tensorboard")
     assert (missing.value.name or "").startswith("tensorboard")
