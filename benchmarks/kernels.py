@@ -100,14 +100,21 @@ def lines(found: dict[str, Any]) -> list[str]:
 
 
 def summary(cases: list[dict[str, Any]]) -> str:
-    """Summarise the cases' ratios to torch, and to the device's peak."""
+    """Return a line that sums up the ratios to torch and one for those to the device's peak, where there are such."""
     beside = [c["torch_seconds"] / c["seconds"] for c in cases if c["torch_seconds"]]
     large = [c for c in cases if c["limit"] not in ("", "flops") and c["bytes"] >= LARGE]
     quick = sum(c["of_peak"] >= ENOUGH for c in large)
-    return (
-        f"{sum(r >= 1 for r in beside)} of {len(beside)} cases take no longer than torch, {sum(r >= 0.8 for r in beside)} no more than a quarter longer; "
-        f"{quick} of {len(large)} that move {LARGE >> 20} MiB and more reach {percent(ENOUGH)} of the device's own speed"
-    )
+    lines = []
+    if beside:
+        lines.append(
+            f"{sum(r >= 1 for r in beside)} of {len(beside)} cases take no longer than torch, "
+            f"{sum(r >= 0.8 for r in beside)} no more than a quarter longer"
+        )
+    if large:
+        lines.append(
+            f"{quick} of {len(large)} cases that move {LARGE >> 20} MiB and more reach {percent(ENOUGH)} of the device's own speed"
+        )
+    return "\n".join(lines)
 
 
 def run(chosen: list[Case], device: str, threads: int, wanted: list[str]) -> dict[str, Any]:

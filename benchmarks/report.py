@@ -57,6 +57,11 @@ def merge(path: Path, fresh: dict[str, Any]) -> dict[str, Any]:
     return {**old, **fresh, "cases": kept + list(again.values())}
 
 
+def _if_any(count: int, of: list[Any], words: str) -> list[str]:
+    """Return a line "3 of 4 …", or no line where nothing was counted."""
+    return [f"{count} of {len(of)} {words}"] if of else []
+
+
 def summary(results: dict[str, Any]) -> str:
     """Return a text: how many cases reach their aim, those that miss it, worst first, how many reach the device's
     speed, and cases faster than the peak, which need an explanation.
@@ -64,14 +69,16 @@ def summary(results: dict[str, Any]) -> str:
     barred = [c for c in results["cases"] if c["bar"] and "torch" in c["peers"]]
     missed = [c for c in barred if c["peers"]["torch"]["ratio"] < c["bar"]]
     missed.sort(key=lambda c: c["peers"]["torch"]["ratio"] / c["bar"])
-    lines = [f"\n{len(barred) - len(missed)} of {len(barred)} aims reached"]
+    lines = ["", *_if_any(len(barred) - len(missed), barred, "aims reached")]
     lines += [line(c) for c in missed]
     large = [c for c in results["cases"] if c["limit"] not in ("", "flops") and c["bytes"] >= LARGE]
     quick = sum(c["of_peak"] >= ENOUGH for c in large)
     computing = sum((c.get("in_cache") or 0) >= ENOUGH for c in large)
-    lines.append(
-        f"{quick} of {len(large)} cases that move {LARGE >> 20} MiB and more reach {percent(ENOUGH)} of the device's own speed; "
-        f"{computing} others reach as much of their own speed on data in a cache: arithmetic is their limit"
+    lines += _if_any(
+        quick,
+        large,
+        f"cases that move {LARGE >> 20} MiB and more reach {percent(ENOUGH)} of the device's own speed; "
+        f"{computing} others reach as much of their own speed on data in a cache: arithmetic is their limit",
     )
     for c in results["cases"]:
         if (c["of_peak"] or 0) > 1.05:
