@@ -96,15 +96,37 @@ class OptimizedModule(Module):
         return sorted({*super().__dir__(), *dir(self._orig_mod)})
 
 
-def compile(model: Any = None, *, disable: bool = False, **options: Any) -> Any:
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    name: str | None = None,
+    disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: Any = None,
+) -> Any:
     """Return a function as it is, a module as an `OptimizedModule` that runs it.
 
     Other options have no effect: pointwise chains are fused in any case. To run a function without its Python, see
     `capture`. disable: return a module as it is, too. Without `model`, a decorator. AssertionError if it is not
-    callable.
+    callable, RuntimeError for a mode that torch does not have, and for a mode beside options.
     """
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if backend in (None, "inductor") and (mode or "default") not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
     if model is None:
-        return functools.partial(compile, disable=disable, **options)
+        return functools.partial(compile, disable=disable)
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if disable or not isinstance(model, Module) or isinstance(model, OptimizedModule):

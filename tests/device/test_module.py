@@ -260,6 +260,19 @@ def test_a_compiled_module_has_the_original_as_its_child() -> None:
         ct.compile(3)
 
 
+def test_options_that_torchs_compile_does_not_have_are_refused() -> None:
+    for options, said in (
+        ({"mode": "fastest"}, "Unrecognized mode=fastest, should be one of: default, lite"),
+        ({"mode": "default", "options": {}}, "Either mode or options can be specified"),
+    ):
+        for given in ((_batch,), ()):
+            with pytest.raises(RuntimeError, match=said):
+                ct.compile(*given, **options)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'mood'"):
+        ct.compile(_batch, mood="default")
+    assert ct.compile(_batch, mode="a backend's own", backend="eager") is _batch
+
+
 def test_attributes_of_a_compiled_module_are_those_of_the_original() -> None:
     net = Net()
     made = ct.compile(net)
