@@ -14,6 +14,13 @@ GPU: a work-item is a lane; consecutive work-items touch consecutive elements. I
 several elements (`at_once`) before it computes and writes the first; a lane makes random numbers for adjacent elements
 (`beside`), which share a block of words.
 Access order is the row-major order of the result, which for dense operands is the order of memory.
+
+Names in the kernel's text, for operand or result number k:
+  p<k>, o<k>, s<k>_<d>   an operand: its memory, offset, stride along dim d     q<k>, f<k>, z<k>_<d>   a result: the same
+  b<k>, c<k>             an operand's, a result's first element in the current row
+  a<k>, k<k>, t<k>       registers: element of operand k, Python number k, value of node k (Body in codegen/pointwise.py)
+  n, n<d>, x<d>          elements in all, size of dim d, index along outer dim d
+  i, j, m                index of an element, its column in the row, elements that count in a vector
 </%doc>\
 <%!
 from cltensor.codegen.language import lanes_of
@@ -36,57 +43,59 @@ def reg(dt): return lanes_of(dt.reg, L)
 ${headers}
 ${lane_memory.helpers(memories, L, needed)}\
 <%
+across, along = program.rank - 2, program.rank - 1 # the dims along which rows, and elements of a row follow each other
 def strides(prefix, cls):
     return ''.join(f', const long {prefix}{d}' for d in range(stride_count(cls, program.rank)))
 def outer(prefix, cls):
     return ''.join(f' + x{d} * {prefix}{d}' for d in range(program.rank - 1)) if plain(cls) in 'vsg' else ''
+# `pos`: the index of the element, and its column in the row, as C expressions.
 def load(k, dt, cls, pos):
     mem, cls = memories[dt.code], plain(cls)
     if L == 1:
-        at = {'d': f'p{k} + o{k} + {pos[0]}', 'c': f'p{k} + o{k}', 'v': f'b{k} + {pos[1]}', 's': f'b{k}', 'g': f'b{k} + {pos[1]} * s{k}_{program.rank - 1}'}[cls]
+        at = {'d': f'p{k} + o{k} + {pos[0]}', 'c': f'p{k} + o{k}', 'v': f'b{k} + {pos[1]}', 's': f'b{k}', 'g': f'b{k} + {pos[1]} * s{k}_{along}'}[cls]
         return mem.scalar_load(at)
     if cls in 'cs':
         return mem.spread(mem.scalar_load(f'p{k} + o{k}' if cls == 'c' else f'b{k}'))
     if cls == 'g':
-        return f'gather_{dt.code}(b{k} + {pos[1]} * s{k}_{program.rank - 1}, s{k}_{program.rank - 1}, m)'
+        return f'gather_{dt.code}(b{k} + {pos[1]} * s{k}_{along}, s{k}_{along}, m)'
     at = f'p{k} + o{k} + {pos[0]}' if cls == 'd' else f'b{k} + {pos[1]}'
     return f'load_{dt.code}({at}, m)'
 ahead = program.ahead and L > 1
 def ask(k, dt, cls):
     if cls == 'd': return f'CLT_PREFETCH(p{k} + o{k} + i + {DENSE // dt.itemsize})'
-    r, far = program.rank, ROWS // dt.itemsize
-    return f'CLT_PREFETCH(b{k} + j + {far} + (j + {far} < n{r - 1} ? 0 : {f"s{k}_{r - 2} - n{r - 1}" if r > 1 else "0"}))'
-# Narrow rows: K of them fill T vectors; places(t) is the (row, column) of each lane of vector t.
-W, last = program.narrow, program.rank - 2
+    far = ROWS // dt.itemsize
+    onward = f's{k}_{across} - n{along}' if across >= 0 else '0' # from the end of a row to the next row
+    return f'CLT_PREFETCH(b{k} + j + {far} + (j + {far} < n{along} ? 0 : {onward}))'
+# Narrow rows: K of them, of W elements each, fill T vectors; places(t) is the (row, column) of each lane of vector t.
+W = program.narrow
 K, T = rows_at_a_time(W, L) if W else (0, 0)
 def places(t): return [divmod(t * L + lane, W) for lane in range(L)]
 def swizzled(t): return '.s' + ''.join(f'{row:x}' for row, _ in places(t))
 def narrow_load(k, dt, cls, t):
-    mem, i = memories[dt.code], last + 1
+    mem = memories[dt.code]
     if cls == 'd': return f'load_{dt.code}(p{k} + o{k} + i, m)'
     if cls == 'D': return f'load_{dt.code}(b{k} + q * {W} + {t * L}, m)'
     if cls == 'c': return mem.spread(mem.scalar_load(f'p{k} + o{k}'))
     if cls == 's': return f'row{k}{swizzled(t)}'
     if cls in 'VG': return f'still{k}_{t}'
-    return mem.gathered([f'b{k} + (q + {row}) * s{k}_{last} + {col}' + (f' * s{k}_{i}' if cls == 'g' else '') for row, col in places(t)])
+    return mem.gathered([f'b{k} + (q + {row}) * s{k}_{across} + {col}' + (f' * s{k}_{along}' if cls == 'g' else '') for row, col in places(t)])
 def still_load(k, dt, cls, t):
-    mem, i = memories[dt.code], last + 1
-    return mem.gathered([f'b{k} + {col}' + (f' * s{k}_{i}' if cls == 'G' else '') for _, col in places(t)])
+    mem = memories[dt.code]
+    return mem.gathered([f'b{k} + {col}' + (f' * s{k}_{along}' if cls == 'G' else '') for _, col in places(t)])
 def narrow_store(k, dt, cls, value, t):
-    mem, i = memories[dt.code], last + 1
+    mem = memories[dt.code]
     if cls == 'd': return f'{"stream" if streams(dt, cls) else "store"}_{dt.code}(q{k} + f{k} + i, {value}, m)'
     if cls == 'D': return f'store_{dt.code}(c{k} + q * {W} + {t * L}, {value}, m)'
-    at = [f'c{k} + (q + {row}) * z{k}_{last} + {col}' + (f' * z{k}_{i}' if cls == 'g' else '') for row, col in places(t)]
+    at = [f'c{k} + (q + {row}) * z{k}_{across} + {col}' + (f' * z{k}_{along}' if cls == 'g' else '') for row, col in places(t)]
     return mem.scattered(at, f'w{k}', value)
 def place(k, cls, pos):
-    return {'d': f'q{k} + f{k} + {pos[0]}', 'v': f'c{k} + {pos[1]}', 'g': f'c{k} + {pos[1]} * z{k}_{program.rank - 1}', 'c': f'q{k} + f{k}', 's': f'c{k}'}[plain(cls)]
+    return {'d': f'q{k} + f{k} + {pos[0]}', 'v': f'c{k} + {pos[1]}', 'g': f'c{k} + {pos[1]} * z{k}_{along}', 'c': f'q{k} + f{k}', 's': f'c{k}'}[plain(cls)]
 def store(k, dt, cls, value, pos, aligned=True):
     mem, cls = memories[dt.code], plain(cls)
-    r = program.rank - 1
     if L == 1: return mem.scalar_store(place(k, cls, pos), value)
     if cls == 'd': return f'{"stream" if aligned and streams(dt, cls) else "store"}_{dt.code}(q{k} + f{k} + {pos[0]}, {value}, m)'
     if cls == 'v': return f'store_{dt.code}(c{k} + {pos[1]}, {value}, m)'
-    if cls == 'g': return f'scatter_{dt.code}(c{k} + {pos[1]} * z{k}_{r}, z{k}_{r}, {value}, m)'
+    if cls == 'g': return f'scatter_{dt.code}(c{k} + {pos[1]} * z{k}_{along}, z{k}_{along}, {value}, m)'
     return f'store_{dt.code}(q{k} + f{k}, {value}, 1)' if cls == 'c' else f'store_{dt.code}(c{k}, {value}, 1)'
 %>\
 % if not gpu:
@@ -125,6 +134,30 @@ ${''.join(f', const long n{d}' for d in range(program.rank))}\
   ${draw.array}
 % endfor
 % endif
+## The statements of the chain, from elements a<k> to the values of `stores`.
+<%def name="chain(indent)">\
+% for line in body:
+${' ' * indent}${line}
+% endfor
+</%def>\
+## Let a<k> be the elements of number u of those that were loaded together.
+<%def name="taken(u, indent)">\
+% for k, (dt, cls) in enumerate(program.leaves):
+${' ' * indent}const ${reg(dt)} a${k} = a${k}_${u};
+% endfor
+</%def>\
+## Declare r<k>_<u> for the results of `count` elements that are stored together, and set those of number u.
+<%def name="results(count)">\
+% for k, dt, cls, value in stores:
+    ${reg(dt)} ${', '.join(f'r{k}_{u}' for u in range(count))};
+% endfor
+</%def>\
+<%def name="result(u)">\
+% for k, dt, cls, value in stores:
+      r${k}_${u} = ${value};
+% endfor
+</%def>\
+## Draw random words ahead if those for the vector at i are not there yet; `at` is where they are.
 <%def name="words()">\
       if (i + ${L} > last) {
         first = i & ~3L, last = first + CLT_DRAWN;
@@ -145,9 +178,7 @@ ${words()}\
 % endif
       const ${reg(dt)} a${k} = ${load(k, dt, cls, pos)};
 % endfor
-% for line in body:
-      ${line}
-% endfor
+${chain(6)}\
 % for k, dt, cls, value in stores:
       ${store(k, dt, cls, value, pos, aligned)};
 % endfor
@@ -160,20 +191,12 @@ ${words()}\
     const ${reg(dt)} a${k}_${u} = ${load(k, dt, cls, (f'i + {u * step}', ''))};
 % endfor
 % endfor
-% for k, dt, cls, value in stores:
-    ${reg(dt)} ${', '.join(f'r{k}_{u}' for u in range(count))};
-% endfor
+${results(count)}\
 % for u in range(count):
     {
-% for k, (dt, cls) in enumerate(program.leaves):
-      const ${reg(dt)} a${k} = a${k}_${u};
-% endfor
-% for line in body:
-      ${line}
-% endfor
-% for k, dt, cls, value in stores:
-      r${k}_${u} = ${value};
-% endfor
+${taken(u, 6)}\
+${chain(6)}\
+${result(u)}\
     }
 % endfor
 % for u in range(count):
@@ -196,14 +219,14 @@ ${words()}\
         const uint i = first + ${u * step};
 % if program.rank > 1:
         uint r = i;
-% for d in range(program.rank - 1, 0, -1):
+% for d in range(along, 0, -1):
         uint y${d} = mul_hi(r, factor${d}), x${d} = r - y${d} * w${d};
         if (x${d} >= w${d}) { ++y${d}; x${d} -= w${d}; }
         r = y${d};
 % endfor
         const uint x0 = r;
 % endif
-        const uint j = ${f'x{program.rank - 1}' if program.rank > 1 else 'i'};
+        const uint j = ${f'x{along}' if program.rank > 1 else 'i'};
 ${bases()}\
 % for k, (dt, cls) in enumerate(program.leaves):
         a${k}_${u} = ${load(k, dt, cls, ('i', 'j'))};
@@ -215,12 +238,8 @@ ${bases()}\
 % endfor
 % for u in range(count):
       {
-% for k, (dt, cls) in enumerate(program.leaves):
-        const ${reg(dt)} a${k} = a${k}_${u};
-% endfor
-% for line in body:
-        ${line}
-% endfor
+${taken(u, 8)}\
+${chain(8)}\
 % for k, dt, cls, value in stores:
         ${memories[dt.code].scalar_store(f'at{k}_{u}', value)};
 % endfor
@@ -230,21 +249,15 @@ ${bases()}\
 ## Compute `count` adjacent elements, such that the compiler sees that they share blocks of random words. They are
 ## stored as vectors if the result is aligned for that.
 <%def name="together(count)">\
-% for k, dt, cls, value in stores:
-    ${dt.reg} ${', '.join(f'r{k}_{u}' for u in range(count))};
-% endfor
+${results(count)}\
 % for u in range(count):
     {
       const long i = g * ${count} + ${u};
 % for k, (dt, cls) in enumerate(program.leaves):
       const ${dt.reg} a${k} = ${load(k, dt, cls, ('i', ''))};
 % endfor
-% for line in body:
-      ${line}
-% endfor
-% for k, dt, cls, value in stores:
-      r${k}_${u} = ${value};
-% endfor
+${chain(6)}\
+${result(u)}\
     }
 % endfor
 % for k, dt, cls, value in stores:
@@ -278,7 +291,7 @@ ${bases()}\
 % endfor
 </%def>\
 <%def name="decode(const='const ')">\
-% for d in range(program.rank - 2, 0, -1):
+% for d in range(across, 0, -1):
     ${const}long x${d} = r % n${d}; r /= n${d};
 % endfor
 % if program.rank > 1:
@@ -293,7 +306,7 @@ ${bases()}\
   for (long start = get_global_id(0) * each; start < end;) {
     long r = start;
 ${decode('')}\
-    const long strip = n${last} - x${last} < end - start ? n${last} - x${last} : end - start;
+    const long strip = n${across} - x${across} < end - start ? n${across} - x${across} : end - start;
     long q = 0;
     if (strip >= ${K}) {
 ${bases()}\
@@ -308,7 +321,7 @@ ${bases()}\
         const int m = ${L};
 % for k, (dt, cls) in enumerate(program.leaves):
 % if cls == 's':
-        const ${reg(dt)} row${k} = s${k}_${last} == 1 ? load_${dt.code}(b${k} + q, ${K}) : gather_${dt.code}(b${k} + q * s${k}_${last}, s${k}_${last}, ${K});
+        const ${reg(dt)} row${k} = s${k}_${across} == 1 ? load_${dt.code}(b${k} + q, ${K}) : gather_${dt.code}(b${k} + q * s${k}_${across}, s${k}_${across}, ${K});
 % endif
 % endfor
 % for t in range(T):
@@ -320,9 +333,7 @@ ${words()}\
 % for k, (dt, cls) in enumerate(program.leaves):
           const ${reg(dt)} a${k} = ${narrow_load(k, dt, cls, t)};
 % endfor
-% for line in body:
-          ${line}
-% endfor
+${chain(10)}\
 % for k, dt, cls, value in stores:
           ${narrow_store(k, dt, cls, value, t)};
 % endfor
@@ -330,7 +341,7 @@ ${words()}\
 % endfor
       }
     }
-    for (x${last} += q; q < strip; ++q, ++x${last}) {
+    for (x${across} += q; q < strip; ++q, ++x${across}) {
 ${bases()}\
 % for j in range(0, W, L):
       {
@@ -381,8 +392,8 @@ ${spread(at_once, group)}\
   for (long i = get_global_id(0); i < n; i += get_global_size(0)) {
 % endif
 % if strided:
-    long r = i / n${program.rank - 1};
-    const long j = i - r * n${program.rank - 1};
+    long r = i / n${along};
+    const long j = i - r * n${along};
 ${decode()}${bases()}\
 % endif
 ${element(('i', 'j'))}\
@@ -417,7 +428,7 @@ ${element(('i', 'i'))}\
 % else:
 ## Indices of outer dims are incremented from row to row: for short rows divisions would take longer than the rows
 ## themselves.
-  const long lo = get_global_id(0) * chunk, hi = lo + chunk < n ? lo + chunk : n, inner = n${program.rank - 1};
+  const long lo = get_global_id(0) * chunk, hi = lo + chunk < n ? lo + chunk : n, inner = n${along};
   long r = lo / inner, start = lo, col = lo - r * inner;
 ${decode('')}\
   while (start < hi) {
@@ -443,7 +454,7 @@ ${element(('i', 'j'))}\
 % endif
     start += run; col = 0;
 % if program.rank > 1:
-    ${''.join(f'if (++x{d} == n{d}) {{ x{d} = 0; ' for d in range(program.rank - 2, 0, -1))}++x0;${' }' * (program.rank - 2)}
+    ${''.join(f'if (++x{d} == n{d}) {{ x{d} = 0; ' for d in range(across, 0, -1))}++x0;${' }' * across}
 % endif
   }
 % endif

@@ -12,8 +12,8 @@ import numpy as np
 
 from .. import dtypes
 from .checks import checking
+from .memory import Memory
 from .operand import Operand
-from .pointwise import Memory
 from .region import empty, from_host, index_type, is_gpu, run, workers
 from .source import include, lane_macros
 

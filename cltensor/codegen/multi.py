@@ -20,8 +20,9 @@ from .. import dtypes
 from ..dtypes import dtype
 from .checks import Describe, checking
 from .language import Emitter, Formula, convert, lanes_of, parse
+from .memory import Memory
 from .operand import Operand
-from .pointwise import Memory, scalar_type
+from .pointwise import scalar_type
 from .region import GPU_GROUP, gpu_size, workers
 from .source import include, lane_macros, render
 

@@ -31,11 +31,21 @@ from .language import (
     round_to,
     truth,
 )
+from .memory import Memory
 from .source import include, lane_macros, render
 
 # A kernel takes many rows at a time (see `narrowed`) if a row has at most NARROW elements, there are at least
 # SEVERAL_ROWS, and the copies of the chain in the kernel's text cost at most NARROW_COST together.
 NARROW, SEVERAL_ROWS, NARROW_COST = 48, 64, 256
+# (bytes, many): a GPU's lane loads `many` elements before it stores the first, if computing an element reads at most
+# `bytes` of memory. For dense operands, and for operands in rows.
+AT_ONCE, AT_ONCE_OF_ROWS = ((2, 8), (8, 4), (16, 2)), ((16, 4), (32, 2))
+# A GPU's lane makes random numbers for as many adjacent elements as a store of STORED bytes holds, so that lanes fill
+# cache lines together; for twice as many where the chain costs more than DEAR (computing then takes longer than
+# storing), since adjacent Philox blocks share what follows from the key.
+STORED, DEAR = 16, 200
+# The cost of a chain, in units of an addition, up to which several elements are computed together (`at_once`, `unrolled`).
+AT_ONCE_COST = 24
 
 _ids = itertools.count()
 
@@ -69,14 +79,6 @@ class PointOp:
 
 
 IDENTITY = PointOp("copy", "x")
-# (bytes, many): a GPU's lane loads `many` elements before it stores the first, if computing an element reads at most
-# `bytes` of memory. For dense operands, and for operands in rows.
-AT_ONCE, AT_ONCE_OF_ROWS = ((2, 8), (8, 4), (16, 2)), ((16, 4), (32, 2))
-# A GPU's lane makes random numbers for as many adjacent elements as a store of STORED bytes holds, so that lanes fill
-# cache lines together; for twice as many where the chain costs more than DEAR (computing then takes longer than
-# storing), since adjacent Philox blocks share what follows from the key.
-STORED, DEAR = 16, 200
-AT_ONCE_COST = 24  # in units of an addition: the longest chain of which a GPU's lane computes several elements together
 # The linear index of the element being computed. The kernel supplies the value; the formula is a placeholder.
 INDEX = PointOp("index", "x")
 
@@ -106,15 +108,12 @@ class Program(NamedTuple):
     # What is stored: reference, stored dtype, class.
     outputs: tuple[tuple[tuple[str, int], dtype, str], ...]
     rank: int  # dims of the collapsed iteration space; 0: one linear index serves all operands and outputs
-    # Non-temporal stores; the launcher has checked that the results begin at multiples of region.STREAM_ALIGN.
+    # Dense outputs are written with non-temporal stores; the launcher has checked that they begin at multiples of
+    # region.STREAM_ALIGN.
     streamed: bool = False
-    """Dense outputs go past the cache; they are aligned to vectors."""
-    # The length of a row where rows are narrow.
+    # The length of a row, where many rows are taken at a time (see `narrowed`); else 0.
     narrow: int = 0
-    """Rows of so few elements are taken as many at a time as a vector has lanes (see `narrowed`); 0: one after the other."""
-    # The kernel prefetches its operands.
-    ahead: bool = False
-    """What is read comes from beyond the cache, and is asked for before it is needed."""
+    ahead: bool = False  # operands come from beyond the cache, and are prefetched
 
 
 def as_bits(program: Program) -> Program:
@@ -146,7 +145,7 @@ def choose_lanes(program: Program, preferred: int, complexes: bool = False) -> i
     """
     if preferred == 1:
         return 1
-    wide = drawn = False
+    wide = drawn = False  # a value takes more than four bytes; random words are drawn
     for node in program.nodes:
         if (node.compute.is_complex or node.result.is_complex) and not complexes:
             return 1
@@ -300,7 +299,7 @@ def headers(program: Program, lanes: int, drawn: int = 0, double: bool = False) 
         or any(d.reg in ("double", "double2") for d in used)
         or any("double" in node.op.formula.text for node in program.nodes)
     )
-    names = ["stream"] * program.streamed + ["ahead"] * program.ahead + [*names]
+    names = ["stream"] * program.streamed + ["ahead"] * program.ahead + names
     many = f"#define CLT_DRAWN {drawn}\n" if drawn else ""
     return many + lane_macros(lanes, double) + include(*names)
 
@@ -308,97 +307,21 @@ def headers(program: Program, lanes: int, drawn: int = 0, double: bool = False) 
 def kernel_name(program: Program) -> str:
     """Return the kernel's name: ops, dtypes, and classes of operands and results."""
     ops = "_".join(node.op.name for node in program.nodes)
-    types = "_".join(
-        dict.fromkeys(
-            d.code for d in (*(d for d, _ in program.leaves), *(o[1] for o in program.outputs))
-        )
+    stored = [dt for _, dt, _ in program.outputs]
+    types = "_".join(dict.fromkeys(dt.code for dt in (*(dt for dt, _ in program.leaves), *stored)))
+    classes = (
+        "".join(c for _, c in program.leaves) + "_" + "".join(c for _, _, c in program.outputs)
     )
-    classes = "".join(c for _, c in program.leaves) + "_" + "".join(o[2] for o in program.outputs)
-    return f"{ops[:64]}__{types}__{classes}{program.rank}{f'_w{program.narrow}' if program.narrow else ''}{'_ahead' * (program.ahead and not program.streamed)}{'_streamed' * program.streamed}"
-
-
-class Memory:
-    """Source text that loads and stores values of a storage dtype: one at a time, `lanes` at a time, or gathered."""
-
-    def __init__(self, dt: dtype, lanes: int) -> None:
-        self.dt, self.lanes = dt, lanes
-        self.code, self.cl, self.reg = dt.code, dt.cl, lanes_of(dt.reg, lanes)
-
-    def spread(self, number: str) -> str:
-        """Broadcast a number to all lanes."""
-        made = f"spread_{self.reg}" if self.dt.is_complex and self.lanes > 1 else f"({self.reg})"
-        return f"{made}({number})"
-
-    def scalar_load(self, pointer: str) -> str:
-        if self.code == "f16":
-            return f"vload_half(0, {pointer})"
-        if self.code == "bf16":
-            return f"as_float((uint)*({pointer}) << 16)"
-        if self.code == "c32":
-            return f"vload_half2(0, (__global const half *)({pointer}))"
-        return f"*({pointer})"
-
-    def scalar_store(self, pointer: str, value: str) -> str:
-        if self.code == "f16":
-            return f"vstore_half_rte({value}, 0, {pointer})"
-        if self.code == "bf16":
-            return f"*({pointer}) = clt_to_bf16_float({value})"
-        if self.code == "c32":
-            return f"vstore_half2_rte({value}, 0, (__global half *)({pointer}))"
-        return f"*({pointer}) = {value}"
-
-    def of_bits(self, bits: str) -> str:
-        """Make a register vector from its elements' bits in memory (unsigned integers for 16-bit floats)."""
-        n = self.lanes
-        if self.code == "bf16":
-            return f"as_float{n}(convert_uint{n}(as_ushort{n}({bits})) << 16)"
-        return (
-            f"clt_of_f16_float{n}(as_ushort{n}({bits}))"
-            if self.code == "f16"
-            else f"as_{self.reg}({bits})"
-        )
-
-    def to_bits(self, vector: str) -> str:
-        """Round a register vector of a 16-bit float to its bits in memory; return one of another dtype as it is."""
-        short = self.code in ("f16", "bf16")
-        return f"clt_to_{self.code}_float{self.lanes}({vector})" if short else vector
-
-    def gathered(self, places: Sequence[str]) -> str:
-        """Make a vector of the numbers at the pointers `places`; 16-bit floats are gathered as bits, widened together."""
-        if self.code in ("f16", "bf16"):
-            bits = ", ".join([f"*(__global const ushort *)({place})" for place in places])
-            return self.of_bits(f"(ushort{self.lanes})({bits})")
-        return f"({self.reg})({', '.join(map(self.scalar_load, places))})"
-
-    def scattered(self, places: Sequence[str], name: str, value: str) -> str:
-        """Write a vector's lanes to the pointers `places`; the statements declare a variable `name` for the vector."""
-        kind, cast = self.reg, ""
-        if self.code in ("f16", "bf16"):
-            kind, value, cast = f"ushort{self.lanes}", self.to_bits(value), "(__global ushort *)"
-        writes = [f"*{cast}({place}) = {name}.s{k:x}" for k, place in enumerate(places)]
-        return "; ".join([f"const {kind} {name} = {value}", *writes])
-
-    def vector_load(self, pointer: str) -> str:
-        n = self.lanes
-        if self.dt.is_complex:
-            return f"load_{self.code}({pointer}, {n})"
-        if self.code == "f16":
-            return f"clt_load_f16_float{n}({pointer})"
-        if self.code == "bf16":
-            return f"clt_load_bf16_float{n}({pointer})"
-        return f"*(__global const u_{self.code} *)({pointer})"
-
-    def vector_store(self, pointer: str, value: str) -> str:
-        n = self.lanes
-        if self.code == "f16":
-            return f"clt_store_f16_float{n}({value}, {pointer})"
-        if self.code == "bf16":
-            return f"clt_store_bf16_float{n}({value}, {pointer})"
-        return f"*(__global u_{self.code} *)({pointer}) = {value}"
+    width = f"_w{program.narrow}" if program.narrow else ""
+    past = "_streamed" if program.streamed else "_ahead" * program.ahead
+    return f"{ops[:64]}__{types}__{classes}{program.rank}{width}{past}"
 
 
 def neighbours(program: Program) -> bool:
-    """Return whether a GPU's lane computes adjacent elements: random numbers, which come two or four at a time."""
+    """Return whether a GPU's lane computes adjacent elements: random numbers, which come two or four at a time.
+
+    Only where one linear index serves all operands and results.
+    """
     if program.rank or any(cls not in "dc" for _, cls in program.leaves):
         return False
     if any(cls != "d" for _, _, cls in program.outputs):
@@ -446,17 +369,28 @@ def source(program: Program, lanes: int, gpu: bool, group: int = 128) -> tuple[s
     name = kernel_name(program)
     drawn = draws(program) if lanes > 1 and not gpu else {}
     body = Body(program, lanes, stored=True, drawn=drawn)
-    stores = []
-    for number, (ref, dt, cls) in enumerate(program.outputs):
-        stores.append((number, dt, cls, body.cast(ref, dt)))
-    memories = {
-        dt.code: Memory(dt, lanes)
-        for dt in [d for d, _ in program.leaves] + [o[1] for o in program.outputs]
-    }
+    stores = [
+        (number, dt, cls, body.cast(ref, dt))
+        for number, (ref, dt, cls) in enumerate(program.outputs)
+    ]
+    in_memory = [dt for dt, _ in program.leaves] + [dt for _, dt, _ in program.outputs]
     text = render(
-        "pointwise", name=name, program=program, lanes=lanes, body=body.lines, stores=stores, memories=memories,
-        headers=headers(program, lanes, max((d.many for d in drawn.values()), default=0)), gpu=gpu, drawn=drawn.values(), at_once=at_once(program), beside=neighbours(program), unrolled=unrolled(program) if lanes == 16 else 1, group=group, stride_count=stride_count,
-    )  # fmt: skip
+        "pointwise",
+        name=name,
+        program=program,
+        lanes=lanes,
+        gpu=gpu,
+        group=group,
+        headers=headers(program, lanes, max((d.many for d in drawn.values()), default=0)),
+        body=body.lines,
+        stores=stores,
+        memories={dt.code: Memory(dt, lanes) for dt in in_memory},
+        drawn=drawn.values(),
+        at_once=at_once(program),
+        beside=neighbours(program),
+        unrolled=unrolled(program) if lanes == 16 else 1,
+        stride_count=stride_count,
+    )
     return name, text, argument_types(program)
 
 

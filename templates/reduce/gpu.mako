@@ -10,7 +10,7 @@ Without a reader: the parts of outputs, stored part-major, become outputs. With 
 finish does that itself: each group counts itself once its stores are visible to all (codegen/reduce/arrivals.py), and
 parts are merged in their order whichever group is last.
 </%doc>\
-<%! from cltensor.codegen.pointwise import Memory %>\
+<%! from cltensor.codegen.memory import Memory %>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="r" file="parts.mako"/>\
 <%

@@ -1,4 +1,4 @@
-<%! from cltensor.codegen.pointwise import Memory %>\
+<%! from cltensor.codegen.memory import Memory %>\
 ## What the reducing templates share: statements line by line, and how results leave a kernel.
 <%def name="lines(items, indent)">\
 % for item in items:

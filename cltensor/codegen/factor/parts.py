@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ... import dtypes
 from ...layouts import numel
+from ..memory import Memory
 from ..move.copies import copy_strided, fill_strided
 from ..operand import Operand
-from ..pointwise import Memory
 from ..products.gemm import matmul
 from ..region import empty, index_type, is_gpu, run, workers
 from ..source import include, lane_macros

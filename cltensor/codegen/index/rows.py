@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from ... import dtypes
 from ...layouts import numel
 from ..checks import Describe, checking
+from ..memory import Memory
 from ..operand import Operand
-from ..pointwise import Memory
 from ..region import LINE, Dims, empty, past_cache, run, storage, workers
 from ..source import include, lane_macros
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ... import dtypes
 from ..index.moves import move
+from ..memory import Memory
 from ..operand import Operand
-from ..pointwise import Memory
 from ..products.product import tile
 from ..region import (
     LINE,

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ... import dtypes
+from ..memory import Memory
 from ..operand import Operand
-from ..pointwise import Memory
 from ..region import (
     GRAIN,
     LINE,

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..pointwise import Body, Memory, Node, Program, choose_lanes, headers, scalar_type
+from ..memory import Memory
+from ..pointwise import Body, Node, Program, choose_lanes, headers, scalar_type
 from ..source import render
 from .product import LONG
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..pointwise import Memory
+from ..memory import Memory
 from ..source import render
 from .product import LONG, PACE, SIDE, Product, built, ceil_div, in_pieces, tile, traffic
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..pointwise import Memory
+from ..memory import Memory
 from ..source import include, lane_macros, render
 from .product import LONG, PACE, Product, built, ceil_div, tile, traffic
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..pointwise import Memory
+from ..memory import Memory
 from ..source import include, render
 from . import epilogue as epilogues
 from . import gemm_few

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..pointwise import Memory
+from ..memory import Memory
 from ..source import include, lane_macros, render
 from .gemv import PACE_BYTES, TASK_BYTES
 from .product import (  # fmt: skip

@@ -12,7 +12,8 @@ import numpy as np
 
 from ...dtypes import dtype
 from ..language import convert
-from ..pointwise import Memory, scalar_type
+from ..memory import Memory
+from ..pointwise import scalar_type
 from ..region import LINE
 from ..source import include, lane_macros, render
 from .arrivals import SHOW

@@ -17,8 +17,9 @@ from ... import dtypes
 from ...dtypes import dtype
 from ...symbols import remembered
 from ..language import lanes_of
+from ..memory import Memory
 from ..operand import Operand
-from ..pointwise import Body, Memory, Node, Program, choose_lanes, headers, scalar_type
+from ..pointwise import Body, Node, Program, choose_lanes, headers, scalar_type
 from ..region import collapse
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import numpy as np
 
 from ... import dtypes
 from ...layouts import numel
+from ..memory import Memory
 from ..move.copies import dense
 from ..operand import Operand
-from ..pointwise import Memory
 from ..products.product import tile
 from ..region import GPU_GROUP, LINE, empty, is_gpu, lanes_of_planes, past_cache, workers
 from ..source import include, lane_macros, render
