@@ -106,7 +106,10 @@ def _turned(x: Operand, dim: int) -> Operand:
 
 
 def _headers(kind: str, dt: dtypes.dtype, wide: bool, unit: bool, ahead: bool = False) -> str:
-    """Return the device functions a kernel needs."""
+    """Return the text of the device functions that a CPU's or GPU's kernel needs.
+
+    `wide`: states are vectors; `unit`: numbers are moved by vectors; `ahead`: the kernel prefetches.
+    """
     if kind == "logcumsumexp":
         names = ["elementary/exp", "elementary/log1p"] if not dt.is_complex else []
     else:
@@ -125,19 +128,27 @@ def _lanes(dt: dtypes.dtype) -> int:
 
 
 class _Schedule(NamedTuple):
-    """How rows are walked."""
+    """How rows are walked. A GPU's kernels know only the first two."""
 
     columns: bool  # neighbouring rows together, step by step
-    adjacent: bool  # these are neighbours in memory, in all operands
     chunks: int  # parts of each row that are scanned in parallel
-    unit: bool  # operand and result are contiguous along rows, and of a dtype that vectors hold
-    same: bool  # the operand is one number along a row
-    filled: bool  # the result is contiguous along rows, and of a dtype that vectors hold
-    dense: bool  # operand and result are contiguous along rows, of any dtype
-    beside: bool  # as many rows at a time as a vector has lanes, a step of each in one vector
-    wide: bool  # by vectors
-    apart: bool  # the operand's layout is such that copying it costs less than scanning it number by number
-    abreast: int  # rows or parts that are walked together, number by number; 0: one after the other
+    adjacent: bool = False  # columns are neighbours in memory, in all operands
+    unit: bool = (
+        False  # operand and result are contiguous along rows, and of a dtype that vectors hold
+    )
+    same: bool = False  # the operand is one number along a row
+    filled: bool = False  # the result is contiguous along rows, and of a dtype that vectors hold
+    dense: bool = False  # operand and result are contiguous along rows, of any dtype
+    beside: bool = (
+        False  # as many rows at a time as a vector has lanes, a step of each in one vector
+    )
+    wide: bool = False  # by vectors
+    apart: bool = (
+        False  # the operand lies such that copying it costs less than scanning it number by number
+    )
+    abreast: int = (
+        0  # rows or parts that are walked together, number by number; 0: one after the other
+    )
 
 
 def _schedule(
@@ -149,68 +160,74 @@ def _schedule(
     length: int,
     steps: list[int],
 ) -> _Schedule:
-    """Choose by layouts and the device; whether rows are neighbours in memory, the strides of `dst` decide."""
-    gpu, ranked, units = is_gpu(backend), len(steps) > 2, backend.info.compute_units
+    """Choose by layouts and the device; whether rows are neighbours in memory, the strides of `dst` decide.
+
+    Rows of `length` elements are `steps` apart in each operand: source, result, and positions if these are wanted.
+    """
     columns = dims.sizes[-1] >= 8 and abs(dims.strides[1][-1]) < abs(steps[1]) and length > 1
-    columns |= (
-        gpu and 1 < length <= _SHORT_OF_LANES
-    )  # else most lanes of a group that takes such a row would idle
-    waits = kind == "cumprod" or (kind == "cumsum" and dst.dtype.reg != "float")
-    waits = waits and dst.dtype.category >= 2
+    if is_gpu(backend):
+        # Else most lanes of a group that takes a short row would idle.
+        columns = columns or 1 < length <= _SHORT_OF_LANES
+        ranked = len(steps) > 2
+        return _Schedule(columns, _chunks_on_gpu(backend, dst.dtype, dims, length, columns, ranked))
+    return _schedule_on_cpu(backend, src.dtype, dst.dtype, kind, dims, length, steps, columns)
+
+
+def _chunks_on_gpu(
+    backend: Backend, dt: dtypes.dtype, dims: Dims, length: int, columns: bool, ranked: bool
+) -> int:
+    """Return into how many parts a GPU cuts each of `dims.n` rows."""
+    units = backend.info.compute_units
+    if columns:
+        return max(1, min(1024 * units // dims.n, length // 16, _CHUNKS_OF_LANES))
+    if dims.n >= 4 * units:
+        return 1
+    tile = _LANES * _items(dt, not ranked) * (2 if ranked else 1)
+    return max(1, min(16 * units // dims.n, length // tile, _CHUNKS_OF_GROUPS))
+
+
+def _schedule_on_cpu(
+    backend: Backend, src_dt: dtypes.dtype, dt: dtypes.dtype, kind: str, dims: Dims, length: int, steps: list[int], columns: bool
+) -> _Schedule:  # fmt: skip
+    """Choose a CPU's schedule, given whether neighbouring rows are scanned together (`columns`)."""
+    ranked, units = len(steps) > 2, backend.info.compute_units
+    # Each step waits for a slow operation of the step before: products, and sums that no vectors make.
+    waits = kind == "cumprod" or (kind == "cumsum" and dt.reg != "float")
+    waits = waits and dt.category >= dtypes.FLOATING
     chunks = 1
-    if gpu and columns:
-        chunks = max(1, min(1024 * units // dims.n, length // 16, _CHUNKS_OF_LANES))
-    elif gpu:
-        if dims.n < 4 * units:
-            tile = _LANES * _items(dst.dtype, not ranked)
-            chunks = max(
-                1,
-                min(
-                    16 * units // dims.n,
-                    length // (tile if not ranked else 2 * tile),
-                    _CHUNKS_OF_GROUPS,
-                ),
-            )
-    elif not columns and dims.n < units:
+    if not columns and dims.n < units:
         several = _ABREAST if waits else 1
         chunks = max(1, min(-(-4 * units * several // dims.n), length * several // GRAIN))
-    single = src.dtype is dst.dtype and not gpu
-    single &= dst.dtype.reg == "float" or (kind == "logcumsumexp" and dst.dtype.reg == "double")
+
+    held = dt.reg == "float" or (kind == "logcumsumexp" and dt.reg == "double")
+    held = held and src_dt is dt  # whether vectors hold the numbers of both
     near = [s[-1] for s in dims.strides] if columns else steps  # between a vector's elements
-    wide = (
-        single and length < 1 << 31 and (columns or ranked) and all(step == 1 for step in near[1:])
-    )
-    apart, wide = columns and wide and near[0] != 1, wide and near[0] == 1
+    stored = held and length < 1 << 31 and (columns or ranked) and all(s == 1 for s in near[1:])
     # Each number of a row would take a cache line, which other rows need as well.
     across = any(
         0 < abs(s) < abs(steps[0])
         for s, n in zip(dims.strides[0], dims.sizes, strict=True)
         if n > 1
     )
-    apart |= not gpu and not columns and across and dims.n * length >= GRAIN
-    dense = not gpu and steps[0] == steps[1] and abs(steps[1]) == 1
-    beside = dense and single and not (columns or ranked or kind == "cumsum") and chunks == 1
-    beside = beside and min(dims.n, length) >= _lanes(dst.dtype)
+    apart = columns and stored and near[0] != 1
+    apart = apart or (not columns and across and dims.n * length >= GRAIN)
+    dense = steps[0] == steps[1] and abs(steps[1]) == 1
     # For products, transposing vectors of rows takes more time than the steps of a few rows `abreast`.
-    beside = beside and (kind == "logcumsumexp" or dst.dtype.itemsize == 2)
-    abreast = waits and not (gpu or columns or beside)
-    along = not gpu and not columns
-    same, filled = (
-        along and steps[0] == 0,
-        along and dst.dtype.reg == "float" and abs(steps[1]) == 1,
-    )
+    beside = kind == "logcumsumexp" or (kind == "cumprod" and dt.itemsize == 2)
+    beside = beside and dense and held and not columns and chunks == 1
+    beside = beside and min(dims.n, length) >= _lanes(dt)
     return _Schedule(
         columns,
-        columns and not gpu and all(step == 1 for step in near),
         chunks,
-        single and dense,
-        same,
-        filled,
-        dense,
-        beside,
-        wide,
-        apart,
-        _ABREAST * abreast,
+        adjacent=columns and all(step == 1 for step in near),
+        unit=held and dense,
+        same=not columns and steps[0] == 0,
+        filled=not columns and dt.reg == "float" and abs(steps[1]) == 1,
+        dense=dense,
+        beside=beside,
+        wide=stored and near[0] == 1,
+        apart=apart,
+        abreast=_ABREAST if waits and not (columns or beside) else 0,
     )
 
 
@@ -222,6 +239,10 @@ def _items(dt: dtypes.dtype, many: bool) -> int:
 def _scan(
     backend: Backend, src: Operand, dim: int, kind: str, dst: Operand, indices: Operand | None
 ) -> None:
+    """Scan `src` along `dim` into `dst`, and into `indices` if given: by parts, short rows together, or as planned.
+
+    Where strides along `dim` are negative, rows are walked from their end in memory.
+    """
     operands = [src, dst, *([] if indices is None else [indices])]
     if not src.shape:
         operands = [x._replace(shape=(1,), strides=(1,)) for x in operands]
@@ -251,86 +272,103 @@ def _scan_rows(
 ) -> None:  # fmt: skip
     """Scan rows of `length` elements, `steps` apart in each operand, as planned; `dims` are the others.
 
-    operands: source, result, and indices if these are wanted.
+    operands: source, result, and indices if these are wanted. Rows in parts take two launches: the first computes the
+    state at the end of each part, the second scans the parts from those of the parts before.
     """
     src, dst, *indices = operands
-    gpu, units = is_gpu(backend), backend.info.compute_units
-    total = dims.n * length
-    columns, chunks, wide = plan.columns, plan.chunks, plan.wide or plan.beside
-    key: dict[str, Any] = {
+    total, pieces = dims.n * length, dims.n * plan.chunks
+    tail: list[int] = []
+    width = 1
+    if plan.columns:
+        width = dims.sizes[-1]
+        tail = [width, *(s[-1] for s in dims.strides)]
+        dims = Dims(dims.sizes[:-1], [s[:-1] for s in dims.strides])
+    several = plan.chunks > 1
+    scratch = backend.alloc(pieces * _STATE_BYTES if several else _STATE_BYTES)
+    offsets = [src.offset, dst.offset, steps[0], steps[1]]
+    if indices:
+        offsets += [indices[0].offset, steps[2]]
+    buffers = [x.buffer for x in operands] + [scratch]
+    scalars = [length, dims.n, plan.chunks, *offsets, *tail, *dims.args()]
+    template, variables = _variables(backend, operands, kind, plan, dims.rank, back)
+    work = _work(backend, dst.dtype, plan, dims.n, width, pieces, total)
+    name = _named(kind, src.dtype, dst.dtype, plan, dims.rank, back)
+    nbytes = total * (src.dtype.itemsize + dst.dtype.itemsize + 8 * len(indices))
+    if several:
+        read = total * src.dtype.itemsize
+        run(backend, template, name + "_totals", buffers, scalars, work, read, totals=True, **variables)  # fmt: skip
+    run(backend, template, name, buffers, scalars, work, nbytes, totals=False, **variables)
+
+
+def _variables(
+    backend: Backend, operands: list[Operand], kind: str, plan: _Schedule, rank: int, back: bool
+) -> tuple[str, dict[str, Any]]:
+    """Return the template that scans as planned, and its variables."""
+    (src, dst, *indices), gpu = operands, is_gpu(backend)
+    wide, unit = plan.wide or plan.beside, plan.unit or plan.filled
+    variables: dict[str, Any] = {
         "kind": kind,
         "src_dt": src.dtype,
         "dt": dst.dtype,
         "R": _register(backend, kind, dst.dtype),
         "pair": _is_pair(backend, kind, dst.dtype),
-        "rank": dims.rank,
+        "rank": rank,
         "I": index_type(backend, *operands),
-        "columns": columns,
-        "headers": _headers(kind, dst.dtype, wide, plan.unit or plan.filled, columns and not gpu),
+        "columns": plan.columns,
+        "headers": _headers(kind, dst.dtype, wide, unit, plan.columns and not gpu),
     }
     if gpu:
-        key |= {"lanes": _LANES, "items": _items(dst.dtype, chunks > 1 and not indices)}
-    else:
-        key |= {"block": _BLOCK, "unit": plan.unit, "same": plan.same, "dense": plan.dense}
-        key |= {"filled": plan.filled, "adjacent": plan.adjacent}
-        key |= {"beside": plan.beside, "wide": wide, "back": back}
-        key |= {"abreast": plan.abreast, "lanes": _lanes(dst.dtype)}
-    template = "scan/lanes" if gpu else "scan/rows"
-    tail: list[int] = []
-    states = dims.n * chunks
-    rows = dims.n
-    if columns:
-        width = dims.sizes[-1]
-        tail = [width, *(s[-1] for s in dims.strides)]
-        rest = Dims(dims.sizes[:-1], [s[:-1] for s in dims.strides])
-        dims, rows = rest, rest.n
-        key["rank"] = rest.rank
-    if columns and gpu:
-        work: int | tuple[int, int] = (-(-states // _LANES) * _LANES, _LANES)
-    elif columns:
-        work = min(workers(backend, total), units, rows * -(-width // _BLOCK[0]))
-    elif gpu:
-        work = (min(rows * chunks, 1 << 16) * _LANES, _LANES)
-    else:
-        pieces = rows * chunks // (plan.abreast if plan.abreast and chunks > 1 else 1)
-        work = min(
-            workers(backend, total), rows // _lanes(dst.dtype) if plan.beside else max(1, pieces)
-        )
-    scratch = backend.alloc(states * _STATE_BYTES if chunks > 1 else _STATE_BYTES)
-    offsets = [src.offset, dst.offset, steps[0], steps[1]]
-    if indices:
-        offsets += [indices[0].offset, steps[2]]
-    buffers = [x.buffer for x in operands] + [scratch]
-    scalars = [length, rows, chunks, *offsets, *tail, *dims.args()]
-    name = f"{kind}_{src.dtype.code}_{dst.dtype.code}_r{key['rank']}{'_columns' if columns else ''}{'_adjacent' if plan.adjacent else ''}{'_wide' if plan.wide else ''}{'_beside' if plan.beside else ''}{'_abreast' if plan.abreast else ''}{'_back' if back else ''}"
-    nbytes = total * (src.dtype.itemsize + dst.dtype.itemsize + 8 * len(indices))
-    if chunks > 1:
-        run(
-            backend,
-            template,
-            name + "_totals",
-            buffers,
-            scalars,
-            work,
-            total * src.dtype.itemsize,
-            totals=True,
-            **key,
-        )
-    run(backend, template, name, buffers, scalars, work, nbytes, totals=False, **key)
+        items = _items(dst.dtype, plan.chunks > 1 and not indices)
+        return "scan/lanes", variables | {"lanes": _LANES, "items": items}
+    variables |= {"block": _BLOCK, "lanes": _lanes(dst.dtype), "back": back, "wide": wide}
+    variables |= {"unit": plan.unit, "same": plan.same, "filled": plan.filled, "dense": plan.dense}
+    variables |= {"adjacent": plan.adjacent, "beside": plan.beside, "abreast": plan.abreast}
+    return "scan/rows", variables
+
+
+def _work(
+    backend: Backend, dt: dtypes.dtype, plan: _Schedule, rows: int, width: int, pieces: int, total: int
+) -> int | tuple[int, int]:  # fmt: skip
+    """Return the work-items of a launch that scans `total` elements in so many pieces.
+
+    rows: rows, or with `columns` runs of `width` neighbouring ones.
+    """
+    if is_gpu(backend):
+        lanes = -(-pieces // _LANES) * _LANES if plan.columns else min(pieces, 1 << 16) * _LANES
+        return lanes, _LANES
+    most = workers(backend, total)
+    if plan.columns:
+        return min(most, backend.info.compute_units, rows * -(-width // _BLOCK[0]))
+    if plan.beside:
+        return min(most, rows // _lanes(dt))
+    return min(most, max(1, pieces // plan.abreast) if plan.abreast and plan.chunks > 1 else pieces)
+
+
+def _named(
+    kind: str, src_dt: dtypes.dtype, dt: dtypes.dtype, plan: _Schedule, rank: int, back: bool
+) -> str:
+    """Return a kernel's name: dtypes, rank and schedule."""
+    said = {
+        "_columns": plan.columns,
+        "_adjacent": plan.adjacent,
+        "_wide": plan.wide,
+        "_beside": plan.beside,
+        "_abreast": plan.abreast,
+        "_back": back,
+    }
+    schedule = "".join(word for word, holds in said.items() if holds)
+    return f"{kind}_{src_dt.code}_{dt.code}_r{rank}{schedule}"
 
 
 def _is_short(backend: Backend, kind: str, src: Operand, dst: Operand) -> bool:
     """Return whether rows are short and the result dense: vectors then hold parts of several rows (scan/short.mako)."""
     register, length = _short_register(kind, dst.dtype), dst.shape[-1]
-    # Longer rows are transposed instead, where a step costs more than that: logcumsumexp, doubles. Products of float64
-    # have no wider type to be computed in (see `_short_register`).
+    # Longer rows are transposed instead, where a step costs more than that: logcumsumexp, doubles.
     most = _BESIDE - 1 if kind == "logcumsumexp" or register == "double" else _SHORT
-    if (
-        is_gpu(backend)
-        or not 2 <= length <= most
-        or (kind == "cumprod" and dst.dtype is dtypes.float64)
-    ):
+    if is_gpu(backend) or not 2 <= length <= most:
         return False
+    if kind == "cumprod" and dst.dtype is dtypes.float64:
+        return False  # there is no wider type to compute in (see `_short_register`)
     if kind == "cumsum" and register == "float" and length > 2 * _LINE and length % _LINE == 0:
         return False  # rows of whole vectors share none with their neighbours
     known = src.dtype is dst.dtype and register in ("float", "double", "int", "long")
@@ -353,11 +391,9 @@ def _is_pair(backend: Backend, kind: str, dt: dtypes.dtype) -> bool:
     """Return whether a second float keeps rounding errors, of sums and float32 products not made in doubles."""
     if _register(backend, kind, dt) != dt.reg:
         return False
-    return (
-        dt is dtypes.float32
-        if kind == "cumprod"
-        else kind == "cumsum" and dt.reg in ("float", "float2")
-    )
+    if kind == "cumprod":
+        return dt is dtypes.float32
+    return kind == "cumsum" and dt.reg in ("float", "float2")
 
 
 def _short_register(kind: str, dt: dtypes.dtype) -> str:
