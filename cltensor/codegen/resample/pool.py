@@ -100,19 +100,23 @@ def _lanes(backend: Backend, dt: dtype, window: Window, side_by_side: int) -> in
 
 
 class _Schedule(NamedTuple):
-    """What a kernel is compiled for, beside its kind."""
+    """What a kernel is compiled for, beside its kind; pool.mako has variables of these names, and L and W for the first two."""
 
     lanes: int
-    stride: int  # of windows along a row, if vectors run over outputs; else 0
-    apart: bool  # gradient of windows that do not overlap
-    streamed: bool  # non-temporal stores
-    one: bool  # a plane has a single window
-    where: str  # the C type of positions
-    flat: bool  # the gradient of the result is one element for all
-    run: int  # width of windows side by side, if small
-    strips: bool  # windows of 3 x 3 with stride 2, of which each row of elements is read once
-    aside: bool  # planes are made in a work-item's scratch buffer, and copied from there with non-temporal stores
-    rows: bool  # windows over channels-last images, of which each row of elements is read once
+    where: str = ""  # the C type of positions
+    stride: int = 0  # of windows along a row, if vectors run over outputs; else 0
+    apart: bool = False  # gradient of windows that do not overlap
+    streamed: bool = False  # non-temporal stores
+    one: bool = False  # a plane has a single window
+    flat: bool = False  # the gradient of the result is one element for all
+    run: int = 0  # width of windows side by side, if small
+    strips: bool = (
+        False  # windows of 3 x 3 with stride 2, of which each row of elements is read once
+    )
+    aside: bool = False  # planes are made in a work-item's scratch buffer, and copied from there with non-temporal stores
+    rows: bool = (
+        False  # windows over channels-last images, of which each row of elements is read once
+    )
 
 
 def _schedule(
@@ -124,51 +128,65 @@ def _schedule(
     where: Operand | None,
     last: bool,
 ) -> _Schedule:
-    """Choose vectors, and whether results are written with non-temporal stores."""
-    dt, gpu, back, best = x.dtype, is_gpu(backend), action.endswith("back"), action[:3] == "max"
-    one = action == "max" and not (gpu or last) and window.one
-    apart = back and not gpu and window.apart
-    lanes = 1
+    """Choose vectors, and how results are stored; a GPU's kernels have no vectors.
+
+    `action` is a kind of windows' values, or of gradients if it ends with "back"; x and y are what is read and written.
+    """
+    kind = "long" if where is None else where.dtype.cl
+    back = action.endswith("back")
+    flat = back and _is_flat(x)
+    if is_gpu(backend):
+        return _Schedule(1, kind, flat=flat)
+    if back:
+        return _schedule_back(backend, action, window, x, y)._replace(where=kind, flat=flat)
+    return _schedule_forward(backend, action, window, x, where, last)._replace(where=kind)
+
+
+def _schedule_forward(
+    backend: Backend, action: str, window: Window, x: Operand, where: Operand | None, last: bool
+) -> _Schedule:
+    """Choose a CPU's vectors for the values of windows."""
+    dt, best = x.dtype, action == "max"
+    one = best and not last and window.one
+    rows = best and last and _meet_in_rows(window, where)
     run = window.kernel[2] if window.apart and 2 <= window.kernel[2] <= RUN else 0
-    if best and not back:
+    if best:
         run = window.kernel[2] if window.kernel[2] in TAPS and window.dilation[2] == 1 else 0
         run *= window.kind == "regular"
-    rows = last and action == "max" and not gpu and _meet_in_rows(window, where)
-    run = 0 if gpu or (last and not rows) else run
-    if not gpu and (not back or best or (apart and run)):
-        low, high = window.whole()
-        along_plane = one or (back and best and not apart)
-        beside = x.shape[-1] if last else high - low
-        lanes = _lanes(backend, dt, window, numel(window.size) if along_plane else beside)
-    rows = rows and lanes > 1
-    strips = lanes > 1 and run == 3 and best and not (back or last) and _by_strips(window)
+    if last and not rows:
+        run = 0
+    low, high = window.whole()
+    beside = numel(window.size) if one else x.shape[-1] if last else high - low
+    lanes = _lanes(backend, dt, window, beside)
+    if lanes == 1:
+        return _Schedule(1)
+    strips = run == 3 and best and not last and _by_strips(window)
     if strips:  # vectors kept from row to row have to stay in registers
         lanes = min(lanes, tile(backend, "double" if dt.reg in ("double", "long") else "float")[1])
-    one = one and lanes > 1
+    stride = 0 if last or one else min(window.stride[2], 3)
+    return _Schedule(lanes, stride=stride, one=one, run=run, strips=strips, rows=rows)
+
+
+def _schedule_back(
+    backend: Backend, action: str, window: Window, x: Operand, y: Operand
+) -> _Schedule:
+    """Choose a CPU's vectors for gradients, from the results' x to the elements' y."""
+    dt, best, apart = x.dtype, action[:3] == "max", window.apart
+    run = window.kernel[2] if apart and 2 <= window.kernel[2] <= RUN else 0
+    lanes = 1
+    if best or (apart and run):
+        low, high = window.whole()
+        beside = high - low if apart else numel(window.size)
+        lanes = _lanes(backend, dt, window, beside)
     row = window.size[2] * dt.itemsize
-    large = (
-        back and not gpu and dt.reg == dt.cl and past_cache(backend, numel(y.shape) * dt.itemsize)
-    )
+    large = dt.reg == dt.cl and past_cache(backend, numel(y.shape) * dt.itemsize)
     streamed = large and apart and lanes > 1 and not (row | y.buffer.address) % LINE
     streamed = streamed and run > 0 and not window.size[2] % run  # the last vector of a row, too
     aside = large and (apart or best) and not streamed
     aside = aside and numel(window.size) * dt.itemsize <= ASIDE
-    stride = min(window.stride[2], 3) if lanes > 1 and not (last or back or one) else 0
     apart = apart and (lanes > 1 or not best)
-    kind = "long" if where is None else where.dtype.cl
-    return _Schedule(
-        lanes,
-        stride,
-        apart,
-        streamed,
-        one,
-        kind,
-        _is_flat(x) and back,
-        run if lanes > 1 else 0,
-        strips,
-        aside,
-        rows,
-    )
+    run = run if lanes > 1 else 0
+    return _Schedule(lanes, apart=apart, streamed=streamed, run=run, aside=aside)
 
 
 def _by_strips(window: Window) -> bool:
@@ -220,19 +238,41 @@ def _kernel(
     """Build one kernel of pool.mako."""
     gpu = is_gpu(backend)
     backend.require(dt)
-    lanes, stride, apart, streamed, one, where, flat, run, strips, aside, rows = schedule
-    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{stride}{'_where' if indices else ''}{'_last' if last else ''}{'_apart' * apart}{'_streamed' * streamed}{'_one' * one}{'_int' * (where == 'int')}{'_flat' * flat}{f'_run{run}' if run else ''}{'_strips' * strips}{'_aside' * aside}{'_rows' * rows}{'_gpu' if gpu else ''}"
-    head, memories = _headers(dt, lanes, streamed or aside), _memories(dt, lanes)
-    head += include("all_lanes") * ((run > 0 or rows) and action == "max")
-    head += include("ahead") * (run > 0)
+    chosen = schedule._asdict()
+    lanes, where = chosen.pop("lanes"), chosen.pop("where")
+    fn = f"pool_{action}_{kind}{rank or ''}_{dt.code}_{lanes}_{schedule.stride}{_suffix(schedule, indices, last, gpu)}"
+    wide = schedule.run > 0
+    head = _headers(dt, lanes, schedule.streamed or schedule.aside)
+    head += include("all_lanes") * ((wide or schedule.rows) and action == "max")
+    head += include("ahead") * wide
+    memories = _memories(dt, lanes)
     text = render(
-        "pool/pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes,
-        I="long" if big else "int", gpu=gpu, stride=stride, indices=indices, last=last, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
-        memory=memories[dt.code], memories=memories, headers=head, apart=apart, streamed=streamed, one=one, W=where, flat=flat, run=run, strips=strips, aside=aside, rows=rows, page=PAGE,
+        "pool/pool", fn=fn, action=action, geometry=kind, rank=rank, dt=dt, T=dt.reg, M=_MASKS.get(dt.reg, ""), L=lanes, W=where,
+        I="long" if big else "int", gpu=gpu, indices=indices, last=last, names=names, lowest=_LOWEST[dt.cl if dt.reg == dt.cl else dt.reg],
+        memory=memories[dt.code], memories=memories, headers=head, page=PAGE, **chosen,
     )  # fmt: skip
-    buffers = 2 + (indices or action == "max_back") + (kind == "fractional") + aside
+    buffers = 2 + (indices or action == "max_back") + (kind == "fractional") + schedule.aside
     index = np.int64 if big else np.int32
     return backend.kernel(fn, text, [None] * buffers + [index] * len(names) + [np.int64] * longs)
+
+
+def _suffix(schedule: _Schedule, indices: bool, last: bool, gpu: bool) -> str:
+    """Return the part of a kernel's name that says what its schedule does."""
+    said = {
+        "_where": indices,
+        "_last": last,
+        "_apart": schedule.apart,
+        "_streamed": schedule.streamed,
+        "_one": schedule.one,
+        "_int": schedule.where == "int",
+        "_flat": schedule.flat,
+        f"_run{schedule.run}": schedule.run,
+        "_strips": schedule.strips,
+        "_aside": schedule.aside,
+        "_rows": schedule.rows,
+        "_gpu": gpu,
+    }
+    return "".join([word for word, holds in said.items() if holds])
 
 
 def _launch(
@@ -260,8 +300,6 @@ def _launch(
         sizes["lo"], sizes["hi"] = window.whole()
     touched = numel(x.shape) + numel(y.shape)
     planes = numel(x.shape[: -window.rank - last])
-    # A GPU's lanes count the elements of a plane with all its channels, rounded up to a multiple of the group.
-    channels, past = (x.shape[-1] if last else 1, GPU_GROUP) if gpu else (1, 0)
     global_size: tuple[int, ...]
     local_size: tuple[int, ...]
     if gpu:
@@ -275,38 +313,35 @@ def _launch(
     longs += [where.offset] if back and where is not None else []
     longs += [samples.offset] if samples is not None else []
     longs += [] if best else [window.divisor]
+    rank = window.rank if window.kind == "fractional" else 0
+    indices = where is not None and not back
+    big = _is_big(window, sizes, x.shape[-1] if last else 1, gpu)
     kernel = _kernel(
-        backend,
-        action,
-        window.kind,
-        window.rank if window.kind == "fractional" else 0,
-        x.dtype,
-        schedule,
-        where is not None and not back,
-        max(numel(window.size) * channels, numel(window.out) * channels, *sizes.values())
-        >= 2**31 - past,
-        last,
-        tuple(sizes),
-        len(longs),
-    )
+        backend, action, window.kind, rank, x.dtype, schedule, indices, big, last, tuple(sizes), len(longs)
+    )  # fmt: skip
     buffers = [o.buffer for o in (x, y, where, samples) if o is not None]
     if schedule.aside:  # a page for alignment, and cache lines between the buffers of work-items
         plane = numel(window.size) * x.dtype.itemsize
         buffers.append(backend.alloc(global_size[0] * (plane + PAGE + 2 * LINE)))
-    backend.launch(
-        kernel,
-        global_size,
-        local_size,
-        [*buffers, *sizes.values(), *longs],
-        touched * x.dtype.itemsize,
-    )
+    args = [*buffers, *sizes.values(), *longs]
+    backend.launch(kernel, global_size, local_size, args, touched * x.dtype.itemsize)
+
+
+def _is_big(window: Window, sizes: dict[str, int], channels: int, gpu: bool) -> bool:
+    """Return whether a plane's indices need 64 bits.
+
+    A GPU's lanes count the elements of a plane with all its channels, rounded up to a multiple of the group.
+    """
+    each, past = (channels, GPU_GROUP) if gpu else (1, 0)
+    most = max(numel(window.size) * each, numel(window.out) * each, *sizes.values())
+    return most >= 2**31 - past
 
 
 def _pooled_shape(x: Operand, window: Window, last: bool) -> tuple[int, ...]:
-    lead, tail = (
-        (x.shape[: -window.rank - 1], x.shape[-1:]) if last else (x.shape[: -window.rank], ())
-    )
-    return (*lead, *window.out[-window.rank :], *tail)
+    out = window.out[-window.rank :]
+    if last:
+        return (*x.shape[: -window.rank - 1], *out, x.shape[-1])
+    return (*x.shape[: -window.rank], *out)
 
 
 def largest(
