@@ -27,10 +27,10 @@ typedef ${R} R;
 % endif
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void ${fn}(__global R *values, __global const long *orders, __global const R *vectors, __global const R *beside, __global R *all_poles,
-                    __global R *all_weights, __global R *known, __global int *all_places, __global int *states, __global R *sizes, __global int *all_turns,
+                    __global R *all_weights, __global R *all_z, __global int *all_places, __global int *states, __global R *sizes, __global int *all_turns,
                     __global R *all_numbers, ${'__global const R *diagonal, ' if squares else ''}const I count, const I m, const I step) {
     for (I g = (I)get_group_id(0); g < count; g += (I)get_num_groups(0)) {
-        __global R *d = values + g * 2 * m, *z = known + g * step, *poles = all_poles + g * step, *weights = all_weights + g * step;
+        __global R *d = values + g * 2 * m, *z = all_z + g * step, *poles = all_poles + g * step, *weights = all_weights + g * step;
         __global R *numbers = all_numbers + g * 4 * m;
         __global int *places = all_places + g * 2 * m, *turns = all_turns + g * 4 * m;
         __global const long *order = orders + g * 2 * m;

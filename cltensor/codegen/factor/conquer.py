@@ -7,7 +7,7 @@ are in the product of the halves' vectors with that problem's vectors.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,36 @@ def divided(n: int) -> tuple[int, int]:
     return blocks, -(-n // blocks)
 
 
+class _Deflated(NamedTuple):
+    """What is left of each merge's problem, and what becomes of the others' values (templates/factor/deflate.mako)."""
+
+    poles: Operand  # the diagonal, ascending, [count, step]
+    weights: Operand  # the row or the vector z of the problem, [count, step]
+    places: Operand  # the vector of each pole, then of each deflated value, int32, [count, 2 m]
+    states: Operand  # how many poles, how many rotations, int32, [count, 2]
+    sizes: Operand  # magnitudes of the problem, [count, 3]
+    turns: Operand  # which two vectors are rotated, int32, [count, 2 m, 2]
+    numbers: Operand  # cosines and sines of these rotations, [count, 2 m, 2]
+
+
+def _room(backend: Backend, dt: dtypes.dtype, count: int, both: int, step: int) -> _Deflated:
+    """Allocate the results of the deflation of `count` merges to `both` rows; lines of poles have `step` numbers."""
+
+    def made(kind: dtypes.dtype, *shape: int) -> Operand:
+        return empty(backend, kind, (count, *shape))
+
+    int32 = dtypes.int32
+    return _Deflated(
+        poles=made(dt, step),
+        weights=made(dt, step),
+        places=made(int32, both),
+        states=made(int32, 2),
+        sizes=made(dt, 3),
+        turns=made(int32, both, 2),
+        numbers=made(dt, both, 2),
+    )
+
+
 def merge(
     backend: Backend,
     values: Operand,
@@ -56,76 +86,41 @@ def merge(
     """
     (blocks, m), dt, gpu = values.shape, values.dtype, is_gpu(backend)
     count, both, squares = blocks // 2, 2 * m, diagonal is not None
-    lanes = lanes_of(backend, dt)
+    lanes, doubles = lanes_of(backend, dt), dt.itemsize == 8
     line = max(lanes, 64 // dt.itemsize)
     step = (-(-both // line) | 1) * line
     groups, sides = -(-both // lanes), 1 + squares
-
-    def made(kind: dtypes.dtype, *shape: int) -> Operand:
-        return empty(backend, kind, (count, *shape))
-
-    poles, weights, origins, offsets, exact = (made(dt, step) for _ in range(5))
-    places, states, sizes = made(dtypes.int32, both), made(dtypes.int32, 2), made(dt, 3)
-    turns, numbers, found = made(dtypes.int32, both, 2), made(dt, both, 2), made(dt, both)
+    origins, offsets, exact = (empty(backend, dt, (count, step)) for _ in range(3))
+    found = empty(backend, dt, (count, both))
     columns = empty(backend, dt, (sides, count, both, step))
-    small = count * both * dt.itemsize
-    suffix = f"{dt.code}{'_squares' if squares else ''}"
-    key: dict[str, Any] = {
-        "I": index_type(backend, columns, vectors),
-        "R": dt.reg,
-        "squares": squares,
-    }
-    limits = np.finfo(dt.np)
-    epsilon = literal(dt, limits.eps / 2)
-    given = (values, order, vectors, beside)
-    left = (poles, weights, origins, places, states, sizes, turns, numbers)
-    run(
-        backend,
-        "factor/deflate",
-        f"deflate_{suffix}",
-        [x.buffer for x in (*given, *left, *([] if diagonal is None else [diagonal]))],
-        [count, m, step],
-        (count, 1) if gpu else count,
-        8 * small,
-        epsilon=epsilon,
-        tiny=literal(dt, limits.tiny),
-        **key,
-    )
-    key |= {"J": "long" if dt.itemsize == 8 else "int", "V": lanes, "gpu": gpu}
-    roots = (poles, weights, states, sizes, origins, offsets)
-    run(
-        backend,
-        "factor/secular",
-        f"secular_{suffix}",
-        [x.buffer for x in roots],
-        [count, step, groups],
-        count * groups,
-        4 * small,
-        epsilon=epsilon,
-        headers=lane_macros(lanes, double=dt.itemsize == 8) + include("all_lanes"),
-        **key,
-    )
-    run(
-        backend,
-        "factor/secular_weights",
-        f"secular_weights_{suffix}",
-        [x.buffer for x in (poles, weights, states, origins, offsets, exact)],
-        [count, step, groups],
-        count * groups,
-        5 * small,
-        **key,
-    )
-    made_of = (poles, exact, places, states, origins, offsets, turns, numbers, values)
-    run(
-        backend,
-        "factor/secular_vectors",
-        f"secular_vectors_{suffix}",
-        [x.buffer for x in (*made_of, *([sizes] if squares else []), found, columns)],
-        [count, both, step, groups],
-        sides * count * groups,
-        columns.nbytes,
-        **key,
-    )
+    poles, weights, places, states, sizes, *rotations = _room(backend, dt, count, both, step)
+    key: dict[str, Any] = {"I": index_type(backend, columns, vectors), "R": dt.reg}
+    key["squares"] = squares
+
+    def launch(part: str, operands: list[Operand], scalars: list[int], work: Any, nbytes: int, **more: Any) -> None:  # fmt: skip
+        name = f"{part}_{dt.code}{'_squares' if squares else ''}"
+        buffers = [x.buffer for x in operands]
+        run(backend, f"factor/{part}", name, buffers, scalars, work, nbytes, **more, **key)
+
+    limits, small = np.finfo(dt.np), count * both * dt.itemsize
+    epsilon, tiny = literal(dt, limits.eps / 2), literal(dt, limits.tiny)
+    given = [values, order, vectors, beside]
+    # `origins` is not needed yet: the rows z lie there meanwhile.
+    given += [poles, weights, origins, places, states, sizes, *rotations]
+    given += [] if diagonal is None else [diagonal]
+    items = (count, 1) if gpu else count
+    launch("deflate", given, [count, m, step], items, 8 * small, epsilon=epsilon, tiny=tiny)
+
+    key |= {"J": "long" if doubles else "int", "V": lanes, "gpu": gpu}
+    walk, items = [count, step, groups], count * groups
+    problem, roots = [poles, weights, states], [origins, offsets]
+    headers = lane_macros(lanes, double=doubles) + include("all_lanes")
+    launch("secular", [*problem, sizes, *roots], walk, items, 4 * small, epsilon=epsilon, headers=headers)  # fmt: skip
+    launch("secular_weights", [*problem, *roots, exact], walk, items, 5 * small)
+    given = [poles, exact, places, states, *roots, *rotations, values]
+    given += [sizes] if squares else []
+    walk, items = [count, both, step, groups], sides * count * groups
+    launch("secular_vectors", [*given, found, columns], walk, items, columns.nbytes)
     return found, columns
 
 
@@ -158,6 +153,7 @@ def made_wide(backend: Backend, vectors: Operand, numbers: Operand) -> Operand:
 def _between_shapes(
     backend: Backend, operands: Sequence[Operand], m: int, work: int, back: bool
 ) -> None:
+    """Run factor/wide.mako in `work` work-items: to square blocks of m columns, or `back` to wide ones."""
     first, blocks = operands[0], operands[0].shape[0]
     dt, limits = first.dtype, np.finfo(first.dtype.np)
     run(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -170,6 +169,39 @@ class _Job(NamedTuple):
     window: Operand | None = None  # multiplies the source
 
 
+class _Pass(NamedTuple):
+    """One launch: transforms of length n over `cols` columns of every row of the batch."""
+
+    batch: tuple[int, ...]
+    src: Side
+    dst: Side
+    n: int
+    full: int  # length of the whole transform, of which this is a step
+    cols: int
+    read: Walk
+    write: Walk
+    order: Order
+    turned: bool  # results are multiplied by the twiddle factors between two passes of a four-step transform
+
+    @property
+    def across(self) -> bool:
+        """Whether a GPU's neighbouring lanes read across lines rather than along them."""
+        return (self.cols > 1 and self.read.column == 1) or abs(self.src.step) > 1
+
+    @property
+    def out_across(self) -> bool:
+        """Whether a GPU's neighbouring lanes write across lines rather than along them."""
+        return (self.cols > 1 and self.write.column == 1) or abs(self.dst.step) > 1
+
+    def turns(self, job: _Job, unused: Buffer) -> Buffer:
+        """Return the factors by which results, or the halves of real lines, are turned; `unused` if there are none."""
+        if self.turned:
+            return tables.turns(job.backend, job.dtype, self.full)
+        if self.order.halved:
+            return tables.roots(job.backend, job.dtype, 2 * self.n)
+        return unused
+
+
 def _splits(plan: Schedule, batch: tuple[int, ...], n: int, adjacent: bool) -> bool:
     """Return whether lines of length n are transformed in several passes; `adjacent`: they have unit stride."""
     lines = math.prod(batch)
@@ -179,59 +211,60 @@ def _splits(plan: Schedule, batch: tuple[int, ...], n: int, adjacent: bool) -> b
 
 
 def _run(job: _Job, batch: tuple[int, ...], src: Side, dst: Side, n: int, order: Order) -> None:
+    """Transform lines of length n in one pass, or as n1 * n2 in two (Bailey's four-step transform).
+
+    The first pass transforms columns of n1 numbers, n2 apart, and turns the results; the second transforms rows of n2,
+    which are split in turn if they are too long for a pass.
+    """
     plan = schedule(job.backend, job.dtype)
-    n1 = (
-        lengths.divisor(n, plan.longest)
-        if _splits(plan, batch, n, src.step == dst.step == 1)
-        else 1
-    )
-    if n1 == 1:
-        _pass(job, plan, batch, src, dst, n, n, 1, WHOLE, WHOLE, order, False)
+    if not _splits(plan, batch, n, src.step == dst.step == 1):
+        _launch(job, plan, _Pass(batch, src, dst, n, n, 1, WHOLE, WHOLE, order, False))
         return
+    n1 = lengths.divisor(n, plan.longest)
     n2 = n // n1
     memory = job.backend.alloc(math.prod(batch) * n * job.dtype.itemsize)
     strides = tuple(s * n for s in contiguous_strides(batch))
     between = Side(memory, 0, strides, 1)
     into = job._replace(complex_out=True)
     first = Order(order.herm, order.sign_in, 1.0, 1.0, n)
-    _pass(into, plan, batch, src, between, n1, n, n2, Walk(1, n2), Walk(1, n2), first, True)
+    walk = Walk(1, n2)
+    _launch(into, plan, _Pass(batch, src, between, n1, n, n2, walk, walk, first, True))
     onward = job._replace(complex_in=True)
     then = Order(False, 1.0, order.sign_out, order.scale, order.nout)
     if n2 <= plan.longest:
-        _pass(onward, plan, batch, between, dst, n2, n, n1, Walk(n2, 1), Walk(1, n1), then, False)
+        columns = Walk(1, n1)
+        _launch(
+            onward,
+            plan,
+            _Pass(batch, between, dst, n2, n, n1, Walk(n2, 1), columns, then, False),
+        )
         return
     rows = Side(memory, 0, (*strides, n2), 1)
-    columns = Side(dst.buffer, dst.offset, (*dst.strides, dst.step), dst.step * n1)
-    _run(onward, (*batch, n1), rows, columns, n2, then._replace(nout=n2))
+    spread = Side(dst.buffer, dst.offset, (*dst.strides, dst.step), dst.step * n1)
+    _run(onward, (*batch, n1), rows, spread, n2, then._replace(nout=n2))
 
 
-def _pass(
-    job: _Job,
-    plan: Schedule,
-    batch: Sequence[int],
-    src: Side,
-    dst: Side,
-    n: int,
-    full: int,
-    cols: int,
-    read: Walk,
-    write: Walk,
-    order: Order,
-    turned: bool,
-) -> None:
-    """Launch one pass: transforms of length n over `cols` columns of every row of the batch."""
+def _launch(job: _Job, plan: Schedule, step: _Pass) -> None:
+    """Launch a pass by the kernel for it: by lines, by blocks in registers, or the general one."""
+    src, dst = step.src, step.dst
+    dims = Dims(step.batch, [src.strides, dst.strides])
+    if step.cols == 1 and src.step == dst.step == 1 and _by_line(job, plan, dims, step):
+        return
+    if plan.gpu and _by_block(job, dims, step):
+        return
+    _by_lanes(job, plan, dims, step)
+
+
+def _by_lanes(job: _Job, plan: Schedule, dims: Dims, step: _Pass) -> None:
+    """Launch a pass in which lines are lanes of vectors, or on a GPU lanes share lines (fft/fft.mako)."""
     backend, dt = job.backend, job.dtype
-    dims = Dims(batch, [src.strides, dst.strides])
-    if cols == 1 and src.step == dst.step == 1 and _by_line(job, plan, dims, src, dst, n, order):
-        return
-    if plan.gpu and _by_block(job, dims, src, dst, n, full, cols, read, write, order, turned):
-        return
+    src, dst, n, full, cols, order = step.src, step.dst, step.n, step.full, step.cols, step.order
     lines = dims.n * cols
     walk, rank = _padded(dims)
     side_by_side = cols > 1 or abs(src.step) > 1 or abs(dst.step) > 1
     lanes = plan.abreast if side_by_side and lines > plan.lanes else plan.lanes
     kernel = kernels.pass_kernel(backend, dt, plan, lanes, rank)
-    width = lanes
+    width = lanes  # lines that are transformed together
     if plan.gpu:
         width = 1
         while width < 16 and 8 * width * n <= plan.words and width < lines:
@@ -246,39 +279,32 @@ def _pass(
     run = cols if cols > 1 else walk[rank - 1] if 1 in (walk[2 * rank - 1], walk[-1]) else lines
     if run < width:
         run = lines
-    turns = roots = tables.roots(backend, dt, n)
-    if turned:
-        turns = tables.turns(backend, dt, full)
-    elif order.halved:
-        turns = tables.roots(backend, dt, 2 * n)
+    roots = tables.roots(backend, dt, n)
     args: list[Any] = [
         src.buffer,
         dst.buffer,
         roots,
-        turns,
-        tables.steps(backend, dt, full, n, lanes) if turned else roots,
+        step.turns(job, roots),
+        tables.steps(backend, dt, full, n, lanes) if step.turned else roots,
         job.window.buffer if job.window else roots,
         backend.alloc(scratch),
         int(job.window is not None),
         *(n, lengths.radices(n), lines, cols, run, width, full, order.nout),
         *(int(order.herm), int(order.halved)),
-        *(int(not job.complex_in), int(not job.complex_out), int(turned)),
-        # Whether a GPU's neighbouring lanes read, and write, across lines rather than along them.
-        int((cols > 1 and read.column == 1) or abs(src.step) > 1),
-        int((cols > 1 and write.column == 1) or abs(dst.step) > 1),
-        *(src.offset, dst.offset, *read, src.step, *write, dst.step),
+        *(int(not job.complex_in), int(not job.complex_out), int(step.turned)),
+        *(int(step.across), int(step.out_across)),
+        *(src.offset, dst.offset, *step.read, src.step, *step.write, dst.step),
         *(order.sign_in, order.sign_out, order.scale),
         *walk,
     ]
     backend.launch(kernel, (size,), (local,), args, 2 * lines * n * dt.itemsize)
 
 
-def _by_line(
-    job: _Job, plan: Schedule, dims: Dims, src: Side, dst: Side, n: int, order: Order
-) -> bool:
+def _by_line(job: _Job, plan: Schedule, dims: Dims, step: _Pass) -> bool:
     """Launch the transform of lines of unit stride (fft/line.mako); False, with nothing done, where that is no gain."""
     if plan.gpu:
         return False
+    src, dst, n, order = step.src, step.dst, step.n, step.order
     if order.halved:
         kind = "back" if order.herm else "real"
         whole = order.herm or (order.nout == n + 1 and order.sign_in == order.sign_out == 1)
@@ -342,26 +368,13 @@ def _shape(
     return block.shape(n, radices, across, out_across, pairs, whole, *limits)
 
 
-def _by_block(
-    job: _Job,
-    dims: Dims,
-    src: Side,
-    dst: Side,
-    n: int,
-    full: int,
-    cols: int,
-    read: Walk,
-    write: Walk,
-    order: Order,
-    turned: bool,
-) -> bool:
+def _by_block(job: _Job, dims: Dims, step: _Pass) -> bool:
     """Launch a pass that keeps numbers in registers (fft/block.mako); False, with nothing done, where n is unfit."""
     backend, dt = job.backend, job.dtype
-    # Whether neighbouring lanes read, and write, across lines rather than along them.
-    across = (cols > 1 and read.column == 1) or abs(src.step) > 1
-    out_across = (cols > 1 and write.column == 1) or abs(dst.step) > 1
+    src, dst, n, full, cols, order = step.src, step.dst, step.n, step.full, step.cols, step.order
+    # A half spectrum is split before the first stage, or joined after the last (see `block.shape`).
     pairs, whole = order.halved and order.herm, order.halved and not order.herm
-    shape = _shape(backend, dt, n, across, out_across, pairs, whole)
+    shape = _shape(backend, dt, n, step.across, step.out_across, pairs, whole)
     if shape is None:
         return False
     lines = dims.n * cols
@@ -375,19 +388,16 @@ def _by_block(
     index = "int" if max(reach, lines + shape.width) < 2**31 - 2**24 else "long"
     real_side, strides = (src, dims.strides[0]) if whole else (dst, dims.strides[1])
     even = real_side.step == 1 and not any(s % 2 for s in (real_side.offset, *strides))
-    kinds = (not job.complex_in, not job.complex_out, order.herm, order.halved, turned)
-    flags = (across, out_across, cols > 1, *kinds, order.halved and even, job.window is not None)
+    kinds = (not job.complex_in, not job.complex_out, order.herm, order.halved, step.turned)
+    moves = (step.across, step.out_across, cols > 1)
+    flags = (*moves, *kinds, order.halved and even, job.window is not None)
     kernel = kernels.block_kernel(backend, dt, n, shape, flags, index, rank)
     twiddles = _twiddles(backend, dt, n, shape)
-    turns = twiddles
-    if turned:
-        turns = tables.turns(backend, dt, full)
-    elif order.halved:
-        turns = tables.roots(backend, dt, 2 * n)
     args: list[Any] = [
-        *(src.buffer, dst.buffer, twiddles, turns),
+        *(src.buffer, dst.buffer, twiddles, step.turns(job, twiddles)),
         *((job.window.buffer,) if job.window else ()),
-        *(lines, cols, full, order.nout, src.offset, dst.offset, *read, src.step, *write, dst.step),
+        *(lines, cols, full, order.nout, src.offset, dst.offset),
+        *(*step.read, src.step, *step.write, dst.step),
         *(order.sign_in, order.sign_out, order.scale),
         *walk,
     ]
