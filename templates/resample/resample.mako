@@ -13,6 +13,9 @@ intermediate rows are not stored at all (by_windows).
 `listed`: input rows that an output row depends on, at most, if these are few. `flat`: a row of the source is one
 element repeated, and so are its sums, of which one number is kept per row (`level`). `streamed`: the output is written
 with non-temporal stores; else its lines are prefetched. `direct`: the width is 'same', so sums are rows of the output.
+`plain`: depth and height copy one position each, and the width reads one or an unknown number, so its elements are
+read where they are needed in the source's row, not in sums of rows. `unit`: elements of the source's rows are adjacent.
+`picks`: elements are picked from registers. `spare`: elements beyond a row's end for which there is room.
 not rows, the GPU schedule: a lane has a place of a plane, whose taps are found once, and walks through planes; a group
 has `across` places of several planes.
 bytes: 8-bit images with fixed-point weights, rounded after each axis; a CPU has byte_rows.mako for them.

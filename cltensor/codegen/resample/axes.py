@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -370,38 +370,30 @@ def _by_tables(
 
     `integral`: tables have fixed-point weights.
     """
-    dt, gpu = src.dtype, is_gpu(backend)
+    dt, gpu, last = src.dtype, is_gpu(backend), tables[2]
     n, planes = math.prod(out.shape), out.shape[0] * out.shape[1]
-    rows = not gpu
-    kinds = tuple(t.kind for t in tables)
-    half = dt.itemsize == 2
-    direct = rows and not half and kinds[2] == "same"
-    single = all(k in ("same", "one") for k in kinds[:2])
-    plain = rows and not direct and single and not half and not tables[2].taps
+    flags = _flags(dt, tables, strides[-1], gpu)
     buffers = [src.buffer, out.buffer]
-    lines = planes * tables[0].no * tables[1].no
     sizes = [v for t, s in zip(tables, strides[2:], strict=True) for v in (t.ni, t.no, s)]
-    items = min(workers(backend, max(n, math.prod(src.shape))), lines)
+    items = min(workers(backend, max(n, math.prod(src.shape))), planes * tables[0].no * tables[1].no)  # fmt: skip
     work: int | tuple[int, int] = items
     if gpu:
         (columns, high), (across, each) = lanes_of_planes(planes, n // planes)
         work = columns * high, across * each
         sizes.append(across)
-    last = tables[2]
-    wide = rows and not half and (last.kind == "one" or last.taps > 0)
-    level = rows and not plain and not direct and not strides[-1]
-    if rows and not plain and not direct and not level:
+    elif not (flags["plain"] or flags["direct"] or flags["level"]):
         room = items * _BATCH * (last.ni + last.taps) + _BEYOND
         buffers.append(backend.alloc(room * (8 if dt is dtypes.float64 else 4)))
     for t in tables:
         buffers += t.buffers
     lanes = 16 if dt.itemsize <= 4 else 8
-    streamed = (wide or direct) and last.no % lanes == 0 and past_cache(backend, n * dt.itemsize)
-    unit, flat = strides[-1] == 1, strides[-1] == 0
-    several = [t.taps if t.kind in ("many", "sum") else 1 for t in tables[:2]]
-    listed = math.prod(several) if rows else 0
-    picks = wide and dt is dtypes.float32 and not flat and (unit or not plain)
-    name = f"resample_{dt.code}_{'_'.join(kinds)}{'_unit' * unit}{'_flat' * flat}{f'_{last.taps}' * wide}"
+    streamed = (flags["wide"] or flags["direct"]) and last.no % lanes == 0
+    streamed = streamed and past_cache(backend, n * dt.itemsize)
+    kinds = tuple(t.kind for t in tables)
+    layout = "_unit" * flags["unit"] + "_flat" * flags["flat"]
+    name = f"resample_{dt.code}_{'_'.join(kinds)}{layout}{f'_{last.taps}' * flags['wide']}"
+    headers = include("stream") * streamed + include("ahead") * flags["rows"]
+    headers += include("pick") * flags["picks"]
     run(
         backend,
         "resample/resample",
@@ -413,20 +405,39 @@ def _by_tables(
         dt=dt,
         I=index_type(backend, src, out),
         axis_kinds=kinds,
-        unit=unit,
-        flat=flat,
         streamed=streamed,
-        headers=include("stream") * streamed + include("ahead") * rows + include("pick") * picks,
-        picks=picks,
-        level=level,
-        listed=listed if listed <= _LISTED else 0,
+        headers=headers,
         bytes=integral,
-        rows=rows,
-        plain=plain,
-        direct=direct,
         gpu=gpu,
-        wide=wide,
         taps=last.taps,
         spare=last.taps,
         batch=_BATCH,
+        **flags,
     )
+
+
+def _flags(dt: dtype, tables: Sequence[_Table], step: int, gpu: bool) -> dict[str, Any]:
+    """Return how resample/resample.mako makes rows, as its variables; its text says what they mean.
+
+    step: from an element of the source's rows to the next.
+    """
+    last, rows = tables[2], not gpu
+    vectors = rows and dt.itemsize != 2
+    direct = vectors and last.kind == "same"
+    single = all(t.kind in ("same", "one") for t in tables[:2])
+    plain = vectors and not direct and single and not last.taps
+    wide = vectors and (last.kind == "one" or last.taps > 0)
+    unit, flat = step == 1, step == 0
+    several = [t.taps if t.kind in ("many", "sum") else 1 for t in tables[:2]]
+    listed = math.prod(several) if rows else 0
+    return {
+        "rows": rows,
+        "unit": unit,
+        "flat": flat,
+        "direct": direct,
+        "plain": plain,
+        "wide": wide,
+        "level": rows and flat and not (plain or direct),
+        "listed": listed if listed <= _LISTED else 0,
+        "picks": wide and dt is dtypes.float32 and not flat and (unit or not plain),
+    }
