@@ -21,6 +21,17 @@ row's results are lanes of the vectors A_<name>, and what a stage assigns once p
 The next rows are prefetched meanwhile.
 Sums are taken in blocks, which keeps long ones accurate; those over rows (`columns`) in blocks of `height` rows, too,
 stored in lines of `pitch` numbers.
+
+Names in the kernel's text (those of operands are made by Reader in codegen/reduce/prologue.py):
+  o, lo, hi          a row, the work-item's range of rows
+  j, at, m           an element of a run of the row, the first element of a vector, how many of its lanes count
+  run, runs          where a row is several runs of adjacent elements, as of dims that do not merge
+  w, vectors, width  across rows: a vector of them, how many of these there are, rows in all
+  <name>             a result of a stage, as `top` or `total`; the same in all lanes when the stage has ended
+  part_<name><u>     accumulator u of a result, added to it after each block
+  A_<name>, P_<name> results and accumulators of several rows
+  q0, zh, zb, z_*    the stored result, where its current row and run begin, its strides over rows; zr_*: over reduced dims
+  kept, kb           what a kind keeps of an element between passes, and where the row's begin in scratch memory
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="turned_rows" file="/rowwise/turn.mako"/>\
@@ -33,13 +44,14 @@ wide = not row
 ids = f"({M})({', '.join(map(str, range(L)))})"
 memory = memories[out.code]
 vector = f'w * {L}' if wide else '0'
+# Arithmetic that the formulas of a Kind name: {exp}, {raised}, {lower}, {log}.
 exp, raised = f'clt_exp_neg_{S}', f"clt_exp_{'brief' if brief else 'raised'}_{S}"
 lower = f'({S})({"5.42101086e-20f" if T == "float" else "5.421010862427522e-20"})'
 log = f'log_{S}' if T == 'float' else 'log'
 rank = reader.reduced_rank
 inner = 'until' if blocks else f'm{rank - 1}'
 names = kind.names()
-asking = kind.stages[-1] if kind.heavy else None
+asking = kind.stages[-1] if kind.heavy else None # the stage of the exponentials, during which the next row is prefetched
 guessing = bool(kind.near) and row and not abreast
 first_read = kind.stages[guessing] if kind.stages else None
 pitch = f'(nred + nred / {blocks} + {L})' if blocks else f'(nred + {L})'
@@ -50,7 +62,8 @@ vectors = [k for k, (_, cls) in enumerate(reader.program.leaves) if cls == 'v' a
 turned = reader.turned
 if turned is not None:
     size = reader.types[turned].itemsize
-def spell(t): return t.format(S=S, M=M, exp=exp, raised=raised, lower=lower, log=log)
+def spell(t): # a formula of a Kind as OpenCL C
+    return t.format(S=S, M=M, exp=exp, raised=raised, lower=lower, log=log)
 def more(text, part, only):
     "A sum and one element more, `text`: an exponential is added in the instruction that ends it."
     if brief or not text.startswith('{raised}('): return f'{only(spell(text))} + {part}'
@@ -59,7 +72,8 @@ def more(text, part, only):
     return added(part) if only(alone) == alone else f'{only(alone)} + {part}'
 # On some drivers min() is a call into a library.
 def less(a, b): return f'({a} < {b} ? {a} : {b})'
-def own(stage): return [name for name, _ in stage.runs or stage.sums]
+def own(stage): # what a stage accumulates element by element
+    return [name for name, _ in stage.runs or stage.sums]
 def least(name): return '-INFINITY' if name == 'top' else '0'
 def join(name, a, b): return f'({a} > {b} ? {a} : {b})' if name == 'top' else f'{a} + {b}'
 def fold(name):
@@ -72,16 +86,20 @@ def fold(name):
         value = f'f{width}'
     return ['{', *out, f'{name} = ({S})({value});', '}'] if out else []
 def result_row(at, base, rank):
+    "Statements that find where row number `at` of the result begins: zh, from `base` on."
     if not kind.store: return ()
     inner = [f'zh += (zq % n{d}) * z_{d}; zq /= n{d};' for d in reversed(range(1, rank))]
     return [f'long zq = {at}, zh = {base};', *inner, *['zh += zq * z_0;'] * (rank > 0)]
 def next_of(k):
+    "How far ahead operand k is prefetched, in elements: as far as the next row, block or step across rows lies."
     step = f's{k}_{reader.kept_rank - 1}' if row else f'r{k}_{rank - 1}'
     if abreast or blocks: return f'{step} * {abreast}' if abreast else f'{blocks}'
     if row: return f'nred >= {ahead[0]} && nred <= {ahead[1]} ? {step} : 0'
     return f'{step} >= {ahead[0]} ? {step} * {ahead[1]} : 0'
-def ended(stage): return [f'{name} = {spell(value)};' for name, value in stage.after]
-def held(stage): return [n for s in kind.stages[:kind.stages.index(stage)] for n in s.names()] if stage else names
+def ended(stage): # what a stage assigns once per row
+    return [f'{name} = {spell(value)};' for name, value in stage.after]
+def held(stage): # the results of earlier stages, or all of them where elements are stored
+    return [n for s in kind.stages[:kind.stages.index(stage)] for n in s.names()] if stage else names
 %>\
 #pragma OPENCL FP_CONTRACT OFF
 ${headers}
@@ -173,6 +191,7 @@ ${lines(statements, 8)}\
 % endif
         }
 </%def>\
+## Begin the loop over the runs of a row; the caller closes it.
 <%def name="outer_begin()">\
 % if rank > 1:
     for (long run = 0, runs = nred / ${inner}; run < runs; run++) {
@@ -191,6 +210,7 @@ ${lines(reader.reduced_bases('run' if rank > 1 else '0'), 6)}\
 % endif
     long j = ${'from' if blocks else '0'};
 </%def>\
+## End a block: add the accumulators `us` to the results of a stage, and empty them.
 <%def name="flush(stage, us)">\
 % for name in own(stage):
 % for u in us:
@@ -200,6 +220,7 @@ ${lines(reader.reduced_bases('run' if rank > 1 else '0'), 6)}\
 % endfor
 % endfor
 </%def>\
+## A pass over a row, or over neighbouring rows: what `stage` accumulates, or, if it is None, the stores.
 <%def name="walk(stage)">\
 <%
 us = range(U if stage else 1)
@@ -359,6 +380,7 @@ ${lines(ended(stage) if not blocks else (), 4)}\
 % endif
 % endif
 </%def>\
+## Join the accumulators `us` and their lanes to the results of a stage.
 <%def name="folded(stage, us)">\
 % for name in own(stage):
 % for u in us:
@@ -468,6 +490,7 @@ ${lines(statements, 12)}\
         row${first + len(kind.pick)}[${at}] = hit;
       }
 </%def>\
+## Store the numbers of a row, or of the rows that are computed together.
 <%def name="finish()">\
 % if wide or abreast:
 % if kind.rows or kind.pick:

@@ -222,7 +222,7 @@ def _on_gpu(backend: Backend, task: _Task, plan: _Plan) -> _Plan:
     divided = _divided(backend, kind, reader, task.cut, compute)
     if kind.keep and not divided.held and out is not compute:
         kind = kind.recomputed()
-    kernel = _lanes_kernel(backend, kind, reader, task.cut, compute, out, divided)
+    kernel = _lanes_kernel(backend, task._replace(kind=kind), reader, divided)
     group = divided.across * divided.along
     return plan._replace(kernel=kernel, reader=reader, items=divided.groups * group, group=group)
 
@@ -238,9 +238,7 @@ def _on_cpu(backend: Backend, wake_us: int, task: _Task, plan: _Plan, streams: b
         kind, scratch = kind.recomputed(), False
     reader = task.reader(lanes, False)
     abreast = row and turned is None and _abreast(kind, cut, reader)
-    kernel = _kernel(
-        backend, kind, reader, source, cut, compute, out, scratch, past, abreast, blocks
-    )
+    kernel = _kernel(backend, task._replace(kind=kind), reader, scratch, past, abreast, blocks)
     worked = plan.n if kind.stages or kind.store else min(plan.n, cut.nout * FOUND)
     turned_row = at_once = 0  # bytes of a transposed row; rows
     if turned is not None:
@@ -335,12 +333,9 @@ def _past(backend: Backend, cut: Split, lanes: int, out: dtype) -> int:
 
 
 def _require(backend: Backend, source: Source, compute: dtype, out: dtype) -> None:
-    for dt in (
-        compute,
-        out,
-        *(leaf[1] for leaf in source.leaves),
-        *(node.compute for node in source.nodes),
-    ):
+    """Raise what the backend says of a dtype that the device lacks."""
+    read = [leaf[1] for leaf in source.leaves]
+    for dt in (compute, out, *read, *[node.compute for node in source.nodes]):
         backend.require(dt)
 
 
@@ -353,18 +348,13 @@ def _chunk(backend: Backend, wake_us: int, nout: int, n: int, lanes: int) -> int
 
 
 def _kernel(
-    backend: Backend,
-    kind: Kind,
-    reader: Reader,
-    source: Source,
-    cut: Split,
-    compute: dtype,
-    out: dtype,
-    scratch: bool,
-    streams: int,
-    abreast: bool,
-    blocks: bool,
-) -> Any:
+    backend: Backend, task: _Task, reader: Reader, scratch: bool, streams: int, abreast: bool, blocks: bool
+) -> Any:  # fmt: skip
+    """Return the kernel of a CPU's schedule; the flags are those of rowwise/rowwise.mako.
+
+    streams: PLAIN, WHOLE or PEELED.
+    """
+    kind, cut, compute, out = task.kind, task.cut, task.compute, task.out
     along = cut.reduced_strides[-1][-1] if reader.row else cut.kept_strides[-1][-1]
     overlap = backend.info.native_lanes < LANES
     key = (
@@ -384,7 +374,9 @@ def _kernel(
     if kernel is not None:
         return kernel
     parameters, types = _signature(kind, reader, compute, out, scratch)
-    name = f"{_named(kind, reader, out, 'row' if reader.row else 'col')}{'_abreast' * abreast}{('', '_streamed', '_peeled_streamed')[streams]}{'_turned' if reader.turned is not None else ''}{'_blocks' * blocks}"
+    name = _named(kind, reader, out, "row" if reader.row else "col") + "_abreast" * abreast
+    name += ("", "_streamed", "_peeled_streamed")[streams]
+    name += "_turned" * (reader.turned is not None) + "_blocks" * blocks
     ahead = AHEAD if reader.row else FURTHER
     # A result of 16 bits needs only an exponential of that accuracy.
     brief = kind.heavy and bool(kind.store) and compute.reg == "float" and out.itemsize == 2
@@ -395,7 +387,9 @@ def _kernel(
         + reader.headers(compute)
         + include(*kind.headers(compute), *["elementary/exp_brief"] * brief)
     )
-    scalar = Reader(source, cut, row=reader.row, lanes=1, outputs=[out]) if kind.pick else None
+    scalar = None  # reads single elements, for what is computed of a row's target
+    if kind.pick:
+        scalar = Reader(task.source, cut, row=reader.row, lanes=1, outputs=[out])
     unroll = 2 if reader.row and reader.lanes > 1 and not kind.heavy else 1
     text = render(
         "rowwise/rowwise", fn=name, kind=kind, reader=reader, scalar=scalar, lanes=reader.lanes, unroll=unroll, block=BLOCK, dt=compute,
@@ -408,6 +402,7 @@ def _kernel(
 
 
 def _named(kind: Kind, reader: Reader, out: dtype, schedule: str) -> str:
+    """Return the beginning of a kernel's name: the kind, the chain before it, dtypes, schedule, operands' classes."""
     codes = "_".join(dict.fromkeys(d.code for d in (*(d for d, _ in reader.program.leaves), out)))
     ops = "".join(node.op.name + "_" for node in reader.program.nodes)[:48]
     classes = "".join(c for _, c in reader.program.leaves)
@@ -421,6 +416,7 @@ def _computed(kind: Kind, reader: Reader, compute: dtype) -> list[dtype]:
 
 
 def _heavy(reader: Reader) -> bool:
+    """Return whether a GPU's kernel has the chain only once, in a loop."""
     return sum([node.op.formula.cost for node in reader.program.nodes]) > WRITTEN_OUT
 
 
@@ -436,16 +432,9 @@ def _divided(backend: Backend, kind: Kind, reader: Reader, cut: Split, compute: 
     return divide_rows(backend.info, cut, reader.row, local, compute.itemsize > 4, words, most)
 
 
-def _lanes_kernel(
-    backend: Backend,
-    kind: Kind,
-    reader: Reader,
-    cut: Split,
-    compute: dtype,
-    out: dtype,
-    lanes: Lanes,
-) -> Any:
+def _lanes_kernel(backend: Backend, task: _Task, reader: Reader, lanes: Lanes) -> Any:
     """Return the kernel of a GPU's schedule."""
+    kind, cut, compute, out = task.kind, task.cut, task.compute, task.out
     dense = (cut.reduced_strides if reader.row else cut.kept_strides)[-1][-1] == 1
     shape = lanes._replace(groups=0)
     key = (backend.device, kind, compute, out, reader.key, reader.values, shape, dense)
