@@ -186,27 +186,45 @@ def _sort_rows(sorting: _Sorting) -> None:
 
 def _sort_on_gpu(sorting: _Sorting, passes: int) -> None:
     """Sort on a GPU: rows that fit local memory there, others by the `passes` lowest digits of eight bits."""
-    info, rows, length = sorting.backend.info, sorting.rows.rows, sorting.rows.length
-    word = max(4, sorting.dt.itemsize)
+    info, word = sorting.backend.info, max(4, sorting.dt.itemsize)
     lanes, items = min(TILE_LANES, info.max_group), TILE_MOST
-    while items > 1 and lanes * ((items + 1) * (word + 2) + 44) + 3080 > info.local_mem:
+    while items > 1 and _local_bytes(lanes, items, word) > info.local_mem:
         items //= 2
     how = {"lanes": lanes, "word": "ulong" if word == 8 else "uint"}
-    if length <= lanes * items:
-        # The cost of summing digits' counts is shared by a lane's elements; if there is little to sort, more lanes with
-        # fewer elements take less time.
-        enough = TILE_ITEMS if rows * length >= 8 * info.compute_units * lanes * TILE_ITEMS else 1
-        while items > enough and length <= lanes * items // 2:
-            items //= 2
-        per = lanes * items // length
-        work = min(-(-rows // per), 1 << 16) * lanes, lanes
-        sorting.launch(
-            "sort/tile", f"sort_tile{items}", [per, 2 * passes], work, items=items, **how
-        )
-        return
-    items = min(items, TILE_ITEMS)
+    if sorting.rows.length <= lanes * items:
+        _sort_in_tiles(sorting, passes, items, how)
+    else:
+        _sort_by_digits(sorting, passes, min(items, TILE_ITEMS), how)
+
+
+def _local_bytes(lanes: int, items: int, word: int) -> int:
+    """Return the local memory for a tile of lanes * items keys: what sort/ranks.mako and sort/radix.mako declare."""
+    keys = lanes * (items + 1) * (word + 2)  # `staged` and `held`
+    counts = lanes * (9 + 2) * 4  # `counts` and `sums`
+    return keys + counts + 3 * 256 * 4 + 8  # `next`, `start` and `stop`; `alike`
+
+
+def _sort_in_tiles(sorting: _Sorting, passes: int, items: int, how: dict[str, Any]) -> None:
+    """Sort in one launch; a group takes as many whole rows as fit its tile of at most `items` keys per lane."""
+    rows, length, lanes = sorting.rows.rows, sorting.rows.length, how["lanes"]
+    # The cost of summing digits' counts is shared by a lane's elements; if there is little to sort, more lanes with
+    # fewer elements take less time.
+    much = 8 * sorting.backend.info.compute_units * lanes * TILE_ITEMS
+    enough = TILE_ITEMS if rows * length >= much else 1
+    while items > enough and length <= lanes * items // 2:
+        items //= 2
+    per = lanes * items // length
+    work = min(-(-rows // per), 1 << 16) * lanes, lanes
+    digits = 2 * passes  # of four bits
+    sorting.launch("sort/tile", f"sort_tile{items}", [per, digits], work, items=items, **how)
+
+
+def _sort_by_digits(sorting: _Sorting, passes: int, items: int, how: dict[str, Any]) -> None:
+    """Sort long rows by one digit after the other, in three launches each; a row is cut into chunks of whole tiles."""
+    rows, length, lanes = sorting.rows.rows, sorting.rows.length, how["lanes"]
     tiles = -(-length // (lanes * items))
-    each = max(-(-tiles * rows // (8 * info.compute_units)), -(-tiles // _CHUNKS))
+    units = sorting.backend.info.compute_units
+    each = max(-(-tiles * rows // (8 * units)), -(-tiles // _CHUNKS))  # tiles of a chunk
     chunks = -(-tiles // min(each, tiles))
     size = -(-tiles // chunks) * lanes * items
     segments = 1
@@ -214,16 +232,15 @@ def _sort_on_gpu(sorting: _Sorting, passes: int) -> None:
         segments *= 2
     if passes > 1:
         sorting.take(sorting.total)
-    sorting.scratch[:0] = [
-        sorting.backend.alloc(rows * (chunks + 1) * 256 * 4), sorting.backend.alloc(rows * passes * 4)
-    ]  # fmt: skip
-    groups = (
-        ("count", rows * chunks),
-        ("offsets", rows * segments * 256 // lanes),
-        ("move", rows * chunks),
-    )
+    alloc = sorting.backend.alloc
+    sorting.scratch[:0] = [alloc(rows * (chunks + 1) * 256 * 4), alloc(rows * passes * 4)]
+    groups = {
+        "count": rows * chunks,
+        "offsets": rows * segments * 256 // lanes,
+        "move": rows * chunks,
+    }
     for digit in range(passes):
-        for step, count in groups:
+        for step, count in groups.items():
             first = digit == 0 and step != "offsets"
             last = digit == passes - 1 and step == "move"
             sorting.launch(

@@ -146,10 +146,14 @@ class Xor(State):
 
 
 class Var(State):
-    """Count, mean and sum of squared deviations: blocks are summed about a running mean, then merged.
+    """Count n, mean u + l and sum q of squared deviations: blocks are summed about a running mean, then merged.
 
-    The mean is kept as the unevaluated sum of two numbers, `u` and `l`: where values are many standard deviations from 0,
-    a single number's rounding error would exceed the differences of blocks' means.
+    The mean is kept as the unevaluated sum of two numbers: where values are many standard deviations from 0, a single
+    number's rounding error would exceed the differences of blocks' means. A block has the number k near the mean, the
+    count c, and the sums x of value - k and y of its square. Two sets with means that differ by e become one (Chan, Golub
+    and LeVeque, The American Statistician 37, 1983):
+
+        n = na + nb,  mean = mean_a + e nb / n,  q = qa + qb + e^2 na nb / n
     """
 
     name, prime, scale, ahead = "var", True, True, ("row",)
@@ -162,14 +166,10 @@ class Var(State):
     def block(self) -> tuple:
         if self.merging:
             return ()
-        return (
-            ("k", self.base, "0"),
-            ("c", self.base, "0"),
-            ("x", self.base, "0"),
-            ("y", self.base, "0"),
-        )
+        return tuple((name, self.base, "0") for name in "kcxy")
 
     def first(self, p, v):
+        """Take the first value as the number near the mean."""
         return [f"{p}k = {v[0]};"]
 
     def update(self, p, v, lanes, ok="", index=""):
@@ -193,6 +193,10 @@ class Var(State):
         ]
 
     def flush(self, p, lanes):
+        """Merge the block, of mean k + e and squared deviations y - x e, and begin one near the new mean.
+
+        The mean's two parts are renormalised, s + (the rounding error of s).
+        """
         kind = lanes_of(self.base, lanes)
         zero = f"({kind})(0)"
         return [
@@ -287,7 +291,11 @@ class HitRatio(Ratio):
 
 
 class LogSumExp(State):
-    """Largest value and the sum of exp(value - largest), with one exponential per element."""
+    """Largest value m and the sum s of exp(value - m), with one exponential per element.
+
+    A value above m rescales the sum, s exp(m - value) + 1; another adds exp(value - m). Equal values add 1, because the
+    difference of infinities is NaN.
+    """
 
     name, light, ahead = "logsumexp", False, ("col",)
     headers = ("elementary/exp", "all_lanes")
