@@ -13,13 +13,14 @@ last few.
 Sums are taken in blocks: of a lane's `at_once` elements, and of these sums.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
+<%! from cltensor.codegen.reduce.states import LOWER %>\
 <%
 import re
 T, M, group, I = dt.reg, mask, across * along, "int" if narrow else "long"
 row, rank, memory = reader.row, reader.reduced_rank, memories[out.code]
 us = range(held or at_once)
 exp, raised = f'clt_exp_neg_{T}', f'clt_exp_raised_{T}'
-lower = f'({T})({"5.42101086e-20f" if T == "float" else "5.421010862427522e-20"})'
+lower = f'({T})({LOWER[T]})'
 log = f'log_{T}' if T == 'float' else 'log'
 inner = f'm{rank - 1}'
 names = kind.names()

@@ -35,6 +35,7 @@ Names in the kernel's text (those of operands are made by Reader in codegen/redu
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="turned_rows" file="/rowwise/turn.mako"/>\
+<%! from cltensor.codegen.reduce.states import LOWER %>\
 <%
 L, U = lanes, unroll
 T, S = dt.reg, f"{dt.reg}{L}" if L > 1 else dt.reg
@@ -46,7 +47,7 @@ memory = memories[out.code]
 vector = f'w * {L}' if wide else '0'
 # Arithmetic that the formulas of a Kind name: {exp}, {raised}, {lower}, {log}.
 exp, raised = f'clt_exp_neg_{S}', f"clt_exp_{'brief' if brief else 'raised'}_{S}"
-lower = f'({S})({"5.42101086e-20f" if T == "float" else "5.421010862427522e-20"})'
+lower = f'({S})({LOWER[T]})'
 log = f'log_{S}' if T == 'float' else 'log'
 rank = reader.reduced_rank
 inner = 'until' if blocks else f'm{rank - 1}'

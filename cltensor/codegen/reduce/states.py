@@ -6,6 +6,9 @@ from ..language import lanes_of
 from .extremes import ArgMax, ArgMin, Both, Max, Min
 from .state import State, select
 
+# 2^-64, by which a sum of exponentials that cl_kernels/elementary/exp.cl has left 2^64 times too large is multiplied.
+LOWER = {"float": "5.42101086e-20f", "double": "5.421010862427522e-20"}
+
 
 class Sum(State):
     """The sum. Floats are added up block by block, so that rounding errors do not grow with the number of elements."""
@@ -347,9 +350,6 @@ class LogSumExp(State):
         """
         kind, mask = lanes_of(self.base, lanes), lanes_of(self.mask, lanes)
         zero, one, added = f"({kind})(0)", f"({kind})(1)", f"clt_exp_added_{kind}"
-        lower = (
-            f"({kind})({'5.42101086e-20f' if self.base == 'float' else '5.421010862427522e-20'})"
-        )
         fallen = select(f"({p}m == n{p})", one, f"clt_exp_neg_{kind}({p}m - n{p})")
         return [
             f"{kind} n{p} = {p}t, r{p} = {zero};",
@@ -366,7 +366,7 @@ class LogSumExp(State):
             "} else {",
             *[f"  r{p} = {added}(r{p}, {x} - {p}m);" for x in v],
             "}",
-            f"{p}s += r{p} * {lower};",
+            f"{p}s += r{p} * ({kind})({LOWER[self.base]});",
         ]
 
     def settle(self, p, lanes):
