@@ -20,18 +20,7 @@ values are relative to the largest element up to a block's end, and rescaled to 
 row's results are lanes of the vectors A_<name>, and what a stage assigns once per row is computed for all at once.
 The next rows are prefetched meanwhile.
 Sums are taken in blocks, which keeps long ones accurate; those over rows (`columns`) in blocks of `height` rows, too,
-stored in lines of `pitch` numbers.
-
-Names in the kernel's text (those of operands are made by Reader in codegen/reduce/prologue.py):
-  o, lo, hi          a row, the work-item's range of rows
-  j, at, m           an element of a run of the row, the first element of a vector, how many of its lanes count
-  run, runs          where a row is several runs of adjacent elements, as of dims that do not merge
-  w, vectors, width  across rows: a vector of them, how many of these there are, rows in all
-  <name>             a result of a stage, as `top` or `total`; the same in all lanes when the stage has ended
-  part_<name><u>     accumulator u of a result, added to it after each block
-  A_<name>, P_<name> results and accumulators of several rows
-  q0, zh, zb, z_*    the stored result, where its current row and run begin, its strides over rows; zr_*: over reduced dims
-  kept, kb           what a kind keeps of an element between passes, and where the row's begin in scratch memory
+stored in lines of `pitch` numbers. What names in the kernel's text mean is said in codegen/reduce/rowwise.py.
 </%doc>\
 <%namespace name="lane_memory" file="/lanes.mako"/>\
 <%namespace name="turned_rows" file="/rowwise/turn.mako"/>\
@@ -40,15 +29,12 @@ Names in the kernel's text (those of operands are made by Reader in codegen/redu
 L, U = lanes, unroll
 T, S = dt.reg, f"{dt.reg}{L}" if L > 1 else dt.reg
 M = mask if L == 1 else f"{mask}{L}"
-row = reader.row
-wide = not row
+row, wide, turned = reader.row, not reader.row, reader.turned
 ids = f"({M})({', '.join(map(str, range(L)))})"
 memory = memories[out.code]
 vector = f'w * {L}' if wide else '0'
-# Arithmetic that the formulas of a Kind name: {exp}, {raised}, {lower}, {log}.
 exp, raised = f'clt_exp_neg_{S}', f"clt_exp_{'brief' if brief else 'raised'}_{S}"
-lower = f'({S})({LOWER[T]})'
-log = f'log_{S}' if T == 'float' else 'log'
+lower, log = f'({S})({LOWER[T]})', f'log_{S}' if T == 'float' else 'log'
 rank = reader.reduced_rank
 inner = 'until' if blocks else f'm{rank - 1}'
 names = kind.names()
@@ -59,12 +45,9 @@ pitch = f'(nred + nred / {blocks} + {L})' if blocks else f'(nred + {L})'
 at_run = f' + run * {inner}' if rank > 1 else ''
 first_run = len(kind.rows + kind.each + kind.pick) + bool(kind.pick)
 first_column = first_run + len(kind.runs)
-vectors = [k for k, (_, cls) in enumerate(reader.program.leaves) if cls == 'v' and k != reader.turned]
-turned = reader.turned
-if turned is not None:
-    size = reader.types[turned].itemsize
-def spell(t): # a formula of a Kind as OpenCL C
-    return t.format(S=S, M=M, exp=exp, raised=raised, lower=lower, log=log)
+vectors = [k for k, (_, cls) in enumerate(reader.program.leaves) if cls == 'v' and k != turned]
+size = 0 if turned is None else reader.types[turned].itemsize
+def spell(t): return t.format(S=S, M=M, exp=exp, raised=raised, lower=lower, log=log) # a formula of a Kind as OpenCL C
 def more(text, part, only):
     "A sum and one element more, `text`: an exponential is added in the instruction that ends it."
     if brief or not text.startswith('{raised}('): return f'{only(spell(text))} + {part}'
@@ -73,8 +56,7 @@ def more(text, part, only):
     return added(part) if only(alone) == alone else f'{only(alone)} + {part}'
 # On some drivers min() is a call into a library.
 def less(a, b): return f'({a} < {b} ? {a} : {b})'
-def own(stage): # what a stage accumulates element by element
-    return [name for name, _ in stage.runs or stage.sums]
+def own(stage): return [name for name, _ in stage.runs or stage.sums] # what a stage accumulates element by element
 def least(name): return '-INFINITY' if name == 'top' else '0'
 def join(name, a, b): return f'({a} > {b} ? {a} : {b})' if name == 'top' else f'{a} + {b}'
 def fold(name):
@@ -86,19 +68,16 @@ def fold(name):
         out.append(f'const {half} lo{width} = {value}.lo, hi{width} = {value}.hi, f{width} = {join(name, f"lo{width}", f"hi{width}")};')
         value = f'f{width}'
     return ['{', *out, f'{name} = ({S})({value});', '}'] if out else []
-def result_row(at, base, rank):
-    "Statements that find where row number `at` of the result begins: zh, from `base` on."
+def result_row(at, base, rank): # statements that find where row number `at` of the result begins: zh, from `base` on
     if not kind.store: return ()
     inner = [f'zh += (zq % n{d}) * z_{d}; zq /= n{d};' for d in reversed(range(1, rank))]
     return [f'long zq = {at}, zh = {base};', *inner, *['zh += zq * z_0;'] * (rank > 0)]
-def next_of(k):
-    "How far ahead operand k is prefetched, in elements: as far as the next row, block or step across rows lies."
+def next_of(k): # elements from where operand k is read to where it is prefetched: in the next row, block or step
     step = f's{k}_{reader.kept_rank - 1}' if row else f'r{k}_{rank - 1}'
     if abreast or blocks: return f'{step} * {abreast}' if abreast else f'{blocks}'
     if row: return f'nred >= {ahead[0]} && nred <= {ahead[1]} ? {step} : 0'
     return f'{step} >= {ahead[0]} ? {step} * {ahead[1]} : 0'
-def ended(stage): # what a stage assigns once per row
-    return [f'{name} = {spell(value)};' for name, value in stage.after]
+def ended(stage): return [f'{name} = {spell(value)};' for name, value in stage.after] # what a stage assigns once per row
 def held(stage): # the results of earlier stages, or all of them where elements are stored
     return [n for s in kind.stages[:kind.stages.index(stage)] for n in s.names()] if stage else names
 %>\
@@ -211,7 +190,6 @@ ${lines(reader.reduced_bases('run' if rank > 1 else '0'), 6)}\
 % endif
     long j = ${'from' if blocks else '0'};
 </%def>\
-## End a block: add the accumulators `us` to the results of a stage, and empty them.
 <%def name="flush(stage, us)">\
 % for name in own(stage):
 % for u in us:
@@ -381,7 +359,6 @@ ${lines(ended(stage) if not blocks else (), 4)}\
 % endif
 % endif
 </%def>\
-## Join the accumulators `us` and their lanes to the results of a stage.
 <%def name="folded(stage, us)">\
 % for name in own(stage):
 % for u in us:
@@ -491,7 +468,6 @@ ${lines(statements, 12)}\
         row${first + len(kind.pick)}[${at}] = hit;
       }
 </%def>\
-## Store the numbers of a row, or of the rows that are computed together.
 <%def name="finish()">\
 % if wide or abreast:
 % if kind.rows or kind.pick:

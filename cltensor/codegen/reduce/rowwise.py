@@ -2,6 +2,18 @@
 
 A `Kind` says what is accumulated in each pass and what is stored. The operands may be pending expressions, as in a
 reduction; those with stride 0 along a row are numbers of the row. Owns schedules and launches; knows nothing of tensors.
+
+Names in the text of a CPU's kernel (those of operands are made by Reader in prologue.py):
+
+    o, lo, hi          a row, the work-item's range of rows
+    j, at, m           an element of a run of the row, the first element of a vector, how many of its lanes count
+    run, runs          where a row is several runs of adjacent elements, as of dims that do not merge
+    w, vectors, width  across rows: a vector of them, how many of these there are, rows in all
+    <name>             a result of a stage, as `top` or `total`; the same in all lanes when the stage has ended
+    part_<name><u>     accumulator u of a result, added to it after each block
+    A_<name>, P_<name> results and accumulators of several rows
+    q0, zh, zb, z_*    the stored result, where its current row and run begin, its strides over rows; zr_*: over reduced dims
+    kept, kb           what a kind keeps of an element between passes, and where the row's begin in scratch memory
 """
 
 from __future__ import annotations
