@@ -31,10 +31,10 @@ from .memory_format import contiguous_format
 from .ops import core
 from .ops.random.generator import Generator
 from .runtime import (
+    ACTIVE,
     Backend,
     Buffer,
     Counter,
-    Recorder,
     Recording,
     RecordingError,
     default_device,
@@ -165,7 +165,7 @@ class _Recorded:
         self.checks = recording.checks = checks.RecordedLog(backend)
         versions = [t._vc.value for t in copies]
         args, kwargs = _restore(plan, copies)
-        backend.pool.arena, Recorder.active = recording.arena, recording
+        backend.pool.arena, ACTIVE.recorder = recording.arena, recording
         Generator._watch = self.watch
         try:
             result = fn(*args, **kwargs)
@@ -179,7 +179,7 @@ class _Recorded:
             backend.pool.close(recording.arena)
             raise
         finally:
-            backend.pool.arena = Recorder.active = None
+            backend.pool.arena = ACTIVE.recorder = None
             Generator._watch = None
         touched = {id(b) for b in recording.buffers()}
         known = {id(storage) for storage, _ in storages}
@@ -380,7 +380,7 @@ class Captured:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function in its warm-up calls, then record it once, then play the recording."""
-        if Recorder.active is not None:  # called within another function's recording, as part of it
+        if ACTIVE.recorder is not None:  # called within another function's recording, as part of it
             return self._fn(*args, **kwargs)
         if not kwargs:
             for quick in self._quick.get(_signature(args), ()):

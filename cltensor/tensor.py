@@ -14,7 +14,7 @@ import numpy as np
 from . import layouts, printing
 from .attributes import of_class, restore, slots, state
 from .autograd import AutogradMixin
-from .autograd.mode import GRAD
+from .autograd.mode import GRAD, INFERENCE
 from .autograd.version import InferenceVersion, VersionCounter
 from .dtypes import dtype
 from .errors import warn_once
@@ -97,7 +97,7 @@ class Tensor(AutogradMixin, Methods):
                 t._contig = True
         t._offset = offset
         t._requires, t._node, t._view = False, None, None
-        t._vc = InferenceVersion() if GRAD.inference else VersionCounter()
+        t._vc = InferenceVersion() if INFERENCE.used and GRAD.inference else VersionCounter()
         return t
 
     @staticmethod
@@ -107,7 +107,7 @@ class Tensor(AutogradMixin, Methods):
         t._storage, t.shape, t.dtype, t.device = storage, shape, dt, dev
         t._contig, t._offset = True, 0
         t._requires, t._node, t._view = False, None, None
-        t._vc = InferenceVersion() if GRAD.inference else VersionCounter()
+        t._vc = InferenceVersion() if INFERENCE.used and GRAD.inference else VersionCounter()
         return t
 
     @staticmethod

@@ -38,6 +38,18 @@ class _Flags(threading.local):
 GRAD = _Flags()
 
 
+class _Inference:
+    """`used`: whether any thread has been in inference mode. Before that no new tensor asks for its thread's flag, which takes longer."""
+
+    __slots__ = ("used",)
+
+    def __init__(self) -> None:
+        self.used = False
+
+
+INFERENCE = _Inference()
+
+
 class _Forward:
     """The open forward-mode levels (see dual.py), and `open`, whether there are any: the flag that every op tests."""
 
@@ -234,6 +246,7 @@ class inference_mode(Mode):
     def __enter__(self) -> None:
         self.prev = (GRAD.enabled, GRAD.inference)
         GRAD.enabled, GRAD.inference = not self.mode, self.mode
+        INFERENCE.used = True
 
     def __exit__(self, *exc: Any) -> None:
         GRAD.enabled, GRAD.inference = self.prev

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..runtime import Recorder, Slot
+from ..runtime import ACTIVE, Slot
 from .region import max_workers
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class checking:
         backend = self.backend
         backend.lock.acquire()
         try:
-            recorder = Recorder.active
+            recorder = ACTIVE.recorder
             self.log = log = _log(backend) if recorder is None else recorder.checks or _log(backend)
             if len(log.pending) >= log.slots:
                 if recorder is not None:
@@ -132,10 +132,10 @@ class checking:
         try:
             if kind is not None:
                 return
-            if Recorder.active is None:
+            if ACTIVE.recorder is None:
                 self.look()
             else:
-                Recorder.active.checked(self)
+                ACTIVE.recorder.checked(self)
         finally:
             self.backend.lock.release()
 

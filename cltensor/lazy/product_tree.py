@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..runtime import STATS, Buffer, Numbers, Recorder, Trace
+from ..runtime import ACTIVE, STATS, Buffer, Numbers, Trace
 from ..symbols import WORKING, Work
 from .expression import PRODUCTS, RESHAPED, Expr
 from .product import Factors, let_go
@@ -128,7 +128,7 @@ def _note(
 
     Else return False, with nothing done.
     """
-    if key in _launched or Recorder.active is not None or not MOST:
+    if key in _launched or ACTIVE.recorder is not None or not MOST:
         return False
     if key not in _seen:
         if len(_seen) >= MOST:

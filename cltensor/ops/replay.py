@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from .. import config, lazy
 from ..codegen.reduce.prologue import Source
-from ..runtime import STATS, Buffer, Numbers, Recorder, Trace
+from ..runtime import ACTIVE, STATS, Buffer, Numbers, Trace
 from ..size import Size, sized
 from ..storage import Storage, new_storage
 from ..symbols import WORKING, Work, plain
@@ -268,7 +268,7 @@ class Replayed:
 
     def _work_out(self, key: tuple, given: list[Buffer], what: OfMemory | OfSource) -> list[Any]:
         """Replay a fitting variant of the call's kind; else call the function, traced from the kind's second call on."""
-        if key in self._calls or Recorder.active is not None or config.CONFIG.eager or not MOST:
+        if key in self._calls or ACTIVE.recorder is not None or config.CONFIG.eager or not MOST:
             return self._fn(*what.arguments(self._arguments))
         leaves = what.leaves()
         # Operands that were run only to make the Source lie in memory that belongs to no operand of later calls.

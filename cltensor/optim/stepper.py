@@ -18,7 +18,7 @@ from ..attributes import fields
 from ..autograd import enable_grad
 from ..memory_format import preserve_format
 from ..ops import multi
-from ..runtime import Buffer, Recorder, device, get_backend
+from ..runtime import ACTIVE, Buffer, device, get_backend
 from ..tensor import Tensor
 
 _ZERO = multi.chain("zero", "x = 0", "x", "")
@@ -169,8 +169,8 @@ def poke(t: Tensor, value: float) -> float:
 
     Raises in a recording, whose plays would write the same number again.
     """
-    if Recorder.active is not None:
-        Recorder.active.refuse("counts on the host")
+    if ACTIVE.recorder is not None:
+        ACTIVE.recorder.refuse("counts on the host")
     kind = t.dtype.np
     if kind is None or prod(t.shape) != 1:
         t.fill_(value)
@@ -194,7 +194,7 @@ def poke(t: Tensor, value: float) -> float:
 def _one_more(t: Tensor) -> float:
     """Count a step: `poke(t, peek(t) + 1)`, by a shortcut where the number is known and the host shares its memory."""
     known = getattr(t, "_known", None)
-    if known is not None and known.cell is not None and Recorder.active is None:
+    if known is not None and known.cell is not None and ACTIVE.recorder is None:
         storage, version, buffer = t._storage, t._vc, known.buffer
         if (
             buffer is storage.value
@@ -225,7 +225,7 @@ def _write(t: Tensor, value: float) -> tuple[Buffer, np.ndarray | None]:
 
 def by_count(params: Sequence[Tensor], state: Mapping[Tensor, dict]) -> list[tuple[float, list]]:
     """Add 1 to every parameter's counter; return pairs of a number of steps and the parameters that have made it."""
-    if params and Recorder.active is None and all(_apart(state[p]["step"]) for p in params):
+    if params and ACTIVE.recorder is None and all(_apart(state[p]["step"]) for p in params):
         return list(_count(params, state).items())
     parts: dict[float, list[Tensor]] = {}
     last, some = -1.0, []

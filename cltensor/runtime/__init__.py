@@ -13,13 +13,14 @@ from .forks import start_method, survives_fork
 from .kernel import Kernel
 from .memory import Buffer
 from .platforms import DeviceInfo
-from .recorder import Counter, Recorder, RecordingError, Slot
+from .recorder import ACTIVE, Counter, RecordingError, Slot
 from .recording import Recording
 from .registry import device_info, get_backend, in_use
 from .stats import STATS
 from .trace import Numbers, Trace
 
 __all__ = [
+    "ACTIVE",
     "STATS",
     "Backend",
     "Buffer",
@@ -27,7 +28,6 @@ __all__ = [
     "DeviceInfo",
     "Kernel",
     "Numbers",
-    "Recorder",
     "Recording",
     "RecordingError",
     "Slot",

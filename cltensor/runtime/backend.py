@@ -24,7 +24,7 @@ from .loader import keep_forever
 from .memory import Block, Buffer, Pool, new_buffer
 from .observe import OBSERVERS
 from .program import ProgramCache
-from .recorder import Recorder, Step
+from .recorder import ACTIVE, Step
 from .stats import STATS
 
 _FLUSH_EVERY = 64  # some drivers fail when a long queue is never flushed
@@ -97,8 +97,8 @@ class Backend:
         """Do what `alloc` does; the caller holds the lock, since acquiring it again costs as much as taking a block."""
         if type(nbytes) is Symbol:
             buffer = self.alloc_held(nbytes.value)
-            if is_symbol(nbytes) and Recorder.active is not None:
-                Recorder.active.taken(buffer, nbytes)
+            if is_symbol(nbytes) and ACTIVE.recorder is not None:
+                ACTIVE.recorder.taken(buffer, nbytes)
             return buffer
         return new_buffer(self, nbytes, self.pool.take(nbytes), True)
 
@@ -181,9 +181,9 @@ class Backend:
     ) -> None:
         """Do what `launch` does, for a caller that holds the lock."""
         assert 0 not in global_size, f"{kernel.name}: empty launch {global_size}"
-        if Recorder.active is not None:
+        if ACTIVE.recorder is not None:
             step = Step(kernel, global_size, local_size, args, nbytes, flops)
-            Recorder.active.launch(self, step)
+            ACTIVE.recorder.launch(self, step)
             global_size, args, (nbytes, flops) = map(plain, (global_size, args, (nbytes, flops)))
         if OBSERVERS:
             observe.launch(self, kernel, global_size, local_size, args, nbytes, flops)
@@ -226,7 +226,7 @@ class Backend:
 
     def may_post(self) -> bool:
         """Return whether a launch may be posted: the team runs it while the caller goes on. The caller holds the lock."""
-        return self.team.several and not self.queued and Recorder.active is None
+        return self.team.several and not self.queued and ACTIVE.recorder is None
 
     def leave_team(self) -> None:
         """Wait for the team, if there is one, before a kernel without known machine code goes to the queue."""
@@ -316,8 +316,8 @@ class Backend:
             return
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         with self.lock:
-            if Recorder.active is not None:
-                Recorder.active.write(buffer, offset_bytes, array)
+            if ACTIVE.recorder is not None:
+                ACTIVE.recorder.write(buffer, offset_bytes, array)
             STATS.copies += 1
             STATS.bytes_moved += nbytes
             host = buffer.host
@@ -345,8 +345,8 @@ class Backend:
         if nbytes == 0:
             return np.empty(0, np.uint8)
         with self.lock:
-            if Recorder.active is not None:
-                Recorder.active.refuse("reads values")
+            if ACTIVE.recorder is not None:
+                ACTIVE.recorder.refuse("reads values")
             STATS.copies += 1
             STATS.bytes_moved += nbytes
             self.waited = True
@@ -373,8 +373,8 @@ class Backend:
                 self.copy(src, src_off, between, 0, nbytes)
                 self.copy(between, 0, dst, dst_off, nbytes)
                 return
-            if Recorder.active is not None:
-                Recorder.active.copy(src, src_off, dst, dst_off, nbytes)
+            if ACTIVE.recorder is not None:
+                ACTIVE.recorder.copy(src, src_off, dst, dst_off, nbytes)
                 src_off, dst_off, nbytes = plain((src_off, dst_off, nbytes))
             STATS.copies += 1
             STATS.bytes_moved += nbytes
@@ -401,8 +401,8 @@ class Backend:
         host = buffer.host
         if host is None:
             raise RuntimeError(f"the memory of {self.device} is not visible to the host")
-        if Recorder.active is not None:
-            Recorder.active.refuse("reads values")
+        if ACTIVE.recorder is not None:
+            ACTIVE.recorder.refuse("reads values")
         self.waited = True
         if buffer.seq > self.finished:
             self.finish()

@@ -19,7 +19,7 @@ from .device import device
 from .kernel import Kernel
 from .memory import Block, Buffer
 from .platforms import DeviceInfo
-from .recorder import Recorder, Step
+from .recorder import ACTIVE, Step
 from .tuning import Table
 
 _ENDLESS = 1 << 62
@@ -86,22 +86,22 @@ class MetaBackend(Backend):
         flops: int = 0,
     ) -> None:
         """Report the launch to an active recording; launch nothing."""
-        if Recorder.active is not None:
+        if ACTIVE.recorder is not None:
             step = Step(kernel, global_size, local_size, args, nbytes, flops)
-            Recorder.active.launch(self, step)
+            ACTIVE.recorder.launch(self, step)
 
     def finish(self) -> None:
         """Nothing is ever under way."""
 
     def write(self, buffer: Buffer, offset_bytes: int, array: np.ndarray) -> None:
         """Discard the values, after reporting the write to an active recording."""
-        if Recorder.active is not None:
-            Recorder.active.write(buffer, offset_bytes, array)
+        if ACTIVE.recorder is not None:
+            ACTIVE.recorder.write(buffer, offset_bytes, array)
 
     def copy(self, src: Buffer, src_off: int, dst: Buffer, dst_off: int, nbytes: int) -> None:
         """Report the copy to an active recording; copy nothing."""
-        if Recorder.active is not None and nbytes:
-            Recorder.active.copy(src, src_off, dst, dst_off, nbytes)
+        if ACTIVE.recorder is not None and nbytes:
+            ACTIVE.recorder.copy(src, src_off, dst, dst_off, nbytes)
 
     def read(self, buffer: Buffer, offset_bytes: int, nbytes: int) -> NoReturn:
         """Refuse: there are no values."""

@@ -7,7 +7,7 @@ recording.py does it with the memory of the recording, trace.py with other memor
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -74,9 +74,8 @@ class Step:
 
 
 class Recorder:
-    """Interface of objects to which backends report everything they do while one is `active`."""
+    """Interface of the objects to which backends report everything they do (see `ACTIVE`)."""
 
-    active: ClassVar[Recorder | None] = None  # for all threads
     checks: Any  # codegen/checks.py's log for launches during the recording; None: the usual log
 
     def launch(self, backend: Backend, step: Step) -> None:
@@ -105,3 +104,18 @@ class Recorder:
     def refuse(self, what: str) -> None:
         """Take note of something that cannot be recorded; a Recording raises, a Trace only remembers it."""
         raise NotImplementedError
+
+
+class _Active:
+    """`recorder`: the one to which all threads' backends report now; None for none.
+
+    Every launch reads it, which takes longer of a class than of an object.
+    """
+
+    __slots__ = ("recorder",)
+
+    def __init__(self) -> None:
+        self.recorder: Recorder | None = None
+
+
+ACTIVE = _Active()

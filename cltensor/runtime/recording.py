@@ -1,6 +1,6 @@
 """Recording a backend's launches and copies, and playing them again.
 
-While a `Recording` is `Recorder.active`, every launch and copy on its backend is recorded as it happens; reading values
+While a `Recording` is `ACTIVE.recorder`, every launch and copy on its backend is recorded as it happens; reading values
 on the host and using another backend raise RecordingError. Memory allocated meanwhile comes from the recording's own
 arena: it is reused within the recording as buffers die, but by nothing else, so that the addresses stay valid. A play
 sets the few arguments that differ from call to call and enqueues the commands: the kernel objects belong to the
@@ -26,7 +26,7 @@ from . import observe
 from .memory import Arena, Buffer
 from .observe import OBSERVERS
 from .playlist import Playlist
-from .recorder import Counter, Recorder, RecordingError, Step
+from .recorder import ACTIVE, Counter, Recorder, RecordingError, Step
 from .stats import STATS
 
 if TYPE_CHECKING:
@@ -116,13 +116,13 @@ class Recording(Recorder):
         if not self._mine:
             return
         self._check(buffer.backend)
-        Recorder.active = None
+        ACTIVE.recorder = None
         try:
             kept = self.backend.alloc(data.nbytes)
             self.backend.write(kept, 0, data)
             self._constants.append(kept)
         finally:
-            Recorder.active = self
+            ACTIVE.recorder = self
         self.copy(kept, 0, buffer, offset, data.nbytes)
 
     def checked(self, check: Any) -> None:

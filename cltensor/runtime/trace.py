@@ -25,7 +25,7 @@ from . import team
 from .memory import Arena, Buffer, new_buffer
 from .observe import OBSERVERS
 from .playlist import Playlist
-from .recorder import Counter, Recorder, Slot, Step
+from .recorder import ACTIVE, Counter, Recorder, Slot, Step
 from .stats import STATS
 
 if TYPE_CHECKING:
@@ -85,14 +85,14 @@ class Trace(Recorder):
         """Trace what the `with` block launches; the block runs as usual."""
         backend = self.backend
         with backend.lock:
-            backend.pool.arena, Recorder.active = self._arena, self
+            backend.pool.arena, ACTIVE.recorder = self._arena, self
             try:
                 with self._work:
                     yield
                     if not self.refused:
                         self._prepare()
             finally:
-                backend.pool.arena = Recorder.active = None
+                backend.pool.arena = ACTIVE.recorder = None
                 backend.pool.close(self._arena)
                 for ref in self._taken:
                     if (buffer := ref()) is not None:
@@ -203,7 +203,7 @@ class Trace(Recorder):
         with backend.lock:
             take = backend.pool.take
             buffers = [*given, *[new_buffer(backend, n, take(n), True) for n in numbers.taken]]
-            if self._playlist is None or OBSERVERS or Recorder.active is not None:
+            if self._playlist is None or OBSERVERS or ACTIVE.recorder is not None:
                 self._play_through_backend(buffers, numbers)
                 return buffers
             playlist = self._playlist
@@ -312,8 +312,8 @@ class Trace(Recorder):
         if WORKING:
             # Formatting the error pins the sizes that it names: the trace is then played for exactly these.
             check.describe(0, 0)
-        Recorder.active = None
+        ACTIVE.recorder = None
         try:
             check.look()
         finally:
-            Recorder.active = self
+            ACTIVE.recorder = self

@@ -21,7 +21,7 @@ from typing import Any, cast
 from .. import dtypes, layouts
 from ..attributes import restore, state
 from ..autograd import record as graph
-from ..autograd.mode import GRAD, unrecorded
+from ..autograd.mode import GRAD, INFERENCE, unrecorded
 from ..autograd.version import InferenceVersion, VersionCounter
 from ..autograd.views import LEAF_WRITTEN
 from ..codegen.products import sparse as kernels
@@ -58,7 +58,7 @@ class SparseTensor(Tensor):
         t = object.__new__(cls)
         t._pattern, t._v, t._layout = pattern, values, kind
         t.shape, t.dtype, t.device = Size(shape), values.dtype, values.device
-        t._vc = InferenceVersion() if GRAD.inference else VersionCounter()
+        t._vc = InferenceVersion() if INFERENCE.used and GRAD.inference else VersionCounter()
         return t
 
     def _become(self, other: SparseTensor) -> SparseTensor:

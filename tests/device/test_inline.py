@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cltensor.runtime import Backend, Recorder, Recording, device, device_list, get_backend
+from cltensor.runtime import ACTIVE, Backend, Recording, device, device_list, get_backend
 
 STEP = """
 __kernel void inline_step(__global float *out, long n, float s) {
@@ -89,11 +89,11 @@ def test_recordings(backend: Backend, ran: list[bool]) -> None:
     other to be worth waiting for what is queued.
     """
     out, sizes = cleared(backend), [ONE, MANY, ONE, MANY, ONE, ONE, ONE, ONE]
-    Recorder.active = recording = Recording(backend)
+    ACTIVE.recorder = recording = Recording(backend)
     try:
         steps(backend, out, sizes)
     finally:
-        Recorder.active = None
+        ACTIVE.recorder = None
     recording.prepare([])
     first = expected(sizes)
     np.testing.assert_array_equal(backend.read(out, 0, 400).view(np.float32), first)

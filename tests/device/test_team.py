@@ -19,9 +19,9 @@ import pytest
 
 import cltensor as torch
 from cltensor.runtime import (
+    ACTIVE,
     STATS,
     Backend,
-    Recorder,
     Recording,
     device,
     get_backend,
@@ -291,11 +291,11 @@ def test_a_kernel_that_only_the_driver_runs(
 
     both()
     np.testing.assert_array_equal(backend.read(buffer, 0, 40).view(np.int64), 3 * expected((5,)))
-    Recorder.active = recording = Recording(backend)
+    ACTIVE.recorder = recording = Recording(backend)
     try:
         both()
     finally:
-        Recorder.active = None
+        ACTIVE.recorder = None
     recording.prepare([])
     recording.play({})
     np.testing.assert_array_equal(backend.read(buffer, 0, 40).view(np.int64), 9 * expected((5,)))

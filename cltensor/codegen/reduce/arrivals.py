@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...runtime import Recorder
+from ...runtime import ACTIVE
 
 if TYPE_CHECKING:
     from ...runtime import Backend, Buffer
@@ -40,11 +40,11 @@ def arrivals(backend: Backend) -> Buffer:
         found = _counters.get(backend)
         if found is None:
             # The counter outlives a recording in progress and is initialised once, so neither is recorded.
-            arena, active = backend.pool.arena, Recorder.active
-            backend.pool.arena = Recorder.active = None
+            arena, active = backend.pool.arena, ACTIVE.recorder
+            backend.pool.arena = ACTIVE.recorder = None
             try:
                 found = _counters[backend] = backend.alloc(4)
                 backend.write(found, 0, np.zeros(1, np.int32))
             finally:
-                backend.pool.arena, Recorder.active = arena, active
+                backend.pool.arena, ACTIVE.recorder = arena, active
     return found

@@ -17,7 +17,7 @@ from ...autograd import is_grad_enabled
 from ...backends.mha import get_fastpath_enabled
 from ...ops.nn.multihead import canonical_mask, none_or_dtype
 from ...overrides import has_torch_function
-from ...runtime import Recorder
+from ...runtime import ACTIVE
 from ...tensor import Tensor
 from .. import functional as F
 from .. import init
@@ -273,7 +273,7 @@ class TransformerEncoder(Module):
         padded: Tensor = places >= kept.sum(1, keepdim=True)
         if not self.mask_check:
             return padded
-        if Recorder.active is not None:
+        if ACTIVE.recorder is not None:
             return None
         return padded if bool((kept != padded).all()) else None
 

@@ -18,7 +18,7 @@ from ...dtypes import dtype as DType
 from ...layouts import check_shape, numel
 from ...lazy import Expr, Scalar
 from ...lazy.tree import Prepared
-from ...runtime import Recorder, device, get_backend
+from ...runtime import ACTIVE, device, get_backend
 from ...size import Size
 from ...storage import new_storage
 from .. import arguments, core, formats, writes
@@ -210,7 +210,7 @@ def drawn(
     """
     count = numel(shape)
     draw = source.take(count)
-    if 0 < count <= _SMALL and Recorder.active is None and not config.CONFIG.eager:
+    if 0 < count <= _SMALL and ACTIVE.recorder is None and not config.CONFIG.eager:
         key = (make, shape, dt, dev, repr(params))
         known = _known.get(key)
         if known is not None:
