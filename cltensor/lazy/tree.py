@@ -87,7 +87,12 @@ def run_tree(storage: Storage, expr: Expr) -> bool:
 
     The caller holds the backend's lock.
     """
-    if expr.flags & ~DECIDED or expr.size > MOST or expr.users or expr.cell() is not storage:  # type: ignore[misc]
+    if expr.flags & ~DECIDED or expr.size > MOST or expr.users:
+        return False
+    cell = (
+        expr.cell
+    )  # `expr.live()` without a call; None while another thread is registering the expression
+    if cell is None or cell() is not storage:
         return False
     if expr.size == 1 and not expr.flags & ~ALONE:
         return _run_node(storage, expr)
@@ -188,7 +193,7 @@ def _run_node(storage: Storage, expr: Expr) -> bool:
     if strided:
         key.append(expr.shape)
     found = tuple(key)
-    entry = None if WORKING else _entries.get(found)
+    entry = None if WORKING else _entries.get(found)  # what `_find` mostly does, without a call
     if entry is None:
         entry = _find(backend, expr, found)
         if entry is None:

@@ -203,3 +203,16 @@ def test_what_is_kept_on_the_way_takes_its_old_memory():
     y = x * 2
     y._storage.buffer()
     assert x._storage.value is home
+
+
+def test_a_result_that_is_not_registered_yet_is_left_alone() -> None:
+    """One thread may flush between another's new value of a listed storage and that value's registration."""
+    from cltensor import lazy
+
+    a = on_device(data(6, 5))
+    t = a + 1
+    storage = t._storage
+    storage.value.cell = None
+    ct.opencl.synchronize()
+    lazy.register(storage.backend, storage, storage.value)
+    assert t.tolist() == (np.array(a.tolist(), np.float32) + 1).tolist()
