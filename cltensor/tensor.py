@@ -111,6 +111,25 @@ class Tensor(AutogradMixin, Methods):
         return t
 
     @staticmethod
+    def _alias(
+        x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...] | None, offset: int
+    ) -> Tensor:
+        """Make a tensor of another layout on the memory of `x`, whose versions they share; without history."""
+        t = object.__new__(Tensor)
+        t._storage, t.dtype, t.device, t._vc = x._storage, x.dtype, x.device, x._vc
+        t.shape = shape = shape if shape.__class__ is Size else Size(shape)
+        if strides is None:
+            t._contig = True
+        else:
+            t._strides = strides
+            # The first condition is there because the second one takes longer.
+            if (not strides or strides[-1] == 1) and strides == layouts.contiguous_strides(shape):
+                t._contig = True
+        t._offset = offset
+        t._requires, t._node, t._view = False, None, None
+        return t
+
+    @staticmethod
     def _scalar(value: Any) -> Tensor:
         from .creation import tensor
 
@@ -137,11 +156,13 @@ class Tensor(AutogradMixin, Methods):
 
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or the size of one dimension."""
-        return self.shape if dim is None else self.shape[_place(dim, len(self.shape))]
+        return self.shape if dim is None else self.shape[layouts.own_dim(dim, len(self.shape))]
 
     def stride(self, dim: int | None = None) -> Any:
         """Return the strides in elements, or that of one dimension."""
-        return self._strides if dim is None else self._strides[_place(dim, len(self.shape))]
+        return (
+            self._strides if dim is None else self._strides[layouts.own_dim(dim, len(self.shape))]
+        )
 
     def storage_offset(self) -> int:
         """Return the first element's place in the storage, in elements."""
@@ -528,19 +549,9 @@ class Tensor(AutogradMixin, Methods):
 
     T = property(view_ops.numpy_T)
     mT = property(view_ops.matrix_T)
-    mH = property(view_ops.matrix_H)
+    H, mH = property(view_ops.numpy_H), property(view_ops.matrix_H)
     real = property(complex_numbers.real, complex_numbers.set_real)
     imag = property(complex_numbers.imag, complex_numbers.set_imag)
-
-    @property
-    def H(self) -> Tensor:
-        """Conjugate transpose of a matrix."""
-        if self.ndim not in (0, 2):
-            raise RuntimeError(
-                f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor."
-                + (" For batches of matrices, consider using tensor.mH" if self.ndim > 2 else "")
-            )
-        return view_ops.matrix_H(self)
 
 
 def _warn_of_history(t: Tensor) -> None:
@@ -549,13 +560,6 @@ def _warn_of_history(t: Tensor) -> None:
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
             "Consider using tensor.detach() first."
         )
-
-
-def _place(dim: int, ndim: int) -> int:
-    """Return `dim` counted from the front; of a 0-dim tensor refuse any, where other functions take 0 and -1."""
-    if not ndim and dim.__class__ is int:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return layouts.wrap_dim(dim, ndim)
 
 
 def _rebuild(
@@ -593,4 +597,4 @@ for _name in dir(Tensor):
         _refuse = _refuse_writing(_name)
         setattr(Tensor, _name, _found.setter(_refuse).deleter(_refuse))
 
-core.Registry.tensor, core.Registry.dense = Tensor, Tensor._dense
+core.Registry.adopt(Tensor)

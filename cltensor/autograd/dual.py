@@ -22,7 +22,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .mode import FORWARD, GRAD
+from .mode import FORWARD, GRAD, set_enabled
 from .node import NO_EDGE, Node, TensorBase, op_class
 from .saved import SavedTensor
 
@@ -397,7 +397,8 @@ def _transposed(
     from .loop import fit
 
     record, pack = GRAD.enabled, GRAD.pack
-    GRAD.enabled, GRAD.pack = True, None
+    GRAD.pack = None
+    set_enabled(True)
     try:
         weights = [
             leaf(o.new_zeros(o.shape)) if o is not None and o.dtype.category >= 2 else None
@@ -417,7 +418,8 @@ def _transposed(
         if ends:
             found = _formula(grad, ends, wanted, along, create_graph=record, allow_unused=True)
     finally:
-        GRAD.enabled, GRAD.pack = record, pack
+        GRAD.pack = pack
+        set_enabled(record)
     each = iter(found)
     return [None if w is None else _or_zeros(next(each), w) for w in weights]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import anomaly, custom_forward, dual
 from .anomaly import STATE as ANOMALY
-from .mode import FORWARD, GRAD
+from .mode import FORWARD, GRAD, set_enabled
 from .node import Node, next_sequence
 from .record import TensorBase, record
 from .saved import FREED_TEXT, release, save
@@ -273,7 +273,8 @@ class Function(metaclass=FunctionMeta):
             ctx._edges = tuple([gradient_edge(a) for a in args if isinstance(a, TensorBase)])
             if ANOMALY.enabled:
                 anomaly.remember(ctx._extras(), GRAD.task.node if GRAD.task is not None else None)
-        prev, GRAD.enabled = GRAD.enabled, False
+        prev = GRAD.enabled
+        set_enabled(False)
         seen, GRAD.levels = GRAD.levels, ()
         try:
             if split:
@@ -282,7 +283,8 @@ class Function(metaclass=FunctionMeta):
             else:
                 result = cls.forward(ctx, *args)
         finally:
-            GRAD.enabled, GRAD.levels = prev, seen
+            GRAD.levels = seen
+            set_enabled(prev)
         outputs = result if type(result) is tuple else (result,)
         wrapped = _wrap_outputs(ctx, args, outputs, executable)
         if FORWARD.open and dual.flows(args):
@@ -449,11 +451,12 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:
-        prev, GRAD.enabled = GRAD.enabled, False
+        prev = GRAD.enabled
+        set_enabled(False)
         try:
             outs = fn(ctx, *args)
         finally:
-            GRAD.enabled = prev
+            set_enabled(prev)
         if not GRAD.enabled or not any(isinstance(a, TensorBase) and requires(a) for a in args):
             return outs
         many = outs if isinstance(outs, tuple) else (outs,)

@@ -39,7 +39,7 @@ from ..symbols import remembered
 from . import anomaly
 from .anomaly import STATE as ANOMALY
 from .hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
-from .mode import FORWARD, GRAD
+from .mode import FORWARD, GRAD, set_enabled
 from .nesting import call_at_depth
 from .node import AccumulateGrad, Extra, Node, PartFormula
 
@@ -390,14 +390,14 @@ def execute(
     if outer_task is not None:
         task.depth = outer_task.depth + 1
     GRAD.task = task
-    GRAD.enabled = create_graph
+    set_enabled(create_graph)
     try:
         call_at_depth(task.depth, _walk, task, asked, deps, buffers, keep_graph, create_graph)
         for callback in task.callbacks or ():
             callback()
     finally:
         GRAD.task = outer_task
-        GRAD.enabled = outer_mode
+        set_enabled(outer_mode)
         GRAD.pack = outer_pack  # code run by the pass may have entered hooks and not left them
     return [] if asked is None else asked.captured
 
@@ -577,11 +577,12 @@ def _adds_to_part(
 def _check_nan(node: Node, outs: tuple[Any, ...]) -> None:
     for i, g in enumerate(outs):
         if g is not None and hasattr(g, "isnan"):
-            prev, GRAD.enabled = GRAD.enabled, False
+            prev = GRAD.enabled
+            set_enabled(False)
             try:
                 bad = bool(g.detach().isnan().any())
             finally:
-                GRAD.enabled = prev
+                set_enabled(prev)
             if bad:
                 raise RuntimeError(
                     f"Function '{node.name()}' returned nan values in its {i}th output."

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import anomaly, dual
 from .anomaly import STATE as ANOMALY
-from .mode import FORWARD, GRAD
+from .mode import FORWARD, GRAD, OFF
 from .node import CLASSES, OpNode, TensorBase, next_sequence, op_class
 from .saved import save_dict
 from .views import gradient_edge, input_edges, rebase
@@ -38,7 +38,7 @@ def needs_grad(*tensors: Any) -> bool:
 
     True also if an input has a tangent (see dual.py), even where grad mode is off.
     """
-    if not GRAD.enabled:
+    if OFF and not GRAD.enabled:
         return FORWARD.open and dual.flows(tensors)
     for t in tensors:
         if isinstance(t, TensorBase):
@@ -60,7 +60,7 @@ def requires_grad(*tensors: Any) -> bool:
 
 def differentiating() -> bool:
     """Return whether derivatives of a result made now may be taken: grad mode or a forward-mode level is on."""
-    return GRAD.enabled or FORWARD.open
+    return not OFF or GRAD.enabled or FORWARD.open
 
 
 def record(
@@ -91,7 +91,7 @@ def record(
         dual.propagate(name, inputs, outputs, backward, plain, push)
         dual.remember(made, plain, outputs)
         return made
-    if not GRAD.enabled:
+    if OFF and not GRAD.enabled:
         return None
     edges, shapes, found = input_edges(inputs)
     if not found:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from .anomaly import STATE as ANOMALY
 from .hooks import type_string
-from .mode import GRAD
+from .mode import GRAD, set_enabled
 from .version import InferenceVersion
 
 
@@ -104,11 +104,12 @@ class SavedTensor:
     def _pack(self, t: Any, shown: Any, pack: Callable, unpack: Callable) -> None:
         """Replace `data` by the pack hook's result for `shown`, an alias of the saved tensor `t` or `t` itself."""
         before = t._vc.value
-        prev, GRAD.enabled = GRAD.enabled, False
+        prev = GRAD.enabled
+        set_enabled(False)
         try:
             value = pack(shown)
         finally:
-            GRAD.enabled = prev
+            set_enabled(prev)
         if t._vc.value != before:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as "

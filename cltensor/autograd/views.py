@@ -21,7 +21,7 @@ from typing import Any
 
 from . import anomaly, dual
 from .anomaly import STATE as ANOMALY
-from .mode import FORWARD, GRAD
+from .mode import FORWARD, GRAD, OFF, set_enabled
 from .node import NO_EDGE, AccumulateGrad, Node, TensorBase, accumulator, next_sequence, op_class
 from .saved import SavedTensor, save, save_dict, short_name
 from .version import InferenceVersion
@@ -69,28 +69,27 @@ def mark_view(
     parent's elements do not describe the view (a change of dtype). `multi`: the view is one of
     several that one op returned. Does nothing within an op (`unrecorded`).
     """
-    if GRAD.inner and not GRAD.enabled:
+    off = OFF and not GRAD.enabled
+    if off and GRAD.inner:
         return
-    vc = view._vc
-    meta = parent._view
-    if meta is None and type(vc) is InferenceVersion:
-        return
-    made = ViewMeta()
-    if meta is None or meta.kind == DEFAULT:
-        if GRAD.enabled:
-            made.kind = MULTI_OUTPUT if multi else DEFAULT
-        else:
-            made.kind = INFERENCE if GRAD.inference else NO_GRAD
+    vc, meta = view._vc, parent._view
+    if meta is None:
+        if vc.__class__ is InferenceVersion:
+            return
+        base, kind = parent, DEFAULT
     else:
-        made.kind = meta.kind
-    if view.dtype is parent.dtype:
+        base, kind = meta.base, meta.kind
+    if kind == DEFAULT:
+        if off:
+            kind = INFERENCE if GRAD.inference else NO_GRAD
+        elif multi:
+            kind = MULTI_OUTPUT
+    if replay is not None and view.dtype is parent.dtype:
         replay = None
     if meta is not None and (replay is not None or meta.replay is not None):
-        replay = _compose(meta.replay, _strided(parent, meta.base), replay, _strided(view, parent))
-    made.base = parent if meta is None else meta.base
-    made.replay = replay
-    made.version = vc.value
-    view._view = made
+        replay = _compose(meta.replay, _strided(parent, base), replay, _strided(view, parent))
+    view._view = made = ViewMeta()
+    made.base, made.kind, made.replay, made.version = base, kind, replay, vc.value
     if FORWARD.open:
         dual.follow(view, parent)
 
@@ -145,11 +144,12 @@ def _refresh(t: Any, meta: ViewMeta) -> Node | None:
     if not (base._requires or base._node is not None):
         return t._node
     _check_kind(t, meta, True)
-    prev, GRAD.enabled = GRAD.enabled, True
+    prev = GRAD.enabled
+    set_enabled(True)
     try:
         fresh = meta.replay(base) if meta.replay is not None else _restride(base, _strided(t, base))
     finally:
-        GRAD.enabled = prev
+        set_enabled(prev)
     set_node(t, fresh._node, fresh._nr)
     meta.version = t._vc.value
     return t._node
@@ -239,7 +239,7 @@ def check_inplace(t: Any, *others: Any) -> None:
     if meta is None and t._requires and GRAD.enabled:
         raise RuntimeError(LEAF_WRITTEN)
     check_inference(t)
-    if meta is None or not GRAD.enabled:
+    if meta is None or (OFF and not GRAD.enabled):
         return
     wants = requires(t)
     if not wants:
@@ -411,7 +411,7 @@ def rebase(
         dual.propagate(name, inputs, t, backward, plain, push, written=True)
         dual.remember(made, plain, t)
         return made
-    if not GRAD.enabled:
+    if OFF and not GRAD.enabled:
         return None
     vc = t._vc
     result = None

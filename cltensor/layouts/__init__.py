@@ -12,6 +12,7 @@ from .basics import (
     contiguous_strides,
     is_contiguous,
     numel,
+    own_dim,
     reduced_shape,
     storage_bytes,
     storage_extent,
@@ -64,12 +65,13 @@ from .views import (
     transpose,
     unfold,
     unsqueeze,
+    without,
 )
 
 __all__ = [
     "FULL_OVERLAP", "Layout", "NO_OVERLAP", "PARTIAL_OVERLAP", "Shape", "TOO_HARD", "as_strided", "broadcast_shapes", "channels_last_strides", "check_shape",
     "chunk_sizes", "collapse", "contiguous_strides", "dense_strides", "diagonal", "elementwise_strides", "expand", "expand_shape", "expand_strides",
     "flatten_shape", "infer_shape", "internal_overlap", "is_channels_last", "is_contiguous", "is_non_overlapping_and_dense", "joint_shape", "like_channels_last", "may_share", "merge", "movedim_order",
-    "narrow", "numel", "overlap", "permutation", "permute", "permute_inverse", "permuted", "preserve_strides", "reduced_shape", "reshape", "select", "shape_for", "slice_", "split_sizes", "squeeze",
-    "storage_bytes", "storage_extent", "tensor_split_bounds", "transpose", "unflatten_shape", "unfold", "unsqueeze", "view", "view_strides", "wrap_dim", "wrap_dims",
+    "narrow", "numel", "overlap", "own_dim", "permutation", "permute", "permute_inverse", "permuted", "preserve_strides", "reduced_shape", "reshape", "select", "shape_for", "slice_", "split_sizes", "squeeze",
+    "storage_bytes", "storage_extent", "tensor_split_bounds", "transpose", "unflatten_shape", "unfold", "unsqueeze", "view", "view_strides", "without", "wrap_dim", "wrap_dims",
 ]  # fmt: skip

@@ -93,6 +93,13 @@ def wrap_dim(dim: int, ndim: int) -> int:
     )
 
 
+def own_dim(dim: int, ndim: int) -> int:
+    """Do what `wrap_dim` does, but refuse any dim of a 0-dim tensor."""
+    if not ndim and dim.__class__ is int:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return wrap_dim(dim, ndim)
+
+
 def wrap_dims(dims: Any, ndim: int) -> Shape:
     """Return `dims`, an int or several, counted from the front, in the given order.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from ..size import Size
+from ..size import Size, sized
 from ..symbols import remembered
 from .basics import Layout, Shape, contiguous_strides, wrap_dim
 
@@ -103,12 +103,12 @@ def flatten_shape(shape: Shape, start_dim: int = 0, end_dim: int = -1) -> Shape:
 
     A 0-dim shape becomes (1,).
     """
-    start, end = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
+    sizes = [*shape]
+    start, end = wrap_dim(start_dim, len(sizes)), wrap_dim(end_dim, len(sizes))
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
-    if not shape:
-        return (1,)
-    return (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :])
+    sizes[start : end + 1] = [prod(sizes[start : end + 1])]  # no sizes make one of 1
+    return sized(sizes)
 
 
 def unflatten_shape(shape: Shape, dim: int, sizes: Sequence[int]) -> Shape:

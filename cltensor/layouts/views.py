@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import index as as_index
 from typing import Any
 
-from ..size import Size
-from ..symbols import remembered
+from ..size import Size, sized
+from ..symbols import is_symbol, remembered
 from .basics import Layout, Shape, storage_extent, wrap_dim, wrap_dims
 
 
@@ -25,19 +26,20 @@ def slice_(
     """
     if not shape:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    dim = wrap_dim(dim, len(shape))
+    sizes, steps = [*shape], [*strides]  # lists: an item of a Size takes ten times as long
+    dim = wrap_dim(dim, len(sizes))
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    if step == 1 and start is not None and stop is not None and 0 <= start <= stop <= shape[dim]:
+    n, stride = sizes[dim], steps[dim]
+    if step == 1 and start is not None and stop is not None and 0 <= start <= stop <= n:
         size = stop - start
+        if size.__class__ is not int and not is_symbol(size):
+            size = as_index(size)
     else:
-        start, stop, step = slice(start, stop, step).indices(shape[dim])
+        start, stop, step = slice(start, stop, step).indices(n)
         size = max(0, (stop - start + step - 1) // step)
-    return (
-        (*shape[:dim], size, *shape[dim + 1 :]),
-        (*strides[:dim], strides[dim] * step, *strides[dim + 1 :]),
-        offset + start * strides[dim],
-    )
+    sizes[dim], steps[dim] = size, stride * step
+    return sized(sizes), tuple(steps), offset + start * stride
 
 
 def narrow(shape: Shape, strides: Shape, offset: int, dim: int, start: int, length: int) -> Layout:
@@ -65,20 +67,23 @@ def select(shape: Shape, strides: Shape, offset: int, dim: int, index: int) -> L
     """Return the layout at `index` of `dim`, which is dropped; IndexError out of range."""
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = wrap_dim(dim, len(shape))
-    size = shape[dim]
+    sizes = [*shape]
+    dim = wrap_dim(dim, len(sizes))
+    size = sizes.pop(dim)
     if not -size <= index < size:
         raise IndexError(
             f"select(): index {index} out of range for tensor of size {list(shape)} at dimension "
             f"{dim}"
         )
-    if index < 0:
-        index += size
-    return (
-        shape[:dim] + shape[dim + 1 :],
-        strides[:dim] + strides[dim + 1 :],
-        offset + index * strides[dim],
-    )
+    start = offset + (index + size if index < 0 else index) * strides[dim]
+    return sized(sizes), strides[:dim] + strides[dim + 1 :], start
+
+
+def without(shape: Shape, strides: Shape, dim: int) -> tuple[Shape, Shape]:
+    """Return shape and strides without those of `dim`."""
+    sizes = [*shape]
+    del sizes[dim]
+    return sized(sizes), strides[:dim] + strides[dim + 1 :]
 
 
 def permutation(dims: Sequence[int], ndim: int) -> Shape:
@@ -121,16 +126,20 @@ def transpose(shape: Shape, strides: Shape, offset: int, dim0: int, dim1: int) -
     b = dim1 if dim1.__class__ is int and 0 <= dim1 < ndim else wrap_dim(dim1, ndim)
     if a == b:
         return shape, strides, offset
-    sizes, steps = list(shape), list(strides)
+    sizes, steps = [*shape], [*strides]
     sizes[a], sizes[b] = sizes[b], sizes[a]
     steps[a], steps[b] = steps[b], steps[a]
-    return tuple(sizes), tuple(steps), offset
+    return sized(sizes), tuple(steps), offset
 
 
 def movedim_order(
     ndim: int, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> Shape:
     """Return the permutation that moves `source` dims to `destination`, the others in order."""
+    if source.__class__ is int and destination.__class__ is int and ndim:
+        order = [*range(ndim)]
+        order.insert(wrap_dim(destination, ndim), order.pop(wrap_dim(source, ndim)))
+        return tuple(order)
     # hasattr, because isinstance(x, SupportsIndex) takes longer than the rest
     src: tuple[Any, ...] = (source,) if hasattr(source, "__index__") else tuple(source)
     dst: tuple[Any, ...] = (
@@ -187,7 +196,7 @@ def diagonal(
     dim2: int = 1,
 ) -> Layout:
     """Return the layout of a diagonal of dims `dim1`, `dim2`, as a new last dimension."""
-    ndim = len(shape)
+    shape, ndim = tuple(shape), len(shape)  # items of a plain tuple are read faster than a Size's
     a, b = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
@@ -196,10 +205,10 @@ def diagonal(
     else:
         size = max(min(shape[a] + diagonal_offset, shape[b]), 0)
         skip = -diagonal_offset * strides[a]
-    rest = [i for i in range(ndim) if i not in (a, b)]
+    rest = [i for i in range(ndim) if i != a and i != b]
     return (
-        (*(shape[i] for i in rest), size),
-        (*(strides[i] for i in rest), strides[a] + strides[b]),
+        sized([*[shape[i] for i in rest], size]),
+        (*[strides[i] for i in rest], strides[a] + strides[b]),
         offset + (skip if size else 0),
     )
 
@@ -209,10 +218,12 @@ def squeeze(
 ) -> Layout:
     """Return the layout without those of `dims` (default: all) that have size 1."""
     if dims.__class__ is int and 0 < len(shape) <= 64:  # most calls
-        shape, dim = tuple(shape), wrap_dim(dims, len(shape))
+        dim = wrap_dim(dims, len(shape))
         if shape[dim] != 1:
-            return shape, tuple(strides), offset
-        return shape[:dim] + shape[dim + 1 :], (*strides[:dim], *strides[dim + 1 :]), offset
+            return shape, strides, offset
+        return *without(shape, strides, dim), offset
+    if dims is None and 1 not in shape and len(shape) <= 64:
+        return shape, strides, offset
     gone = wrap_dims(dims, len(shape))
     keep = [i for i, size in enumerate(shape) if size != 1 or i not in gone]
     return tuple(shape[i] for i in keep), tuple(strides[i] for i in keep), offset
@@ -220,10 +231,11 @@ def squeeze(
 
 def unsqueeze(shape: Shape, strides: Shape, offset: int, dim: int) -> Layout:
     """Return the layout with a new dimension of size 1 at `dim`."""
-    shape = tuple(shape)  # slicing a plain tuple is faster than slicing a Size
-    dim = wrap_dim(dim, len(shape) + 1)
-    stride = shape[dim] * strides[dim] if dim < len(shape) else 1
-    return (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], stride, *strides[dim:]), offset
+    sizes, steps = [*shape], [*strides]
+    dim = wrap_dim(dim, len(sizes) + 1)
+    steps.insert(dim, sizes[dim] * steps[dim] if dim < len(sizes) else 1)
+    sizes.insert(dim, 1)
+    return sized(sizes), tuple(steps), offset
 
 
 def as_strided(

@@ -31,12 +31,19 @@ NUMBERS = (int, float, bool, complex)
 
 
 class _Registry:
-    """The class of the user's object, and its way to make a dense one; set by tensor.py."""
+    """The class of the user's object, and its ways to make a dense one, and another one's memory in another layout; set
+    by tensor.py.
+    """
 
-    __slots__ = ("dense", "tensor")
+    __slots__ = ("alias", "dense", "tensor")
 
     tensor: Any
     dense: Callable[[Storage, Size, dtype, device], Tensor]
+    alias: Callable[[Tensor, tuple[int, ...], tuple[int, ...] | None, int], Tensor]
+
+    def adopt(self, cls: Any) -> None:
+        """Make tensors of this class from now on."""
+        self.tensor, self.dense, self.alias = cls, cls._dense, cls._alias
 
 
 Registry = _Registry()  # an object, of which CPython reads attributes sooner than of a class
@@ -349,11 +356,11 @@ def view(
     name: torch's name of the gradient node; backward: its function, None to pass the gradient on unchanged; saved: what
     that reads. replay: makes the same view of another tensor in place of `x`, None where that is not possible.
     """
-    out = Registry.tensor._make(x._storage, shape, x.dtype, x.device, strides, offset)
-    out._vc = x._vc
+    out = Registry.alias(x, shape, strides, offset)
     if FORWARD.open:
         _share(out, x, name, backward, replay, dict(saved or {}))
-    if graph.needs_grad(x):
+    # Most tensors have no history, which is seen sooner here.
+    if (x._node is not None or x._requires or x._view is not None) and graph.needs_grad(x):
         graph.record(name, (x,), out, backward or _same, saved or {}, dual.VIEW)
     views.mark_view(out, x, replay)
     return out

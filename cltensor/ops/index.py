@@ -57,22 +57,27 @@ _SCALAR = "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `te
 
 def _select(x: Tensor, dim: int, index: int, place: int) -> Tensor:
     """Return the view at one index of a dim; `place`: the item's position in the subscript, which the error names."""
-    sizes, strides = tuple(x.shape), x._strides
+    sizes, strides = [*x.shape], x._strides
     if not sizes and not index:
         raise IndexError(_SCALAR)
-    n = sizes[dim] if sizes else 0
+    n = sizes.pop(dim) if sizes else 0
     if not -n <= index < n:
         raise IndexError(f"index {index} is out of bounds for dimension {place} with size {n}")
     start = x._offset + (index + n if index < 0 else index) * strides[dim]
     return core.view(
-        x, sized(sizes[:dim] + sizes[dim + 1 :]), strides[:dim] + strides[dim + 1 :], start, "SelectBackward0", parts.select_back, None,
+        x, sized(sizes), strides[:dim] + strides[dim + 1 :], start, "SelectBackward0", parts.select_back, None,
         {"dim": dim, "index": index},
     )  # fmt: skip
+
+
+_PLAIN = (int, type(None))
 
 
 def _bounds(part: slice) -> tuple[int | None, int | None, int]:
     """Return start, stop and step of a slice as ints or None; ValueError for a step that is not positive."""
     start, stop, step = part.start, part.stop, part.step
+    if step is None and start.__class__ in _PLAIN and stop.__class__ in _PLAIN:
+        return start, stop, 1
     try:
         start = start if start is None else operator.index(start)
         stop = stop if stop is None else operator.index(stop)
@@ -90,13 +95,13 @@ def _bounds(part: slice) -> tuple[int | None, int | None, int]:
 
 def _slice(x: Tensor, dim: int, part: slice, *, skip_whole: bool) -> Tensor:
     start, stop, step = _bounds(part)
-    sizes = tuple(x.shape)
-    if not sizes:
+    shape = x.shape
+    if not shape:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    n = sizes[dim]
+    n = shape[dim]
     if skip_whole and step == 1 and not start and (stop is None or stop >= n):
         return x
-    new = layouts.slice_(sizes, x._strides, x._offset, dim, start, stop, step)
+    new = layouts.slice_(shape, x._strides, x._offset, dim, start, stop, step)
     saved = {"dim": dim, "start": start or 0, "end": n if stop is None else stop, "step": step}
     return core.view(x, *new, "SliceBackward0", parts.slice_back, None, saved)
 
@@ -297,43 +302,50 @@ def getitem(x: Tensor, index: Any) -> Tensor:
 
 
 def _plain(x: Tensor, index: tuple) -> Tensor | None:
-    """Return the view for a subscript of ints, slices and Nones, made in one step; None for any other, or a bad index.
+    """Return the view for a subscript of ints, slices, Nones and an Ellipsis, made in one step; None for any other, or
+    one that is wrong.
 
     For tensors without history: where there is one, each item is a view with a node of its own.
     """
-    sizes, strides, offset = x.shape, x._strides, x._offset
-    ndim, d = len(sizes), 0
-    new_sizes, new_strides = [], []
-    for item in index:
+    sizes, strides, offset = tuple(x.shape), x._strides, x._offset
+    ndim, d, whole = len(sizes), 0, False  # whole: whether there was an Ellipsis
+    new_sizes: list[int] = []
+    new_strides: list[int] = []
+    for place, item in enumerate(index):
         if item is None:
             new_sizes.append(1)
             new_strides.append(sizes[d] * strides[d] if d < ndim else 1)
             continue
+        if item is Ellipsis:
+            after = ndim - sum([i is not None for i in index[place + 1 :]])
+            if whole or after < d:
+                return None
+            whole = True
+            new_sizes += sizes[d:after]
+            new_strides += strides[d:after]
+            d = after
+            continue
         if d == ndim:
             return None
-        n = sizes[d]
+        n, stride = sizes[d], strides[d]
         if item.__class__ is int:
             if not -n <= item < n:
                 return None
-            offset += (item + n if item < 0 else item) * strides[d]
+            offset += (item + n if item < 0 else item) * stride
         elif item.__class__ is slice:
-            start, stop, step = _bounds(item)
-            start, stop, step = slice(start, stop, step).indices(n)
-            new_sizes.append(max(0, (stop - start + step - 1) // step))
-            new_strides.append(strides[d] * step)
-            offset += start * strides[d]
+            start, stop, step = item.indices(n)
+            if step < 0:
+                return None
+            length = stop - start if step == 1 else (stop - start + step - 1) // step
+            new_sizes.append(length if length > 0 else 0)
+            new_strides.append(stride * step)
+            offset += start * stride
         else:
             return None
         d += 1
-    return core.view(
-        x,
-        (*new_sizes, *sizes[d:]),
-        (*new_strides, *strides[d:]),
-        offset,
-        "AliasBackward0",
-        None,
-        None,
-    )
+    shape = sized([*new_sizes, *sizes[d:]])
+    steps = (*new_strides, *strides[d:])
+    return core.view(x, shape, steps, offset, "AliasBackward0", None, None)
 
 
 # ------------------------------------------------------------------------------------------- assignment

@@ -27,10 +27,7 @@ from .values import into
 
 def unsafe_view(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Give a fresh contiguous result another shape; unlike a view it is independent of `x` for in-place writes."""
-    out = core.make(
-        x._storage, shape, x.dtype, x.device, layouts.contiguous_strides(shape), x._offset
-    )
-    out._vc = x._vc
+    out = core.Registry.alias(x, shape, None, x._offset)
     if graph.needs_grad(x):
         graph.record("UnsafeViewBackward0", (x,), out, view_back)
     return out
@@ -39,8 +36,7 @@ def unsafe_view(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 def _squeezed(x: Tensor, dim: int) -> Tensor:
     """Drop a dimension of a fresh result in place, as torch's `squeeze_` records it."""
     shape, strides, offset = layouts.squeeze(x.shape, x._strides, x._offset, dim)
-    out = core.make(x._storage, shape, x.dtype, x.device, strides, offset)
-    out._vc = x._vc
+    out = core.Registry.alias(x, shape, strides, offset)
     out._vc.value += 1  # a fresh tensor's counter: a write like any other
     if graph.needs_grad(x):
         graph.record("SqueezeBackward4", (x,), out, view_back)

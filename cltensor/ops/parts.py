@@ -52,8 +52,10 @@ _diagonal_back = _into_zeros(lambda z, ctx: diagonal(z, ctx.offset, ctx.dim1, ct
 @public()
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """Return a view of one index of a dimension; the dimension is removed."""
-    new = layouts.select(input.shape, input._strides, input._offset, dim, int(index))
-    return view_of(input, new, "SelectBackward0", select_back, {"dim": dim, "index": int(index)})
+    index = int(index)
+    new = layouts.select(input.shape, input._strides, input._offset, dim, index)
+    saved = {"dim": dim, "index": index}
+    return core.view(input, *new, "SelectBackward0", select_back, None, saved)
 
 
 def slice_dim(
@@ -188,10 +190,8 @@ def _several(
     saved: dict[str, Any],
 ) -> tuple[Tensor, ...]:
     """Return several views of a tensor, as the results of one node; torch allows no in-place write to such views."""
-    make, storage, dt, dev = core.Registry.tensor._make, input._storage, input.dtype, input.device
-    outs = [make(storage, shape, dt, dev, strides, offset) for shape, strides, offset in parts]
-    for out in outs:
-        out._vc = input._vc
+    alias = core.Registry.alias
+    outs = [alias(input, shape, strides, offset) for shape, strides, offset in parts]
     if graph.needs_grad(input):
         graph.record(name, (input,), tuple(outs), backward, saved, dual.VIEW)
     for out in outs:
@@ -215,7 +215,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     shape, strides = input.shape, input._strides
     step, start = strides[dim], input._offset
-    shape, strides = shape[:dim] + shape[dim + 1 :], strides[:dim] + strides[dim + 1 :]
+    shape, strides = layouts.without(shape, strides, dim)
     parts = [(shape, strides, start + i * step) for i in range(input.shape[dim])]
     return _several(
         input,
@@ -241,7 +241,8 @@ METHODS["unbind"] = titled(_unbound, "unbind", _unbound.__doc__ or "")
 def _split_layouts(input: Tensor, dim: int, lengths: Sequence[int]) -> list[layouts.Layout]:
     """Return the layouts of consecutive pieces of a dimension, of these lengths."""
     strides, offset = input._strides, input._offset
-    before, after = input.shape[:dim], input.shape[dim + 1 :]
+    shape = tuple(input.shape)  # slicing a plain tuple is faster than slicing a Size
+    before, after = shape[:dim], shape[dim + 1 :]
     shapes = {n: core.Size((*before, n, *after)) for n in lengths}
     parts: list[layouts.Layout] = []
     for n in lengths:

@@ -177,9 +177,7 @@ def spread(g: Tensor, shape: Sequence[int], dims: Sequence[int], keepdim: bool) 
         steps = list(g._strides)
         for d in sorted(dims):
             steps[d : d + keepdim] = [0]
-        out = core.make(g._storage, Size(shape), g.dtype, g.device, tuple(steps), g._offset)
-        out._vc = g._vc
-        return out
+        return core.Registry.alias(g, Size(shape), tuple(steps), g._offset)
     if not keepdim:
         for d in sorted(dims):
             g = g.unsqueeze(d)

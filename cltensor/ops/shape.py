@@ -104,9 +104,7 @@ def aliased(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...] | None =
 
     strides: None for contiguous. Nobody may keep the result beside `x` who could tell that it is not marked as a view.
     """
-    out = core.make(x._storage, shape, x.dtype, x.device, strides, x._offset)
-    out._vc = x._vc
-    return out
+    return core.Registry.alias(x, shape, strides, x._offset)
 
 
 @public(function=False)
@@ -255,12 +253,13 @@ def as_dtype(
 @variadic("dims")
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """Reorder the dimensions, all of which are named: a view."""
-    wanted = sizes("permute", dims, "dims")
-    shape, strides, order = layouts.permuted(input.shape, input._strides, wanted)
+    return _permuted(input, sizes("permute", dims, "dims"))
+
+
+def _permuted(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    shape, strides, order = layouts.permuted(x.shape, x._strides, dims)
     saved = {"order": order}
-    return core.view(
-        input, shape, strides, input._offset, "PermuteBackward0", _permute_back, None, saved
-    )
+    return core.view(x, shape, strides, x._offset, "PermuteBackward0", _permute_back, None, saved)
 
 
 def _permute_back(ctx: Any, g: Tensor) -> Tensor:
@@ -318,6 +317,16 @@ def _t_back(ctx: Any, g: Tensor) -> Tensor:
     return g.t()
 
 
+def numpy_H(self: Tensor) -> Tensor:
+    """Conjugate transpose of a matrix."""
+    if self.ndim not in (0, 2):
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor."
+            + (" For batches of matrices, consider using tensor.mH" if self.ndim > 2 else "")
+        )
+    return matrix_H(self)
+
+
 def numpy_T(self: Tensor) -> Tensor:
     """All dimensions reversed."""
     if self.ndim not in (0, 2):
@@ -325,7 +334,7 @@ def numpy_T(self: Tensor) -> Tensor:
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future "
             "release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
         )
-    return permute(self, tuple(range(self.ndim - 1, -1, -1)))
+    return _permuted(self, tuple(range(self.ndim - 1, -1, -1)))
 
 
 def _same(warning: str, x: Tensor) -> Tensor:
@@ -380,7 +389,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     order = layouts.movedim_order(input.ndim, source, destination)
     if not order:
         return core.view(input, input.shape, None, input._offset, "AliasBackward0", None, None)
-    return permute(input, order)
+    return _permuted(input, order)
 
 
 # ------------------------------------------------------------------------------------------- ones
