@@ -51,12 +51,10 @@ class Storage:
         """Allocate memory of undefined content."""
         return new_storage(backend, backend.alloc(nbytes), nbytes)
 
-    @classmethod
-    def pending(cls, backend: Backend, expr: Expr, nbytes: int = -1) -> Storage:
+    @staticmethod
+    def pending(backend: Backend, expr: Expr) -> Storage:
         """Make a storage that holds an expression until its values are needed."""
-        if nbytes < 0:
-            nbytes = prod(expr.shape) * expr.dtype.itemsize
-        storage = new_storage(backend, expr, nbytes)
+        storage = new_storage(backend, expr, prod(expr.shape) * expr.dtype.itemsize)
         lazy.register(backend, storage, expr)
         return storage
 

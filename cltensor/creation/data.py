@@ -15,12 +15,14 @@ from ..ops import convert, core
 from ..ops.convert import place
 from ..ops.dims import check_flag
 from ..runtime import device, get_backend
-from ..size import Size
+from ..size import Size, sized
 from ..storage import Storage, new_storage
 from ..storages import TypedStorage, UntypedStorage
 from ..tensor import Tensor
 from .factory import finish
 from .parse import check_order, encode, parse
+
+_PYTHON = {float, int, bool, list, tuple}  # what `tensor` gets most often
 
 lenders: list[Callable[[Any], Tensor]] = []  # interchange.py's `from_dlpack`: imports go down only
 
@@ -52,16 +54,20 @@ def tensor(
     dt = dtypes.asked(dtype, "tensor")
     if requires_grad.__class__ is not bool and requires_grad is not None:
         check_flag("tensor", "requires_grad", requires_grad)
-    if isinstance(data, Tensor):
+    if data.__class__ in _PYTHON:
+        made = from_data(data, dt, place(device))
+    elif isinstance(data, Tensor):
         dev = data.device if device is None else device
-        return finish(copied(data, dt or data.dtype, dev, "torch.tensor"), requires_grad)
-    if isinstance(data, UntypedStorage | TypedStorage):
+        made = copied(data, dt or data.dtype, dev, "torch.tensor")
+    elif isinstance(data, UntypedStorage | TypedStorage):
         read = read_as(data, dt)
-        return finish(read.to(read.device if device is None else device, copy=True), requires_grad)
-    if hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
-        made = lenders[0](data)
-        return finish(made.to(place(device), dt or made.dtype, copy=True), requires_grad)
-    return finish(from_data(data, dt, place(device)), requires_grad)
+        made = read.to(read.device if device is None else device, copy=True)
+    elif hasattr(data, "__dlpack__") and not hasattr(data, "__array__"):
+        lent = lenders[0](data)
+        made = lent.to(place(device), dt or lent.dtype, copy=True)
+    else:
+        made = from_data(data, dt, place(device))
+    return finish(made, requires_grad)
 
 
 def read_as(storage: UntypedStorage | TypedStorage, dt: DType | None) -> Tensor:
@@ -82,7 +88,7 @@ def from_data(data: Any, dt: DType | None, dev: device) -> Tensor:
     array, dt = parse(data, dt)
     backend = get_backend(dev)
     backend.require(dt)
-    shape, strides = Size(array.shape), None
+    shape, strides = sized(array.shape), None
     if isinstance(data, np.ndarray) and not (array.flags.c_contiguous and array.size):
         steps = tuple(s // array.itemsize for s in array.strides)
         if not array.size:

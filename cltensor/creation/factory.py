@@ -17,7 +17,7 @@ from ..ops.dims import check_flag
 from ..ops.elsewhere import elsewhere
 from ..ops.operands import check_tensor
 from ..ops.shape import sizes
-from ..size import Size
+from ..size import Size, sized
 from ..tensor import Tensor
 
 Maker = Callable[..., Tensor]
@@ -55,6 +55,12 @@ def shape_of(function: str, size: tuple, named: Any = None) -> Size:
     """Return the shape that separate sizes, one sequence or `size=` ask for."""
     if named is not None and not size:
         size = (named,)
+    for n in size:
+        if n.__class__ is not int or n < 0:
+            break
+    else:
+        if size:
+            return sized(size)
     if len(size) == 1 and size[0].__class__ is Size and min(size[0], default=0) >= 0:
         return size[0]
     return Size(layouts.check_shape(sizes(function, size, "size")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .. import dtypes, layouts
+from .. import config, dtypes, layouts
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype as DType
 from ..lazy import Expr, Scalar
@@ -29,7 +29,7 @@ def blank(shape: Size, dt: DType | None, dev: device) -> Tensor:
     nbytes = layouts.storage_bytes(shape, None, 0, dt.itemsize)
     if Uninitialised.filled:
         return filled(shape, dtypes.filler(dt), dt, dev)
-    return core.make(Storage.empty(backend, nbytes), shape, dt, dev)
+    return core.Registry.dense(Storage.empty(backend, nbytes), shape, dt, dev)
 
 
 def filled(
@@ -47,7 +47,11 @@ def filled(
     else:
         backend = get_backend(dev)
         backend.require(dt)
-    return core.pending(Expr(IDENTITY, dt, dt, shape, (Scalar(value),)), dev, shape, backend)
+    expr = Expr(IDENTITY, dt, dt, shape, (Scalar(value),))
+    storage = Storage.pending(backend, expr)
+    if config.CONFIG.eager:
+        storage.buffer()
+    return core.Registry.dense(storage, shape, dt, dev)
 
 
 def ordered(t: Tensor, strides: tuple[int, ...] | None) -> Tensor:
@@ -75,8 +79,9 @@ def empty(
 @factory_into
 def zeros(*args: Any, size: Any = None, dt: DType | None, dev: device) -> Tensor:
     """Make a tensor of zeros."""
-    if any(n.__class__ is int and n < 0 for n in args):
-        raise RuntimeError("zeros: Dimension size must be non-negative.")
+    for n in args:
+        if n.__class__ is int and n < 0:
+            raise RuntimeError("zeros: Dimension size must be non-negative.")
     return filled(shape_of("zeros", args, size), 0, dt, dev)
 
 

@@ -17,6 +17,7 @@ from ..ops.values import check_value
 from ..tensor import Tensor
 
 _PLAIN, _FLOAT, _INT = {float, int, bool}, {float}, {int}
+_LARGE = 3e38  # no number below it becomes infinite in float32, of which numpy would warn
 
 
 def encode(array: np.ndarray, dt: DType) -> np.ndarray:
@@ -74,6 +75,8 @@ def parse(data: Any, dt: DType | None) -> tuple[np.ndarray, DType]:
             return array, dt or dtypes.int64
     if kind is float or kind is int or kind is bool or kind is complex:
         found = dt or dtypes.scalar_dtype(data)
+        if kind is float and found is dtypes.float32 and -_LARGE < data < _LARGE:
+            return np.array(data, np.float32), found
         array = _numbers(np.array(data), found)
         if dt is not None and kind is not bool:
             _check_fits(array, found)

@@ -67,7 +67,12 @@ def storage_extent(shape: Shape, strides: Shape, offset: int = 0) -> int:
 
 def storage_bytes(shape: Shape, strides: Shape | None, offset: int, itemsize: int) -> int:
     """Return the size of a storage that a layout fits in, `strides` None being row-major; RuntimeError past 64 bits."""
-    found = storage_extent(shape, contiguous_strides(shape) if strides is None else strides, offset)
+    if strides is None:
+        contiguous_strides(shape)  # checks the number of elements
+        count = prod(shape)
+        found = offset + count if count else 0
+    else:
+        found = storage_extent(shape, strides, offset)
     if found * itemsize > _MOST:
         said = "" if strides is None else f" and strides={list(strides)}"
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}{said}")

@@ -48,9 +48,11 @@ def canonical(dev: Any) -> device:
 
 def place(dev: Any) -> device:
     """Return the device that a `device=` argument names; None is the default one."""
-    return canonical(
-        default_device() if dev is None else f"cuda:{dev}" if dev.__class__ is int else dev
-    )
+    if dev is None:
+        dev = default_device()
+    elif dev.__class__ is int:
+        dev = f"cuda:{dev}"
+    return canonical(dev)
 
 
 def wide(x: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype
 from ..lazy import HEAVY, MAX_RECOMPUTE, STRIDED, Expr, Leaf, Scalar, View
-from ..runtime import Backend, Buffer, device, get_backend
+from ..runtime import Backend, device, get_backend
 from ..size import Size
 from ..storage import Storage, new_storage
 from ..symbols import remembered
@@ -185,7 +185,10 @@ def pending(
     storage = Storage.pending(backend, expr)
     if config.CONFIG.eager or numpy_sees(expr):
         storage.buffer()
-    return Registry.tensor._make(storage, shape or expr.shape, expr.dtype, dev, None, 0)
+    shape = shape or expr.shape
+    return Registry.dense(
+        storage, shape if shape.__class__ is Size else Size(shape), expr.dtype, dev
+    )
 
 
 def numpy_sees(expr: Expr) -> bool:
@@ -194,10 +197,14 @@ def numpy_sees(expr: Expr) -> bool:
     It never sees the memory of a pending operand: exporting a tensor to NumPy runs what is pending.
     """
     for a in expr.args:
-        inner = a.expr if a.__class__ is View else a
-        buffer = inner.buffer if inner.__class__ is Leaf else getattr(inner, "value", None)
-        if buffer.__class__ is Buffer and buffer.exported:
-            return True
+        kind = a.__class__
+        if kind is Leaf:
+            if a.buffer.exported:
+                return True
+        elif kind is not Scalar:
+            ran = (a.expr if kind is View else a).value
+            if ran is not None and ran.exported:
+                return True
     return False
 
 

@@ -53,7 +53,7 @@ class device:
     device(type='cuda', index=0)
     """
 
-    __slots__ = ("_hash", "index", "type")
+    __slots__ = ("index", "type")
 
     type: str
     index: int | None
@@ -104,14 +104,6 @@ class device:
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, device):
-            return NotImplemented
-        return self is other or (self.type == other.type and self.index == other.index)
-
-    def __hash__(self) -> int:
-        return self._hash  # type: ignore[attr-defined]
-
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.type,) if self.index is None else (self.type, self.index)
 
@@ -129,12 +121,18 @@ class device:
             _scopes -= 1
 
 
+_made: dict[tuple[str, int | None], device] = {}
+
+
 def _make(name: str, index: int | None) -> device:
-    made = object.__new__(device)
-    object.__setattr__(made, "type", name)
-    object.__setattr__(made, "index", index)
-    object.__setattr__(made, "_hash", hash((name, index)))
-    return made
+    """Return the device of this type and index: there is one object for each, so that comparing and hashing need no Python."""
+    found = _made.get((name, index))
+    if found is None:
+        new = object.__new__(device)
+        object.__setattr__(new, "type", name)
+        object.__setattr__(new, "index", index)
+        found = _made.setdefault((name, index), new)
+    return found
 
 
 @functools.lru_cache(maxsize=64)
