@@ -10,6 +10,9 @@ from typing import Any, SupportsIndex
 from .symbols import is_symbol
 
 
+_item = tuple.__getitem__
+
+
 class SymInt:
     """A size that is no number: that of a ragged dimension (nested/ragged.py)."""
 
@@ -45,8 +48,8 @@ class Size(tuple[int, ...]):
     __str__ = __repr__
 
     def __getitem__(self, index: Any) -> Any:
-        found = tuple.__getitem__(self, index)
-        return tuple.__new__(Size, found) if type(found) is tuple else found
+        found = _item(self, index)
+        return tuple.__new__(Size, found) if found.__class__ is tuple else found
 
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, tuple):
