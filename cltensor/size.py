@@ -9,7 +9,6 @@ from typing import Any, SupportsIndex
 
 from .symbols import is_symbol
 
-
 _item = tuple.__getitem__
 
 

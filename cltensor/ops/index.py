@@ -1,13 +1,13 @@
 """Subscripts: `x[index]` and `x[index] = value`, and index_put.
 
 A subscript is taken apart into views (ints, slices, None, Ellipsis) and at most one step through index tensors and masks.
-What the items of a subscript are is subscripts.py's; masks by themselves are in mask.py, ops along a dimension in scatter.py and along.py.
+The views are made in subscript_views.py; what the items of a subscript are is subscripts.py's. Masks by themselves are
+in mask.py, ops along a dimension in scatter.py and along.py.
 """
 
 from __future__ import annotations
 
 import functools
-import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -23,8 +23,7 @@ from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY
 from ..errors import caller_level
 from ..lazy import Expr, Scalar
-from ..size import sized
-from . import along, core, parts, shape, writes
+from . import along, core, shape, writes
 from .changes import backend_of, both, change, like, reading, target, zeros
 from .collect import collected
 from .core import NUMBERS, Tensor, is_tensor
@@ -33,6 +32,7 @@ from .mask import kept, masked_scatter, nonzero
 from .operands import check_tensor
 from .replay import Replayed
 from .selection import masked_fill_, masked_fill_row, warn_expanded, where
+from .subscript_views import SCALAR, alias, select_at, slice_at, view_at_once
 from .subscripts import (
     MASKS,
     as_integer,
@@ -50,64 +50,8 @@ __all__ = ["along", "getitem", "setitem"]
 INDICES = (dtypes.int64, dtypes.int32, *MASKS)
 Indices = list[tuple[int, Tensor]]  # dimension of the sliced tensor, index tensor or mask
 
-_SCALAR = "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
 
-# ------------------------------------------------------------------------------------------- one step of a subscript
-
-
-def _select(x: Tensor, dim: int, index: int, place: int) -> Tensor:
-    """Return the view at one index of a dim; `place`: the item's position in the subscript, which the error names."""
-    sizes, strides = [*x.shape], x._strides
-    if not sizes and not index:
-        raise IndexError(_SCALAR)
-    n = sizes.pop(dim) if sizes else 0
-    if not -n <= index < n:
-        raise IndexError(f"index {index} is out of bounds for dimension {place} with size {n}")
-    start = x._offset + (index + n if index < 0 else index) * strides[dim]
-    return core.view(
-        x, sized(sizes), strides[:dim] + strides[dim + 1 :], start, "SelectBackward0", parts.select_back, None,
-        {"dim": dim, "index": index},
-    )  # fmt: skip
-
-
-_PLAIN = (int, type(None))
-
-
-def _bounds(part: slice) -> tuple[int | None, int | None, int]:
-    """Return start, stop and step of a slice as ints or None; ValueError for a step that is not positive."""
-    start, stop, step = part.start, part.stop, part.step
-    if step is None and start.__class__ in _PLAIN and stop.__class__ in _PLAIN:
-        return start, stop, 1
-    try:
-        start = start if start is None else operator.index(start)
-        stop = stop if stop is None else operator.index(stop)
-        step = 1 if step is None else operator.index(step)
-    except TypeError:
-        raise TypeError(
-            "slice indices must be integers or None or have an __index__ method"
-        ) from None
-    if step == 0:
-        raise ValueError("slice step cannot be zero")
-    if step < 0:
-        raise ValueError("step must be greater than zero")
-    return start, stop, step
-
-
-def _slice(x: Tensor, dim: int, part: slice, *, skip_whole: bool) -> Tensor:
-    start, stop, step = _bounds(part)
-    shape = x.shape
-    if not shape:
-        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    n = shape[dim]
-    if skip_whole and step == 1 and not start and (stop is None or stop >= n):
-        return x
-    new = layouts.slice_(shape, x._strides, x._offset, dim, start, stop, step)
-    saved = {"dim": dim, "start": start or 0, "end": n if stop is None else stop, "step": step}
-    return core.view(x, *new, "SliceBackward0", parts.slice_back, None, saved)
-
-
-def _alias(x: Tensor) -> Tensor:
-    return core.view(x, x.shape, x._strides, x._offset, "AliasBackward0", lambda ctx, g: g, None)
+# ------------------------------------------------------------------------------------------- the steps of a subscript
 
 
 def _steps(x: Tensor, items: Sequence[Any]) -> tuple[Tensor, Indices]:
@@ -116,7 +60,7 @@ def _steps(x: Tensor, items: Sequence[Any]) -> tuple[Tensor, Indices]:
     named = count_dims(items)
     if named > x.ndim:
         raise IndexError(
-            _SCALAR
+            SCALAR
             if not x.ndim and as_integer(items[0]) is not None and len(items) == 1
             else f"too many indices for tensor of dimension {x.ndim}"
         )
@@ -125,9 +69,9 @@ def _steps(x: Tensor, items: Sequence[Any]) -> tuple[Tensor, Indices]:
     for place, item in enumerate(items):
         number = as_integer(item)
         if number is not None:
-            out = _select(out, dim, number, place)
+            out = select_at(out, dim, number, place)
         elif isinstance(item, slice):
-            out = _slice(out, dim, item, skip_whole=True)
+            out = slice_at(out, dim, item, skip_whole=True)
             dim += 1
         elif item is Ellipsis:
             dim += x.ndim - named
@@ -145,7 +89,7 @@ def _steps(x: Tensor, items: Sequence[Any]) -> tuple[Tensor, Indices]:
                     found.append((dim, _truth(x, bool(item))))
                     dim += 1
                 else:
-                    out = _select(out, dim, int(item), place)
+                    out = select_at(out, dim, int(item), place)
             else:
                 found.append((dim, item))
                 dim += item.ndim if item.dtype in MASKS else 1
@@ -275,77 +219,43 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     """Return `x[index]`: a view for ints, slices, None and Ellipsis, a copy through index tensors and masks."""
     kind = index.__class__
     if kind is int:
-        return _select(x, 0, index, 0)
+        return select_at(x, 0, index, 0)
     if kind is slice:
-        return _slice(x, 0, index, skip_whole=False)
-    if kind is tuple:
-        if not graph.needs_grad(x):
-            out = _plain(x, index)
-            if out is not None:
-                return out
-    elif index is None:
+        return slice_at(x, 0, index, skip_whole=False)
+    if index is None:
         return shape.unsqueeze(x, 0)
-    elif index is Ellipsis:
-        return _alias(x)
-    elif kind is core.Registry.tensor:
-        alone = index.dtype is dtypes.int64 and index.shape and index.device is x.device
-        # The index needs no check, no broadcasting and no move to another device.
-        if alone and x.shape and x.shape[0]:
-            return _gathered(x, [(0, index)])
-        index = (index,)
-    else:
-        index = as_tuple(index) or (index,)
+    if index is Ellipsis:
+        return alias(x)
+    if kind is not tuple:
+        index = (index,) if kind is core.Registry.tensor else as_tuple(index) or (index,)
+    ready = _ready(x, index)
+    if ready is not None:
+        return _gathered(x, ready)
+    if kind is tuple and not graph.needs_grad(x):
+        out = view_at_once(x, index)
+        if out is not None:
+            return out
     out, found = _steps(x, index)
     if found:
         return _take(out, found)
-    return _alias(x) if out is x else out
+    return alias(x) if out is x else out
 
 
-def _plain(x: Tensor, index: tuple) -> Tensor | None:
-    """Return the view for a subscript of ints, slices, Nones and an Ellipsis, made in one step; None for any other, or
-    one that is wrong.
-
-    For tensors without history: where there is one, each item is a view with a node of its own.
+def _ready(x: Tensor, index: tuple) -> Indices | None:
+    """Return the index tensors if a subscript consists of nothing else, and they need neither checks nor broadcasting nor
+    a move to another device; else None.
     """
-    sizes, strides, offset = tuple(x.shape), x._strides, x._offset
-    ndim, d, whole = len(sizes), 0, False  # whole: whether there was an Ellipsis
-    new_sizes: list[int] = []
-    new_strides: list[int] = []
-    for place, item in enumerate(index):
-        if item is None:
-            new_sizes.append(1)
-            new_strides.append(sizes[d] * strides[d] if d < ndim else 1)
-            continue
-        if item is Ellipsis:
-            after = ndim - sum([i is not None for i in index[place + 1 :]])
-            if whole or after < d:
-                return None
-            whole = True
-            new_sizes += sizes[d:after]
-            new_strides += strides[d:after]
-            d = after
-            continue
-        if d == ndim:
+    first: Any = None
+    for item in index:
+        if item.__class__ is not core.Registry.tensor or item.dtype is not dtypes.int64:
             return None
-        n, stride = sizes[d], strides[d]
-        if item.__class__ is int:
-            if not -n <= item < n:
-                return None
-            offset += (item + n if item < 0 else item) * stride
-        elif item.__class__ is slice:
-            start, stop, step = item.indices(n)
-            if step < 0:
-                return None
-            length = stop - start if step == 1 else (stop - start + step - 1) // step
-            new_sizes.append(length if length > 0 else 0)
-            new_strides.append(stride * step)
-            offset += start * stride
-        else:
+        if first is None:
+            first = item
+        if item.shape != first.shape or item.device is not x.device:
             return None
-        d += 1
-    shape = sized([*new_sizes, *sizes[d:]])
-    steps = (*new_strides, *strides[d:])
-    return core.view(x, shape, steps, offset, "AliasBackward0", None, None)
+    if first is None or not first.shape or len(index) > len(x.shape) or 0 in x.shape:
+        return None
+    return [*enumerate(index)]
 
 
 # ------------------------------------------------------------------------------------------- assignment
@@ -358,24 +268,27 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         return
     kind = index.__class__
     if kind is int:
-        out, found = _select(x, 0, index, 0), None
+        out, found = select_at(x, 0, index, 0), None
     elif kind is slice:
-        out, found = _slice(x, 0, index, skip_whole=True), None
+        out, found = slice_at(x, 0, index, skip_whole=True), None
     elif index is Ellipsis:
         out, found = x, None
     elif index is None or index is True:
         out, found = shape.unsqueeze(x, 0), None
     else:
         if kind is not tuple:
-            index = as_tuple(index) or (index,)
-        plain = _plain(x, index) if not graph.needs_grad(x, value) else None
-        out, found = (plain, None) if plain is not None else _steps(x, index)
+            index = (index,) if kind is core.Registry.tensor else as_tuple(index) or (index,)
+        out, found = x, _ready(x, index)
+        if found is None:
+            plain = view_at_once(x, index) if not graph.needs_grad(x, value) else None
+            out, found = (plain, None) if plain is not None else _steps(x, index)
+            found = found and _checked(out, found)
     if found:
         if is_tensor(value):
             value = like(value, x)
             if value.ndim and value.shape[0] == 1:
                 value = value.reshape(_stripped(value.shape))
-        _write(out, _checked(out, found), value, accumulate=False, inplace=True)
+        _write(out, found, value, accumulate=False, inplace=True)
     else:
         _copy_to(out, value)
 
