@@ -90,6 +90,10 @@ class Storage:
         self.value, self.reduced = expr, False
         lazy.register(self.backend, self, expr)
 
+    def renew(self, buffer: Buffer) -> None:
+        """Give the whole storage a new value that is computed; `pinned` and `shared` storages must be written instead."""
+        self.value, self.home, self.reads, self.reduced = buffer, None, 0, False
+
     def for_write(self, value: Storage | None = None) -> Buffer:
         """Return the memory, ready to be written in part: all pending expressions that read its old content have run.
 

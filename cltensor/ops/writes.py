@@ -40,12 +40,7 @@ def write(t: Tensor, expr: Any, own: Storage | None = None, others: Storage | No
     backend = storage.backend
     if expr.dtype is not t.dtype:
         expr = Expr(IDENTITY, t.dtype, t.dtype, expr.shape, (expr,))
-    whole = (
-        not t._offset
-        and t.is_contiguous()
-        and layouts.numel(t.shape) * t.dtype.itemsize == storage.nbytes
-    )
-    if whole and not storage.pinned and not storage.shared:
+    if is_replaced(t):
         storage.replace(expr)
         if config.CONFIG.eager or numpy_sees(expr):
             storage.buffer()
@@ -56,6 +51,18 @@ def write(t: Tensor, expr: Any, own: Storage | None = None, others: Storage | No
     if _must_copy(expr, t, buffer):
         lazy.force(expr, backend)
     lazy.write_region(backend, expr, t.dtype, buffer, t._strides, t._offset)
+
+
+def is_replaced(t: Tensor) -> bool:
+    """Return whether a write to the whole tensor replaces the value of its storage, instead of writing into memory."""
+    storage = t._storage
+    return (
+        not t._offset
+        and t.is_contiguous()
+        and layouts.numel(t.shape) * t.dtype.itemsize == storage.nbytes
+        and not storage.pinned
+        and not storage.shared
+    )
 
 
 def _bound(value: Storage) -> None:
@@ -220,7 +227,7 @@ _OVER_INPUTS = {
 
 def check_own_overlap(t: Tensor) -> None:
     """Raise torch's error for writing to a tensor in which several elements share one memory location."""
-    if layouts.internal_overlap(t.shape, t._strides) == layouts.FULL_OVERLAP:
+    if not t._contig and layouts.internal_overlap(t.shape, t._strides) == layouts.FULL_OVERLAP:
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."

@@ -18,7 +18,7 @@ from ...dtypes import dtype as DType
 from ...layouts import check_shape, numel
 from ...lazy import Expr, Scalar
 from ...lazy.tree import Prepared
-from ...runtime import ACTIVE, device, get_backend
+from ...runtime import ACTIVE, Buffer, device, get_backend
 from ...size import Size
 from ...storage import new_storage
 from .. import arguments, core, formats, writes
@@ -208,20 +208,41 @@ def drawn(
 
     Small draws of a kind seen before are launched at once, by a prepared launch.
     """
-    count = numel(shape)
-    draw = source.take(count)
-    if 0 < count <= _SMALL and ACTIVE.recorder is None and not config.CONFIG.eager:
-        key = (make, shape, dt, dev, repr(params))
-        known = _known.get(key)
-        if known is not None:
-            return known.launch(draw)
-        if len(_known) >= _MOST:
-            _known.clear()
-        # A kind is prepared at its second draw, as most kinds are drawn once. Without a thread team a launch costs
-        # more, and the draw stays pending, so that fusion spares the launch.
-        again = key in _known and get_backend(dev).team is not None
-        _known[key] = _Known(make, shape, dt, dev, params) if again else None
+    draw = source.take(numel(shape))
+    known = _prepared(make, shape, dt, dev, params)
+    if known is not None:
+        return known.launch(draw)
     return finish(make(shape, dt, draw, *params), dt, shape, dev)
+
+
+def fill(t: Tensor, make: Callable[..., Expr], source: Generator, *params: Any) -> None:
+    """Overwrite a tensor as `drawn` draws one, without a grad node."""
+    shape, dt = t.shape, t.dtype
+    draw = source.take(numel(shape))
+    known = _prepared(make, shape, dt, t.device, params) if writes.is_replaced(t) else None
+    if known is not None:
+        t._storage.renew(known.run(draw))
+    else:
+        writes.write(t, make(shape, dt, draw, *params))
+
+
+def _prepared(
+    make: Callable[..., Expr], shape: Size, dt: DType, dev: device, params: tuple
+) -> _Known | None:
+    """Return a draw's kind with its prepared launch; None for a large draw, or one of a kind not seen before."""
+    if not 0 < numel(shape) <= _SMALL or ACTIVE.recorder is not None or config.CONFIG.eager:
+        return None
+    key = (make, shape, dt, dev, repr(params))
+    known = _known.get(key)
+    if known is not None:
+        return known
+    if len(_known) >= _MOST:
+        _known.clear()
+    # A kind is prepared at its second draw, as most kinds are drawn once. Without a thread team a launch costs more,
+    # and the draw stays pending, so that fusion spares the launch.
+    again = key in _known and get_backend(dev).team is not None
+    _known[key] = made = _Known(make, shape, dt, dev, params) if again else None
+    return made
 
 
 # Elements. For larger draws, fusing the draw with what reads it saves more time than a prepared launch saves in Python.
@@ -243,11 +264,17 @@ class _Known:
         self._nbytes = numel(shape) * dt.itemsize
         self._prepared = Prepared(new_storage(self._backend, expr, self._nbytes))
 
+    def run(self, draw: Draw) -> Buffer:
+        """Return a new buffer with the numbers of a draw."""
+        return self._prepared.run(
+            [
+                draw[0] if v is _SEED else draw[1] if v is _FIRST else v
+                for v in self._prepared.numbers
+            ]
+        )
+
     def launch(self, draw: Draw) -> Tensor:
-        numbers = [
-            draw[0] if v is _SEED else draw[1] if v is _FIRST else v for v in self._prepared.numbers
-        ]
-        storage = new_storage(self._backend, self._prepared.run(numbers), self._nbytes)
+        storage = new_storage(self._backend, self.run(draw), self._nbytes)
         return core.make(storage, self._shape, self._dtype, self._device)
 
 
@@ -262,13 +289,14 @@ def finish(expr: Expr, dt: DType, shape: Size, dev: device) -> Tensor:
 
 
 def floating(
-    kind: str, function: str, shape: Size, dt: DType, draw_from: Generator, *params: float
-) -> Expr:
-    """The expression of a floating distribution; complex dtypes get one over their components."""
+    kind: str, function: str, shape: Size, dt: DType, *params: float
+) -> tuple[Callable[..., Expr], Size, DType, tuple[float, ...]]:
+    """Return the expression of a floating distribution with its shape, dtype and parameters; complex dtypes get one over
+    their components.
+    """
     if dt.category < 2:
         if kind == "normal" and not numel(shape):  # an empty draw does not check the dtype
-            none = normal(shape, dtypes.float32, draw_from.take(0))
-            return Expr(IDENTITY, dt, dt, shape, (none,))
+            return _none, shape, dt, ()
         raise NotImplementedError(f"\"{function}\" not implemented for '{dt.scalar_name}'")
     make: Callable[..., Expr] = uniform if kind == "uniform" else normal
     if dt.is_complex:
@@ -278,7 +306,21 @@ def floating(
             params = tuple(
                 v * math.sqrt(0.5) if i else v for i, v in enumerate(params or (0.0, 1.0))
             )
-    return make(shape, dt, draw_from.take(numel(shape)), *params)
+    return make, shape, dt, params
+
+
+def _none(shape: Size, dt: DType, draw: Draw) -> Expr:
+    return Expr(IDENTITY, dt, dt, shape, (normal(shape, dtypes.float32, draw),))
+
+
+def drawn_floating(
+    kind: str, function: str, shape: Size, dt: DType, dev: device, source: Generator, *params: float
+) -> Tensor:
+    """Draw a tensor of a floating distribution, as `drawn` does."""
+    make, inner, part, given = floating(kind, function, shape, dt, *params)
+    if part is dt:
+        return drawn(make, shape, dt, dev, source, *given)
+    return finish(make(inner, part, source.take(numel(inner)), *given), dt, shape, dev)
 
 
 def parse_size(function: str, args: tuple, size: Any = None) -> Size:
@@ -338,9 +380,7 @@ def wanted(
 
 def _factory(function: str, kind: str, kernel: str, doc: str) -> None:
     def draw(shape: Size, dt: DType, dev: device, source: Generator) -> Tensor:
-        if dt.category == 2:
-            return drawn(uniform if kind == "uniform" else normal, shape, dt, dev, source)
-        return finish(floating(kind, kernel, shape, dt, source), dt, shape, dev)
+        return drawn_floating(kind, kernel, shape, dt, dev, source)
 
     def make(
         *size: Any,

@@ -18,14 +18,12 @@ from ...autograd import views
 from ...dtypes import C_NAMES
 from ...dtypes import dtype as DType
 from ...errors import caller_level
-from ...layouts import numel
 from ...lazy import Expr
-from ...size import Size
 from .. import core, writes
 from ..core import Tensor
 from ..refusals import no_kernel
 from ..row import public
-from ..values import real
+from ..values import largest, real
 from . import draws, parametrised
 from .generator import Generator, choose
 
@@ -36,25 +34,35 @@ def _fill(
     t: Tensor,
     node: str,
     generator: Generator | None,
-    expr: Callable[[Size, DType, Generator], Expr],
+    write: Callable[[Tensor, Generator], None],
 ) -> Tensor:
-    """Overwrite the tensor by `expr(shape, dtype, generator)`, and record the node `node`, whose gradient is zero."""
+    """Overwrite the tensor by `write(t, generator)`, and record the node `node`, whose gradient is zero."""
     views.check_inplace(t)
     writes.check_overlap(t, ())
-    source = choose(generator, t.device)
-    target = t
-    made = expr(Size(t.shape), t.dtype, source)
-    if made.dtype is not t.dtype and t.dtype.is_complex:
-        strides = (*(2 * s for s in t._strides), 1)
-        target = core.make(
-            t._storage, Size((*t.shape, 2)), made.dtype, t.device, strides, 2 * t._offset
-        )
     recorded = graph.needs_grad(t)
-    writes.write(target, made)
+    write(t, choose(generator, t.device))
     t._vc.value += 1
     if recorded:
         views.rebase(t, node, (t,), parametrised.no_gradient)
     return t
+
+
+def _by(make: Callable[..., Expr], *params: Any) -> Callable[[Tensor, Generator], None]:
+    """Return the function that overwrites a tensor by a distribution's expression."""
+    return lambda t, source: draws.fill(t, make, source, *params)
+
+
+def _by_floating(kind: str, function: str, *params: float) -> Callable[[Tensor, Generator], None]:
+    """Return the function that overwrites a tensor by a floating distribution; a complex one by components."""
+
+    def write(t: Tensor, source: Generator) -> None:
+        make, shape, dt, given = draws.floating(kind, function, t.shape, t.dtype, *params)
+        if dt is not t.dtype:
+            strides = (*(2 * s for s in t._strides), 1)
+            t = core.make(t._storage, shape, dt, t.device, strides, 2 * t._offset)
+        draws.fill(t, make, source, *given)
+
+    return write
 
 
 @public(function=False)
@@ -68,7 +76,7 @@ def uniform_(
 ) -> Tensor:
     """Fill with numbers uniform in [from, to)."""
     low, high = real("uniform_", "from", named.pop("from", from_)), real("uniform_", "to", to)
-    limit = dtypes.finfo(self.dtype).max if self.dtype.category == 2 else math.inf
+    limit = largest(self.dtype) if self.dtype.category == 2 else math.inf
     for name, value in (("from", low), ("to", high)):
         if abs(value) > limit:
             raise RuntimeError(f"{name} is out of bounds for {dtypes.C_NAMES[self.dtype.name]}")
@@ -85,7 +93,7 @@ def uniform_(
         self,
         "UniformBackward0",
         generator,
-        lambda s, d, g: draws.floating("uniform", "check_uniform_bounds", s, d, g, low, high),
+        _by_floating("uniform", "check_uniform_bounds", low, high),
     )
 
 
@@ -100,7 +108,7 @@ def normal_(
         self,
         "NormalBackward0",
         generator,
-        lambda s, d, g: draws.floating("normal", "normal_kernel_cpu", s, d, g, mean, std),
+        _by_floating("normal", "normal_kernel_cpu", mean, std),
     )
 
 
@@ -160,9 +168,7 @@ def random_(
         draws.check_range(dt, low, high)
         if dt.category == 2:
             _exact(dt, "from", low), _exact(dt, "to - 1", high - 1)
-    return _fill(
-        self, node, generator, lambda s, d, g: draws.integers(s, d, g.take(numel(s)), low, high)
-    )
+    return _fill(self, node, generator, _by(draws.integers, low, high))
 
 
 @public(function=False)
@@ -176,7 +182,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
             self,
             "BernoulliBackward2",
             generator,
-            lambda s, d, g: draws.coins(s, d, g.take(numel(s)), p),
+            _by(draws.coins, p),
         )
     if p.dtype.category != 2:
         raise RuntimeError(
@@ -188,7 +194,9 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
         self,
         "BernoulliBackward1",
         generator,
-        lambda s, d, g: draws.coins_by(wide, s, d, g.take(numel(s))),
+        lambda t, source: writes.write(
+            t, draws.coins_by(wide, t.shape, t.dtype, source.take(t.numel()))
+        ),
     )
 
 
@@ -212,7 +220,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
         self,
         "ExponentialBackward0",
         generator,
-        lambda s, d, g: draws.exponential(s, d, g.take(numel(s)), lambd),
+        _by(draws.exponential, lambd),
     )
 
 
@@ -233,7 +241,7 @@ def cauchy_(
         self,
         "CauchyBackward0",
         generator,
-        lambda s, d, g: draws.cauchy(s, d, g.take(numel(s)), median, sigma),
+        _by(draws.cauchy, median, sigma),
     )
 
 
@@ -250,7 +258,7 @@ def log_normal_(
         self,
         "LogNormalBackward0",
         generator,
-        lambda s, d, g: draws.log_normal(s, d, g.take(numel(s)), mean, std),
+        _by(draws.log_normal, mean, std),
     )
 
 
@@ -266,5 +274,5 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
         self,
         "GeometricBackward0",
         generator,
-        lambda s, d, g: draws.geometric(s, d, g.take(numel(s)), p),
+        _by(draws.geometric, p),
     )

@@ -27,9 +27,8 @@ from .draws import (
     coins,
     coins_by,
     drawn,
+    drawn_floating,
     exponential,
-    finish,
-    floating,
     hand_over,
     parse_size,
     uniform,
@@ -68,6 +67,11 @@ def _probable(given: Sequence[Tensor]) -> list[Tensor]:
     return [_IN_UNIT(given[0]).all()]
 
 
+@at_once
+def _not_negative(given: Sequence[Tensor]) -> list[Tensor]:
+    return [(given[0] >= 0).all()]
+
+
 def check_probability(p: Tensor) -> None:
     """RuntimeError unless all probabilities lie in [0, 1]."""
     if not on_host(p.device) or not p.numel():
@@ -77,6 +81,11 @@ def check_probability(p: Tensor) -> None:
     (fine,) = _probable((p,)) if plain((p,)) else [_IN_UNIT(p).all()]
     if not bool(fine):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+
+
+def _has_no_negative(x: Tensor) -> bool:
+    (fine,) = _not_negative((x,)) if plain((x,)) else [(x >= 0).all()]  # as in `check_probability`
+    return bool(fine)
 
 
 @public()
@@ -121,10 +130,13 @@ def check_std(std: Any) -> None:
     if core.is_tensor(std):
         if std.is_complex():
             raise RuntimeError("normal expects standard deviation to be non-complex")
-        if on_host(std.device) and std.numel() and not bool((std.detach() >= 0).all()):
+        if on_host(std.device) and std.numel() and not _has_no_negative(std.detach()):
             raise RuntimeError("normal expects all elements of std >= 0.0")
     elif not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+
+
+_NORMAL = "normal", "normal_kernel_cpu"
 
 
 @public("normal", method=False)
@@ -155,21 +167,13 @@ def normal_(
             )
         shape = parse_size("normal", (), size)
         dt, dev = wanted("normal", out, dtype, layout, device)
-        expr = floating(
-            "normal",
-            "normal_kernel_cpu",
-            shape,
-            dt,
-            choose(generator, dev),
-            float(mean),
-            float(std),
-        )
-        return hand_over(finish(expr, dt, shape, dev), out, requires_grad)
+        source = choose(generator, dev)
+        made = drawn_floating(*_NORMAL, shape, dt, dev, source, float(mean), float(std))
+        return hand_over(made, out, requires_grad)
     dev = core.common_device(parameters)
     dt = parameters[0].dtype
     shape = Size(broadcast_shapes(*[x.shape for x in parameters]))
-    expr = floating("normal", "normal_kernel_cpu", shape, dt, choose(generator, dev))
-    noise = finish(expr, dt, shape, dev)
+    noise = drawn_floating(*_NORMAL, shape, dt, dev, choose(generator, dev))
     location, scale = [x.detach() if core.is_tensor(x) else x for x in (mean, std)]
     t = noise * scale + location
     if out is not None:
@@ -187,7 +191,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     if dt.category != 2:
         raise no_kernel("poisson_cpu", dt)
     rate = input.detach()
-    if on_host(dev) and rate.numel() and not bool((rate >= 0).all()):
+    if on_host(dev) and rate.numel() and not _has_no_negative(rate):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     wide = wide_of(dt)
     rate = (rate if dt is wide else convert.cast(rate, wide)).contiguous()
