@@ -37,7 +37,8 @@ def scalar_args(values: list[Any], types: list[dtype]) -> list:
             value = complex(value)
             out += [value.real, value.imag]
         elif category == 1:
-            out.append(value if value.__class__ is Counter else wrap_int(int(value), dt))
+            fits = value.__class__ is Counter or (value.__class__ is int and 0 <= value < 128)
+            out.append(value if fits else wrap_int(int(value), dt))
         else:
             out.append(1 if value else 0)
     return out

@@ -12,7 +12,7 @@ from . import core, writes
 from .arguments import invalid_combination
 from .core import NUMBERS, Tensor, is_tensor
 from .old_forms import scaled
-from .operands import normal, refuse_numbers
+from .operands import normal, promoted, refuse_numbers
 from .refusals import no_kernel
 from .row import FLOAT, FUNCTIONS, METHODS, Row, public
 from .values import check_value, conj, number
@@ -234,12 +234,14 @@ _STEPWISE = {
 }  # fmt: skip
 
 
-def _stepwise(row: Row, a: Any, b: Any) -> Row:
-    """Return the row of `_STEPWISE` that takes the place of `row` for tensors of 16-bit floats; otherwise `row` itself."""
-    if b.__class__ in NUMBERS or row.name not in _STEPWISE or b.numel() == 1:
+def _stepwise(row: Row, dt: dtypes.dtype, b: Any) -> Row:
+    """Return the row of `_STEPWISE` that takes the place of `row` for tensors of 16-bit floats; otherwise `row` itself.
+
+    dt: the dtype to which the operands promote. b: the divisor.
+    """
+    if dt.itemsize != 2 or dt.category != 2 or row.name not in _STEPWISE:
         return row
-    dt = core.result_type((a, b))
-    return _STEPWISE[row.name] if dt.category == 2 and dt.itemsize == 2 else row
+    return row if b.__class__ in NUMBERS or b.numel() == 1 else _STEPWISE[row.name]
 
 
 remainder_row = Row(
@@ -253,23 +255,23 @@ fmod_row = Row(
 )  # fmt: skip
 
 
-def check_divisor(a: Any, b: Any) -> None:
-    """Raise torch's ZeroDivisionError (a RuntimeError) for an integer division by zero on cpu."""
-    if core.result_type((a, b)).category > 1:
+def check_divisor(dt: dtypes.dtype, a: Any, b: Any) -> None:
+    """Raise torch's ZeroDivisionError (a RuntimeError) for an integer division by zero on cpu.
+
+    dt: the dtype to which the operands promote.
+    """
+    if dt.category > 1:
         return
-    zero = (
-        b == 0
-        if b.__class__ in NUMBERS
-        else b.device.type == "cpu" and b.numel() and bool((b == 0).any())
-    )
+    zero = b == 0 if b.__class__ in NUMBERS else b.device.type == "cpu" and not bool(b.all())
     if zero and (a.__class__ in NUMBERS or a.numel()):
         raise RuntimeError("ZeroDivisionError")
 
 
 def _divided(row: Row, name: str, input: Any, other: Any, out: Tensor | None) -> Tensor:
     input, other = normal(name, BINARY, (input, other))
-    value = _stepwise(row, input, other)(input, other)
-    check_divisor(input, other)
+    dt = promoted(input, other)
+    value = _stepwise(row, dt, other)(input, other)
+    check_divisor(dt, input, other)
     return value if out is None else writes.deliver(value, out, name, (input, other))
 
 
@@ -335,11 +337,16 @@ def fmod(input: Tensor, other: Tensor | complex, *, out: Tensor | None = None) -
     return _divided(fmod_row, "fmod", input, other, out)
 
 
+def _divided_in_place(row: Row, t: Tensor, other: Any) -> Tensor:
+    dt = promoted(t, other)
+    check_divisor(dt, t, other)
+    return _stepwise(row, dt, other).inplace(t, other)
+
+
 def _inplace_division(name: str, row: Row) -> None:
     def method_(t: Tensor, other: Any) -> Tensor:
         t, other = normal(name + "_", BINARY, (t, other))
-        check_divisor(t, other)
-        return _stepwise(row, t, other).inplace(t, other)
+        return _divided_in_place(row, t, other)
 
     method_.__name__ = name + "_"
     method_.__doc__ = f"In-place form of `{name}`."
@@ -351,8 +358,7 @@ def div_(t: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     t, other = normal("div_", BINARY, (t, other))
     if not rounding_mode:
         return true_divide.inplace(t, other)
-    check_divisor(t, other)
-    return _stepwise(_div_row(rounding_mode), t, other).inplace(t, other)
+    return _divided_in_place(_div_row(rounding_mode), t, other)
 
 
 METHODS["div_"] = METHODS["divide_"] = div_

@@ -11,7 +11,7 @@ from .. import dtypes
 from . import core, writes
 from .composite import SMALL, at_once, in_one
 from .core import NUMBERS, Tensor, is_tensor
-from .operands import check_tensor, normal, refuse_numbers
+from .operands import check_tensor, normal, promoted, refuse_numbers
 from .refusals import no_kernel
 from .row import BOOL, FUNCTIONS, METHODS, Row, public, titled
 from .values import real
@@ -238,7 +238,7 @@ _right: dict[int, Row] = {
 
 def _shift(name: str, rows: dict[int, Row], input: Any, other: Any) -> tuple[Row, tuple]:
     xs = normal(name, BINARY, (input, other))
-    dt = core.result_type(xs)
+    dt = promoted(*xs)
     if dt.category != 1:
         raise no_kernel(f"{'lshift' if rows is _left else 'rshift'}_cpu", dt)
     return rows[dt.itemsize], xs

@@ -14,7 +14,7 @@ from .core import Tensor
 from .refusals import refusal
 from .row import FLOAT, FUNCTIONS, METHODS, Row, public
 from .selection import where
-from .values import real
+from .values import largest, real
 
 copysign = Row(
     "copysign", {"f": "copysign(x, y)"}, promote=FLOAT, args=("input", "other"), reference=np.copysign, numbers="y", number_nodes={"y": "CopysignBackward1"},
@@ -113,22 +113,23 @@ def nan_to_num(
     out: Tensor | None = None,
 ) -> Tensor:
     """Replace NaN and infinities by numbers (zero and the dtype's extremes by default)."""
-    nan, posinf, neginf = [
-        None if v is None else real("nan_to_num", name, v)
-        for name, v in (("nan", nan), ("posinf", posinf), ("neginf", neginf))
-    ]
+    if nan is not None or posinf is not None or neginf is not None:
+        nan, posinf, neginf = [
+            None if v is None else real("nan_to_num", name, v)
+            for name, v in (("nan", nan), ("posinf", posinf), ("neginf", neginf))
+        ]
     if input.dtype.category < 2:
         value = input.clone()
     elif input.dtype.category == 3:
         parts = [nan_to_num(part, nan, posinf, neginf) for part in (input.real, input.imag)]
         value = FUNCTIONS["complex"](*parts)
     else:
-        info = dtypes.finfo(input.dtype)
+        most = largest(input.dtype)
         value = nan_row(
             input,
             0.0 if nan is None else nan,
-            info.max if posinf is None else posinf,
-            info.min if neginf is None else neginf,
+            most if posinf is None else posinf,
+            -most if neginf is None else neginf,
         )
     return value if out is None else writes.deliver(value, out, "nan_to_num", (input,))
 

@@ -120,9 +120,18 @@ def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
 
     Torch's TypeError for anything else, and for numbers alone unless the function accepts them.
     """
+    tensor, some = core.Registry.tensor, False
+    for v in values:
+        if v.__class__ is tensor:
+            some = True
+        elif v.__class__ not in NUMBERS:
+            break
+    else:
+        if some:
+            return tuple(values)
     out, some = [], False
     for position, (arg, v) in enumerate(zip(names, values, strict=True)):
-        if isinstance(v, core.Registry.tensor):
+        if isinstance(v, tensor):
             some = True
             out.append(v)
         elif v.__class__ in NUMBERS:
@@ -138,6 +147,18 @@ def normal(function: str, names: Sequence[str], values: Sequence[Any]) -> tuple:
             raise arguments.invalid_combination(function, values)
         out[0] = core.Registry.tensor._scalar(out[0])
     return tuple(out)
+
+
+def promoted(a: Any, b: Any) -> dtype:
+    """Return the dtype to which two operands as `normal` returns them promote; one of them is a tensor."""
+    if a.__class__ is b.__class__:
+        if a.dtype is b.dtype:
+            return a.dtype
+    elif (b.__class__ is int and a.dtype.category) or (
+        b.__class__ is float and a.dtype.category > 1
+    ):
+        return a.dtype
+    return core.result_type((a, b))
 
 
 def _plain_number(v: Any) -> Any:

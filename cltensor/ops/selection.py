@@ -150,10 +150,14 @@ def _check_numbers(result: Sequence[Any], numbers: Sequence[Any]) -> None:
             check_value(v, core.result_type(result))
 
 
-def _is_small(*numbers: Any) -> bool:
-    """Return whether all of these are numbers that every dtype of floats holds; a NaN is none."""
+def _is_small(dt: dtypes.dtype, *numbers: Any) -> bool:
+    """Return whether all of these are numbers up to 127 that leave the dtype, of integers or floats, as it is; a NaN is
+    none.
+    """
     for v in numbers:
-        if (v.__class__ is not float and v.__class__ is not int) or not -127 <= v <= 127:
+        if v.__class__ is not int and (v.__class__ is not float or dt.category == 1):
+            return False
+        if not -127 <= v <= 127:
             return False
     return True
 
@@ -161,8 +165,8 @@ def _is_small(*numbers: Any) -> bool:
 def _clamp_call(input: Tensor, min: Any, max: Any) -> tuple[Row, tuple]:
     if (
         input.__class__ is core.Registry.tensor
-        and input.dtype.category == 2
-        and _is_small(min, max)
+        and 0 < input.dtype.category < 3
+        and _is_small(input.dtype, min, max)
     ):
         return clamp_numbers, (input, min, max)
     if not is_tensor(input):
