@@ -14,6 +14,7 @@ from .. import dtypes
 from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.mode import unrecorded
+from ..autograd.saved import TensorBase
 from ..codegen.operand import Operand
 from ..errors import class_name
 from ..lazy import Expr, Scalar
@@ -75,7 +76,7 @@ def change(
         return out
     views.check_inplace(t, *others)
     if not overlap:
-        writes.check_overlap(t, ())
+        writes.check_own_overlap(t)
     wanted = graph.needs_grad(t, *others)
     if wanted:
         for key, value in saved.items():
@@ -127,7 +128,7 @@ def both(name: str, fn: Callable, *, out: bool = True) -> None:
 def need_tensor(function: str, **named: Any) -> None:
     """Raise torch's TypeError for an argument that must be a tensor and is not."""
     for name, value in named.items():
-        if not is_tensor(value):
+        if not isinstance(value, TensorBase):
             raise TypeError(
                 f"{function}(): argument '{name}' must be Tensor, not {class_name(value)}"
             )

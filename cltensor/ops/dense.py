@@ -68,6 +68,20 @@ def _product(operands: Sequence[Tensor], alpha: Any, beta: Any) -> list[Tensor]:
     ]
 
 
+def by_vector(a: Tensor, x: Tensor) -> Tensor:
+    """Compute the product of a matrix [M, K] and a vector [K] of one dtype, without a grad node."""
+    return _vector((a, x))[0]
+
+
+@Replayed.of_memory
+def _vector(operands: Sequence[Tensor]) -> list[Tensor]:
+    dev = operands[0].device
+    a, x = map(core.kernel_operand, operands)
+    column = x._replace(shape=(*x.shape, 1), strides=(*x.strides, 1))
+    made = gemm.matmul(get_backend(dev), a, column, alpha=1, beta=0, bias=None)
+    return [core.result(made._replace(shape=made.shape[:1], strides=(1,)), dev)]
+
+
 def _sides(operands: Sequence[Tensor]) -> tuple[Operand, Operand, Operand | None]:
     """Describe the memory of the two factors, and of the bias expanded to the product's shape (None without one)."""
     a, b = core.kernel_operand(operands[0]), core.kernel_operand(operands[1])

@@ -23,6 +23,7 @@ from ..codegen.operand import Operand
 from ..codegen.pointwise import IDENTITY
 from ..errors import caller_level
 from ..lazy import Expr, Scalar
+from ..symbols import remembered
 from . import along, core, shape, writes
 from .changes import backend_of, both, change, like, reading, target, zeros
 from .collect import collected
@@ -144,7 +145,7 @@ def _expanded(x: Tensor, found: Indices) -> Indices:
             flat.append((dim, index))
     shapes = [tuple(i.shape) for _, i in flat]
     try:
-        joint = layouts.broadcast_shapes(*shapes)
+        joint = layouts.broadcast_shapes(*shapes) if len(shapes) > 1 else shapes[0]
     except RuntimeError:
         listed = ", ".join(str(list(s)) for s in shapes)
         raise IndexError(
@@ -389,7 +390,7 @@ def _write(t: Tensor, found: Indices, values: Any, *, accumulate: bool, inplace:
         return _fill_mask(t, *found[0], values, inplace=inplace)
     flat = _expanded(t, found)
     if is_tensor(values):
-        joint = kernels.advanced_shape(t.shape, [(d, _layout_only(i)) for d, i in flat])
+        joint = _selected_shape(t.shape, tuple([d for d, _ in flat]), flat[0][1].shape)
         try:
             layouts.expand_strides(values.shape, values._strides, joint)
         except RuntimeError:
@@ -459,8 +460,13 @@ def _put(
     return []
 
 
-def _layout_only(i: Tensor) -> Operand:
-    return Operand(None, i.dtype, i.shape, i._strides, i._offset)  # type: ignore[arg-type]
+@remembered(1024)
+def _selected_shape(
+    shape: tuple[int, ...], dims: tuple[int, ...], index: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Return the shape of what index tensors of the shape `index` along `dims` select from a tensor of `shape`."""
+    layout: Any = Operand(None, dtypes.int64, index, (0,) * len(index))  # type: ignore[arg-type]
+    return kernels.advanced_shape(shape, [(d, layout) for d in dims])
 
 
 def _write_back(ctx: Any, g: Tensor) -> tuple:

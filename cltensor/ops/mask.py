@@ -142,15 +142,16 @@ def _masked_scatter(inplace: bool, input: Tensor, mask: Tensor, source: Tensor) 
         )
     mask, source = like(mask, input), like(source, input)
     if inplace:
-        at = shape.expand(mask, tuple(input.shape))
+        at = mask if mask.shape == input.shape else shape.expand(mask, tuple(input.shape))
     else:
         joint = layouts.broadcast_shapes(mask.shape, input.shape)
-        at = shape.expand(mask, joint)
+        at = mask if mask.shape == joint else shape.expand(mask, joint)
         input = input if input.shape == joint else shape.expand(input, joint)
 
     def run(t: Tensor) -> None:
         reads = [core.snapshot(x) if x._storage is t._storage else x for x in (at, source)]
-        masks.masked_scatter(backend_of(t), target(t), *map(core.kernel_operand, reads))
+        t._storage.for_write()
+        _scattered([t, *reads])
 
     return change(
         "MaskedScatterBackward0",
@@ -161,6 +162,14 @@ def _masked_scatter(inplace: bool, input: Tensor, mask: Tensor, source: Tensor) 
         {"mask": at},
         inplace=inplace,
     )
+
+
+@Replayed.of_memory
+def _scattered(operands: Sequence[Tensor]) -> list[Tensor]:
+    t, mask, source = operands
+    read = core.kernel_operand(mask), core.kernel_operand(source)
+    masks.masked_scatter(backend_of(t), target(t), *read)
+    return []
 
 
 def _masked_scatter_back(ctx: Any, g: Tensor) -> tuple:

@@ -16,7 +16,7 @@ from ..dtypes import bool as boolean
 from . import core, writes
 from .composite import placed, present, replayable
 from .core import Tensor
-from .dense import WAITS, run
+from .dense import WAITS, by_vector, run
 from .operands import check_tensor, check_tensors, refuse_bool, same_device, same_dtype
 from .reducing import accumulator
 from .reducing import run as reduce_run
@@ -224,7 +224,7 @@ def _bmm_back(ctx: Any, g: Tensor) -> tuple:
 
 def check_mv(name: Tensor | None, mat: Tensor, vec: Tensor) -> None:
     """Raise torch's errors for a matrix, a vector and maybe a tensor to add to that do not fit."""
-    if mat.ndim != 2 or vec.ndim != 1:
+    if len(mat.shape) != 2 or len(vec.shape) != 1:
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {1 if name is None else name.ndim}, {mat.ndim}, {vec.ndim}"
         )
@@ -239,7 +239,8 @@ def check_mv(name: Tensor | None, mat: Tensor, vec: Tensor) -> None:
             f"addmv input tensors must have the same dtype, but got {first.dtype.scalar_name}, {mat.dtype.scalar_name}, and {vec.dtype.scalar_name}"
         )
     refuse_bool(mat.dtype, "addmv_impl_cpu")
-    same_device(mat, vec, first)
+    if mat.device is not vec.device or first.device is not mat.device:
+        same_device(mat, vec, first)
 
 
 def column(x: Tensor) -> Tensor:
@@ -261,9 +262,11 @@ def reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 @public()
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Multiply a matrix [M, K] by a vector [K]."""
-    check_tensors("mv", ("input", "vec"), input, vec)
+    tensor = core.Registry.tensor
+    if input.__class__ is not tensor or vec.__class__ is not tensor:
+        check_tensors("mv", ("input", "vec"), input, vec)
     check_mv(None, input, vec)
-    value = reshaped(run(input, column(vec)), (input.shape[0],))
+    value = by_vector(input, vec)
     if graph.needs_grad(input, vec):
         graph.record(
             "MvBackward0", (input, vec), value, _mv_back, other_factors(input, vec, "self", "vec")

@@ -17,6 +17,7 @@ from ..runtime import get_backend
 from ..size import Size
 from . import core
 from .changes import zeros
+from .composite import replayable
 from .core import Tensor, is_tensor
 from .join import stack
 from .refusals import no_kernel
@@ -96,9 +97,15 @@ def repeat_interleave(
         raise RuntimeError(
             f"repeat_interleave: Invalid output_size, expected {total} but got {output_size}"
         )
-    wide = (*x.shape[: at + 1], int(repeats), *x.shape[at + 1 :])
-    out = x.unsqueeze(at + 1).expand(wide).clone(memory_format=contiguous_format)
-    return out.view((*x.shape[:at], total, *x.shape[at + 1 :]))
+    before, after = tuple(x.shape[:at]), tuple(x.shape[at + 1 :])
+    wide, shape = (*before, x.shape[at], int(repeats), *after), Size((*before, total, *after))
+    if graph.needs_grad(x) or not replayable((x,)):
+        out = x.unsqueeze(at + 1).expand(wide).clone(memory_format=contiguous_format)
+        return out.view(shape)
+    steps = (*x._strides[: at + 1], 0, *x._strides[at + 1 :])
+    spread = core.make(x._storage, Size(wide), x.dtype, x.device, steps, x._offset)
+    expr = core.expression(IDENTITY, x.dtype, x.dtype, (spread,), spread.shape)
+    return core.pending(expr, x.device, shape)
 
 
 def _interleave_index(repeats: Tensor, output_size: int | None) -> Tensor:

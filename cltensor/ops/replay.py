@@ -159,7 +159,6 @@ class Replayed:
         given: list[Buffer] = []
         if len(operands) >= MANY and _by_columns(operands, key, given):
             return self._in_memory(tuple(key), given, operands, settings)
-        places: dict[Buffer, int] = {}
         pending: list[Storage] = []
         for t in operands:
             if t.__class__ is Buffer:
@@ -172,7 +171,7 @@ class Replayed:
             if buffer.__class__ is not Buffer:
                 if not self._memory:
                     length = len(key)
-                    if self._tell(t, first, key, given, places):
+                    if self._tell(t, first, key, given):
                         pending.append(storage)
                         continue
                     if storage.nbytes > SMALL and lazy.is_read(storage):
@@ -180,9 +179,8 @@ class Replayed:
                     del key[length:]
                 buffer = storage.buffer()
             key += (t.shape, t.dtype, None if t._contig else t._strides, t._offset)
-            at = places.setdefault(buffer, len(given))
-            if at != len(given):
-                key.append(at)
+            if buffer in given:
+                key.append(given.index(buffer))
             given.append(buffer)
         found = tuple(key)
         if not pending:
@@ -207,12 +205,10 @@ class Replayed:
 
     def _run_untold(self, t: Any, first: Any) -> None:
         """Run a pending operand that a call outside would run, so that what is noted adds up in the same order."""
-        if t._storage.nbytes <= SMALL and not self._tell(t, first, [], [], {}):
+        if t._storage.nbytes <= SMALL and not self._tell(t, first, [], []):
             t._storage.buffer()
 
-    def _tell(
-        self, t: Any, first: Any, key: list[Any], given: list[Buffer], places: dict[Buffer, int]
-    ) -> bool:
+    def _tell(self, t: Any, first: Any, key: list[Any], given: list[Buffer]) -> bool:
         """Describe a pending operand that the kernel computes, without making a Source; return False if that is not
         possible.
 
@@ -233,7 +229,7 @@ class Replayed:
         if numbers:
             key.append(repr(numbers))  # 0.0 equals -0.0
         for buffer, offset in read:
-            key += (offset, places.setdefault(buffer, len(given)))
+            key += (offset, given.index(buffer) if buffer in given else len(given))
             given.append(buffer)
         return True
 

@@ -33,6 +33,7 @@ from .changes import (
     uncrop,
     zeros,
 )
+from .composite import plain
 from .core import NUMBERS, Tensor, is_tensor
 from .kinds import Sizes
 from .refusals import raising
@@ -108,6 +109,8 @@ def _check_scatter(t: Tensor, dim: int, index: Tensor, src: Any) -> tuple[int, T
     if not index.numel():
         return dim, index, src
     given, sizes = index.shape, t.shape
+    if given == sizes and (not many or src.shape == given):
+        return dim, index, src
     rank = len(given) or 1
     if rank != (len(sizes) or 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
@@ -475,6 +478,8 @@ def take_along_dim(
     dim = layouts.wrap_dim(dim, input.ndim)
     if not input.ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    if _is_plain_along(input, dim, indices) and out is None:
+        return _taken_along((input, indices), dim, input.shape[dim])[0]
     rest = [list(input.shape), list(indices.shape)]
     rest[0][dim] = rest[1][dim] = 1
     wide = list(layouts.broadcast_shapes(tuple(rest[0]), tuple(rest[1])))
@@ -483,6 +488,26 @@ def take_along_dim(
     input = input.expand(tuple(wide))
     wide[dim] = indices.shape[dim]
     return gather(input, dim, indices.expand(tuple(wide)), out=out)
+
+
+def _is_plain_along(input: Tensor, dim: int, indices: Tensor) -> bool:
+    """Return whether small tensors need no broadcasting, recording or move to another device to take along `dim`."""
+    if not (input.numel() and indices.numel()) or not plain((input, indices)):
+        return False
+    if input.device != indices.device or graph.needs_grad(input):
+        return False
+    before, after = slice(None, dim), slice(dim + 1, None)
+    mine, theirs = tuple(input.shape), tuple(indices.shape)
+    return mine[before] == theirs[before] and mine[after] == theirs[after]
+
+
+@Replayed.of_memory
+def _taken_along(operands: Sequence[Tensor], dim: int, size: int) -> list[Tensor]:
+    x, index = operands
+    with unrecorded():
+        at = index.remainder(size)
+    found = kernels.gather(backend_of(x), core.kernel_operand(x), dim, core.kernel_operand(at))
+    return [core.result(found, x.device)]
 
 
 def _put(
@@ -505,14 +530,10 @@ def _put(
 
     def run(t: Tensor) -> None:
         if index.numel():
-            at = reading(index, t)
-            kernels.put(
-                backend_of(t),
-                target(t),
-                at,
-                reading(values.detach().reshape(tuple(index.shape)), t),
-                accumulate,
-            )
+            t._storage.for_write()
+            shape = tuple(index.shape)
+            new = values if values.shape == shape else values.detach().reshape(shape)
+            _written((t, index, new), accumulate)
 
     return change(
         "PutBackward0",
@@ -523,6 +544,14 @@ def _put(
         {"index": index, "accumulate": accumulate},
         inplace=inplace,
     )
+
+
+@Replayed.of_memory
+def _written(operands: Sequence[Tensor], accumulate: bool) -> list[Tensor]:
+    t, index, values = operands
+    at, new = reading(index, t), reading(values, t)
+    kernels.put(backend_of(t), target(t), at, new, accumulate)
+    return []
 
 
 def _put_back(ctx: Any, g: Tensor) -> tuple:
