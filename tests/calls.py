@@ -110,6 +110,23 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple]]] = {
         lambda x, i: x.index_fill(0, i, 2.0),
         lambda: (whole(5, 7), places(3, below=5)),
     ),
+    "put": (
+        lambda x, i, s: x.put(i, s),
+        lambda: (whole(5, 7), torch.tensor([[3, -1], [0, 34]]), whole(2, 2)),
+    ),
+    "put, adding": (
+        lambda x, i, s: x.put(i, s, True),
+        lambda: (whole(5, 7), places(4, below=35), whole(2, 2)),
+    ),
+    "masked_scatter": (
+        lambda x, m, s: x.masked_scatter(m, s),
+        lambda: (whole(5, 7), whole(5, 7) > 0, whole(35)),
+    ),
+    "take_along_dim": (
+        lambda x, i: x.take_along_dim(i - 7, 1),
+        lambda: (whole(5, 7), places(5, 2, below=14)),
+    ),
+    "matrix by vector": (lambda a, x: a @ x, lambda: (whole(5, 7), whole(7))),
     "take": (torch.take, lambda: (whole(5, 7), places(2, 3, below=35))),
     "einsum": (
         lambda a, b: torch.einsum("bij,bjk->ikb", a, b),

@@ -409,6 +409,12 @@ ALIKE: dict[str, Callable[[], Any]] = {
     "randint, as floats": lambda: torch.randint(0, 12, (5, 7), dtype=torch.float32),
     "multinomial": lambda: torch.multinomial(torch.arange(8.0).view(2, 4), 1),
     "randperm": lambda: torch.randperm(35),
+    "uniform_": lambda: torch.zeros(5, 7).uniform_(-1, 2),
+    "uniform_, float64": lambda: torch.zeros(35, dtype=torch.float64).uniform_(),
+    "normal_, complex": lambda: torch.zeros(35, dtype=torch.complex64).normal_(),
+    "exponential_": lambda: torch.zeros(35, dtype=torch.float16).exponential_(2.0),
+    "bernoulli_": lambda: torch.zeros(35, dtype=torch.bool).bernoulli_(0.3),
+    "random_": lambda: torch.zeros(35, dtype=torch.uint8).random_(3, 200),
     "randint, wide": lambda: torch.randint(-(2**40), 2**60, (35,)),
 }
 
@@ -427,6 +433,30 @@ def test_small_draws_alike_are_launched_at_once_with_the_numbers_of_pending_ones
         assert wanted._storage.waits or name in ("multinomial", "randperm")
         assert t.stride() == wanted.stride()
         np.testing.assert_array_equal(numpy(t), numpy(wanted))
+
+
+def test_small_draws_in_place_reach_views_and_leave_what_was_read_before() -> None:
+    for value in range(4):
+        t = torch.full((6, 4), float(value))
+        row, twice = t[1], t * 2
+        torch.manual_seed(value)
+        t.uniform_(5, 6)
+        wanted = row + 1
+        assert (numpy(twice) == 2 * value).all()
+        assert (numpy(t) >= 5).all()
+        np.testing.assert_array_equal(numpy(wanted), numpy(t)[1] + np.float32(1))
+        assert t._version == row._version == 1
+
+
+def test_small_draws_in_place_stay_in_memory_that_others_see() -> None:
+    for _ in range(4):
+        t, part = torch.zeros(24, device="cpu"), torch.zeros(24)[4:]
+        seen, address = t.numpy(), t.data_ptr()
+        t.normal_()
+        part.normal_()
+        assert t.data_ptr() == address
+        np.testing.assert_array_equal(seen, t.numpy())
+        assert seen.any() and numpy(part).any()
 
 
 # ------------------------------------------------------------------------------------------- quasi-random

@@ -159,6 +159,17 @@ def test_steps_of_a_cell_are_followed_by_a_counter_of_operations() -> None:
     assert counts == [2 * 2 * 12 * (3 + 4)] * 4
 
 
+def test_divisors_are_looked_at_by_a_replay() -> None:
+    """Only the cpu device refuses divisors of 0."""
+    x, n = torch.arange(6, device="cpu"), torch.arange(1, 7, device="cpu")
+    before = STATS.replays
+    assert [(x % n).tolist() for _ in range(4)] == [[0, 1, 2, 3, 4, 5]] * 4
+    assert STATS.replays >= before + 2
+    for divide in (torch.floor_divide, torch.remainder, torch.fmod):
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            divide(x, n - 3)
+
+
 ANSWERS: dict[str, Callable[[torch.Tensor], Any]] = {
     "equal": lambda x: torch.equal(x, torch.ones(6, device=x.device)),
     "allclose": lambda x: torch.allclose(x, torch.ones(6, device=x.device), rtol=0.0),
