@@ -263,8 +263,7 @@ class Pool:
 
     def _dead_bytes(self) -> int:
         """Return the bytes of blocks that `drain` has not counted as free yet."""
-        dead = self.dead
-        return sum([dead[k].size for k in range(len(dead))])
+        return sum([block.size for block in self.dead.copy()])  # other threads may add some meanwhile
 
     def close(self, arena: Arena) -> None:
         """Return a recording's blocks to the pool."""
