@@ -10,7 +10,7 @@ import math
 from builtins import bool as pybool
 from builtins import float as pyfloat
 from builtins import int as pyint
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -333,6 +333,7 @@ def required(dt: Any, function: str, argument: str = "'dtype'") -> dtype:
 # -- Python scalars and the default type ----------------------------------------------------------
 
 _default: dtype = float32
+DEFAULT_CHANGED: list[Callable[[], None]] = []  # called when the default type has changed
 
 
 def get_default_dtype() -> dtype:
@@ -354,7 +355,10 @@ def set_default_dtype(d: dtype) -> None:
         )
     if not d.is_floating_point or isinstance(d, foreign):
         raise TypeError("only floating-point types are supported as the default type")
-    _default = d
+    if d is not _default:
+        _default = d
+        for tell in DEFAULT_CHANGED:
+            tell()
 
 
 def scalar_dtype(value: Any) -> dtype:

@@ -147,7 +147,11 @@ def _with_history(copy: Tensor, t: Any) -> Tensor:
 
 
 def _is_setting(x: Any) -> bool:
-    return x.__class__ in _SETTINGS or (isinstance(x, tuple | list) and all(map(_is_setting, x)))
+    if x.__class__ in _SETTINGS:
+        return True
+    return isinstance(x, (tuple, list)) and (
+        _SETTINGS.issuperset(map(type, x)) or all(map(_is_setting, x))
+    )
 
 
 def plain(tensors: Sequence[Any], most: int = SMALL) -> bool:

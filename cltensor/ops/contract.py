@@ -226,10 +226,13 @@ def _unsafe(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 @Replayed.of_memory
 def _crossed(vectors: Sequence[Tensor], dim: int) -> list[Tensor]:
-    """Return the products of vectors that lie along `dim` of tensors alike in shape."""
-    (a0, a1, a2), (b0, b1, b2) = [v.unbind(dim) for v in vectors]
-    parts = (a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0)
-    return [FUNCTIONS["stack"](parts, dim)]
+    """Return the products of vectors that lie along `dim` of tensors whose other dims broadcast."""
+    with unrecorded():
+        (a0, a1, a2), (b0, b1, b2) = [
+            v.unbind(dim) for v in FUNCTIONS["broadcast_tensors"](*vectors)
+        ]
+        parts = (a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0)
+        return [FUNCTIONS["stack"](parts, dim)]
 
 
 def linalg_cross(
@@ -244,10 +247,10 @@ def linalg_cross(
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[d]} and {other.shape[d]}"
         )
-    shape = layouts.broadcast_shapes(input.shape, other.shape)
+    if input.shape != other.shape:
+        layouts.broadcast_shapes(input.shape, other.shape)  # raises torch's error
     same_dtype(input, other)
-    with unrecorded():
-        (value,) = _crossed([input.detach().expand(shape), other.detach().expand(shape)], d)
+    (value,) = _crossed((input.detach(), other.detach()), d)
     if graph.needs_grad(input, other):
         saved = {
             "self": input if graph.needs_grad(other) else None,

@@ -255,11 +255,15 @@ def trace(input: Tensor) -> Tensor:
     if input.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     refuse_bool(input.dtype, "trace")
-    with unrecorded():
-        value = parts.diagonal(input.detach()).sum()
+    (value,) = _diagonal_sum((input.detach(),))
     if graph.needs_grad(input):
         graph.record("TraceBackward0", (input,), value, _trace_back)
     return value
+
+
+@in_one
+def _diagonal_sum(xs: Sequence[Tensor]) -> list[Tensor]:
+    return [parts.diagonal(xs[0]).sum()]
 
 
 def _trace_back(ctx: Any, g: Tensor) -> Tensor:
@@ -287,16 +291,9 @@ def block_diag(*tensors: Tensor) -> Tensor:
             raise RuntimeError(
                 f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {place} has {x.ndim} dimensions"
             )
-    blocks = [(1, x.numel()) if x.ndim < 2 else tuple(x.shape) for x in xs]
-    corners = list(
-        itertools.accumulate(blocks, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(0, 0))
-    )
-    dev, dt = core.common_device(xs), core.result_type(xs)
-    with unrecorded():
-        value = xs[0].new_zeros(corners[-1], dtype=dt, device=dev)
-        for x, block, corner in zip(xs, blocks, corners, strict=False):
-            _block(value, corner, block).copy_(x.detach().reshape(block))
+    (value,) = _blocks_in_place([x.detach() for x in xs])
     if graph.needs_grad(*xs):
+        corners, blocks = _corners(xs)
         graph.record(
             "BlockDiagBackward0",
             xs,
@@ -305,6 +302,23 @@ def block_diag(*tensors: Tensor) -> Tensor:
             {"corners": corners, "blocks": blocks},
         )
     return value
+
+
+def _corners(xs: Sequence[Tensor]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return the upper left corner of each block, and that of one more; and the shape of each block."""
+    blocks = [(1, x.numel()) if x.ndim < 2 else tuple(x.shape) for x in xs]
+    corners = itertools.accumulate(blocks, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(0, 0))
+    return list(corners), blocks
+
+
+@in_one
+def _blocks_in_place(xs: Sequence[Tensor]) -> list[Tensor]:
+    corners, blocks = _corners(xs)
+    dev, dt = core.common_device(xs), core.result_type(xs)
+    value = xs[0].new_zeros(corners[-1], dtype=dt, device=dev)
+    for x, block, corner in zip(xs, blocks, corners, strict=False):
+        _block(value, corner, block).copy_(x.reshape(block))
+    return [value]
 
 
 def _block(t: Tensor, corner: tuple[int, int], block: tuple[int, int]) -> Tensor:

@@ -316,6 +316,19 @@ def _vectors(given: Sequence[Tensor], classes: int) -> list[Tensor]:
 _small_vectors = at_once(_vectors)
 
 
+@at_once
+def _small_vectors_and_span(given: Sequence[Tensor], classes: int) -> list[Tensor]:
+    return [*_vectors(given, classes), FUNCTIONS["stack"](given[0].aminmax())]
+
+
+def _check_span(low: int, high: int, classes: int) -> None:
+    """Raise torch's errors unless all numbers between low and high are one of `classes`; -1 stands for any number of them."""
+    if low < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if high >= classes != -1:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+
+
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """Return int64 vectors of zeros with a one at the class; RuntimeError for classes out of range."""
     if input.dtype is not dtypes.int64:
@@ -324,14 +337,15 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return input.new_zeros((*input.shape, num_classes))
+    if num_classes > 0 and input.numel() * num_classes <= SMALL:
+        value, ends = _small_vectors_and_span((input,), num_classes)
+        low, high = ends.tolist()
+        _check_span(low, high, num_classes)
+        return value
     low, high = span(input)
-    if low < 0:
-        raise RuntimeError("Class values must be non-negative.")
-    if num_classes == -1:
-        num_classes = high + 1
-    elif high >= num_classes:
-        raise RuntimeError("Class values must be smaller than num_classes.")
-    if input.numel() * num_classes <= SMALL:
-        return _small_vectors((input,), num_classes)[0]
+    _check_span(low, high, num_classes)
+    classes = high + 1 if num_classes == -1 else num_classes
+    if input.numel() * classes <= SMALL:
+        return _small_vectors((input,), classes)[0]
     with unrecorded():
-        return _vectors((input,), num_classes)[0]
+        return _vectors((input,), classes)[0]

@@ -6,11 +6,13 @@ The 1- and 2-norm of real numbers are reductions of their own: one launch, and r
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
 from ..autograd import record as graph
 from ..dtypes import asked, dtype, promote_types
+from .composite import in_one
 from .core import Number, Tensor
 from .dims import dims_of, refuse
 from .extremes import amax, amin
@@ -30,6 +32,17 @@ def _value(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         return run(
             _KINDS[p], x, dims, accumulator(x.dtype), (("value", x.dtype),), keepdim=keepdim
         )[0]
+    return _in_steps((x,), p, dims, keepdim)[0]
+
+
+@in_one
+def _in_steps(xs: Sequence[Tensor], p: float, dims: tuple[int, ...], keepdim: bool) -> list[Tensor]:
+    (x,) = xs
+    return [_by_powers(x, p, dims, keepdim)]
+
+
+def _by_powers(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """Compute what `_value` returns by ops, one after the other."""
     if x.dtype.category == 2 and x.dtype.itemsize == 2:
         return _value(x.to(dtypes.float32), p, dims, keepdim).to(x.dtype)
     if p == 0:

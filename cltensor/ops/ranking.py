@@ -1,12 +1,14 @@
-"""Losses by margins and likelihoods: compositions of pointwise ops and a reduction, which fuse."""
+"""Losses by margins and likelihoods: compositions of pointwise ops and a reduction, which fuse; small ones are replayed."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
 from . import norms
+from .composite import in_one, placed, present
 from .core import Tensor, is_tensor
 from .nn.activation import log_sigmoid
 from .nn.losses import check_weight, reduced
@@ -39,7 +41,13 @@ def margin_ranking(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str
 ) -> Tensor:
     """The loss of operands that broadcast, as `torch.margin_ranking_loss` takes them."""
-    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+    return _ranked((input1, input2, target), margin, reduction)[0]
+
+
+@in_one
+def _ranked(given: Sequence[Tensor], margin: float, reduction: str) -> list[Tensor]:
+    x, y, target = given
+    return [reduced((-target * (x - y) + margin).clamp_min(0), reduction)]
 
 
 def hinge_embedding_loss(
@@ -52,8 +60,14 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """The input where the target is 1, max(0, margin - input) where it is -1."""
     reduction = reduction_of(size_average, reduce, reduction)
-    apart = (input.new_full((), margin) - input).clamp_min(0)  # integers stay integers
-    return reduced(where(target == 1, 0, apart) + where(target == -1, 0, input), reduction)
+    return _hinge((input, target), margin, reduction)[0]
+
+
+@in_one
+def _hinge(given: Sequence[Tensor], margin: float, reduction: str) -> list[Tensor]:
+    x, target = given
+    apart = (x.new_full((), margin) - x).clamp_min(0)  # integers stay integers
+    return [reduced(where(target == 1, 0, apart) + where(target == -1, 0, x), reduction)]
 
 
 def soft_margin_loss(
@@ -70,13 +84,19 @@ def soft_margin_loss(
             (-target).dtype.scalar_name if target.dtype.category == 0 else input.dtype.scalar_name
         )
         raise RuntimeError(f"result type Float can't be cast to the desired output type {name}")
-    product = input * target
-    if product.shape != input.shape:
+    return _soft((input, target), reduction)[0]
+
+
+@in_one
+def _soft(given: Sequence[Tensor], reduction: str) -> list[Tensor]:
+    x, target = given
+    product = x * target
+    if product.shape != x.shape:
         raise RuntimeError(
-            f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(product.shape)}"
+            f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(product.shape)}"
         )
     # log1p(exp(.)) overflows for large margins, and its second derivative cancels.
-    return reduced(-log_sigmoid(product), reduction).to(input.dtype)
+    return [reduced(-log_sigmoid(product), reduction).to(x.dtype)]
 
 
 def cosine_embedding_loss(
@@ -97,12 +117,16 @@ def cosine_embedding_loss(
         raise RuntimeError(
             f"{ndim}D target tensor expects {ndim + 1}D input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
         )
+    return _by_angles((input1, input2, target), margin, reduction)[0]
+
+
+@in_one
+def _by_angles(given: Sequence[Tensor], margin: float, reduction: str) -> list[Tensor]:
+    x, y, target = given
     eps = 1e-12
-    cos = (input1 * input2).sum(-1) / (
-        ((input1 * input1).sum(-1) + eps) * ((input2 * input2).sum(-1) + eps)
-    ).sqrt()
+    cos = (x * y).sum(-1) / (((x * x).sum(-1) + eps) * ((y * y).sum(-1) + eps)).sqrt()
     near = where(target == 1, 1 - cos, 0.0)
-    return reduced(near + where(target == -1, (cos - margin).clamp_min(0), 0.0), reduction)
+    return [reduced(near + where(target == -1, (cos - margin).clamp_min(0), 0.0), reduction)]
 
 
 def triplet_margin_loss(
@@ -113,18 +137,21 @@ def triplet_margin_loss(
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
 
+    reduction = reduction_of(size_average, reduce, reduction)
+    return _by_distances((anchor, positive, negative), margin, p, eps, swap, reduction)[0]
+
+
+@in_one
+def _by_distances(
+    given: Sequence[Tensor], margin: float, p: float, eps: float, swap: bool, reduction: str
+) -> list[Tensor]:
     def distance(a: Tensor, b: Tensor) -> Tensor:
         return norms.vector_norm(a - b + eps, p, -1, node="NormBackward1")
 
-    return triplet_margin_with_distance_loss(
-        anchor,
-        positive,
-        negative,
-        distance_function=distance,
-        margin=margin,
-        swap=swap,
-        reduction=reduction_of(size_average, reduce, reduction),
+    value = triplet_margin_with_distance_loss(
+        *given, distance_function=distance, margin=margin, swap=swap, reduction=reduction
     )
+    return [value]
 
 
 def triplet_margin_with_distance_loss(
@@ -160,11 +187,19 @@ def poisson_nll_loss(
 ) -> Tensor:  # fmt: skip
     """exp(input) - target * input (or of log(input), without `log_input`); `full` adds Stirling's approximation of log target!."""
     reduction = reduction_of(size_average, reduce, reduction, INVALID)
-    value = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    return _counted((input, target), log_input, full, eps, reduction)[0]
+
+
+@in_one
+def _counted(
+    given: Sequence[Tensor], log_input: bool, full: bool, eps: float, reduction: str
+) -> list[Tensor]:
+    x, target = given
+    value = x.exp() - target * x if log_input else x - target * (x + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
         value = value + where(target > 1, stirling, 0.0)
-    return reduced(value, reduction)
+    return [reduced(value, reduction)]
 
 
 def gaussian_nll_loss(
@@ -192,12 +227,18 @@ def gaussian_nll_loss(
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
+    return _normal((input, target, var), full, eps, reduction)[0]
+
+
+@in_one
+def _normal(given: Sequence[Tensor], full: bool, eps: float, reduction: str) -> list[Tensor]:
+    x, target, var = given
     # The variance is bounded in value only: its gradient is that of the unbounded variance, as in torch.
     bounded = var + (var.detach().clamp_min(eps) - var.detach())
-    value = 0.5 * (bounded.log() + (input - target) ** 2 / bounded)
+    value = 0.5 * (bounded.log() + (x - target) ** 2 / bounded)
     if full:
         value = value + 0.5 * math.log(2 * math.pi)
-    return reduced(value, reduction)
+    return [reduced(value, reduction)]
 
 
 def multilabel_soft_margin_loss(
@@ -210,12 +251,19 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """The mean over classes (the input's last dim) of the binary cross entropy with logits."""
     reduction = reduction_of(size_average, reduce, reduction, "{} is not valid")
-    value = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
+    given, there = present((input, target, weight))
+    return _of_labels(given, there, reduction)[0]
+
+
+@in_one
+def _of_labels(given: Sequence[Tensor], there: tuple[bool, ...], reduction: str) -> list[Tensor]:
+    x, target, weight = placed(given, there)
+    value = -(target * log_sigmoid(x) + (1 - target) * log_sigmoid(-x))
     if weight is not None:
         value = value * weight
-    if not input.ndim:
+    if not x.ndim:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
-    return reduced(value.sum(input.ndim - 1) / input.shape[-1], reduction)
+    return [reduced(value.sum(x.ndim - 1) / x.shape[-1], reduction)]
 
 
 def multi_margin_loss(
@@ -246,24 +294,29 @@ def multi_margin_loss(
         )
     if samples == 1:  # the target says whether the result is one of a batch
         input = input.reshape(*target.shape, -1)
-    y = target.reshape(*input.shape[:-1], 1)
-    value = _exceeded(margin - _scores_of(input, y) + input)
-    if p == 2:
-        value = value * value
-    if weight is not None:
-        value = value * weight.gather(0, y.reshape(-1)).reshape(y.shape)
-    other = FUNCTIONS["arange"](classes, device=input.device) != y
-    return reduced(where(other, value, 0.0).sum(-1) / classes, reduction)
-
-
-def _scores_of(input: Tensor, y: Tensor) -> Tensor:
-    """Return each sample's score of its target class; RuntimeError for classes that there are not."""
+    given, there = present((input, target, weight))
     try:
-        return input.gather(-1, y)
+        return _by_margins(given, there, p, margin, reduction)[0]
     except RuntimeError as error:
         if "out of bounds" in str(error):
             raise RuntimeError("target out of range") from None
         raise
+
+
+@in_one
+def _by_margins(
+    given: Sequence[Tensor], there: tuple[bool, ...], p: int, margin: float, reduction: str
+) -> list[Tensor]:
+    x, target, weight = placed(given, there)
+    y = target.reshape(*x.shape[:-1], 1)
+    value = _exceeded(margin - x.gather(-1, y) + x)
+    if p == 2:
+        value = value * value
+    if weight is not None:
+        value = value * weight.gather(0, y.reshape(-1)).reshape(y.shape)
+    classes = x.shape[-1]
+    other = FUNCTIONS["arange"](classes, device=x.device) != y
+    return [reduced(where(other, value, 0.0).sum(-1) / classes, reduction)]
 
 
 def _exceeded(gap: Tensor) -> Tensor:

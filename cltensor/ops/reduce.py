@@ -174,16 +174,28 @@ def nanmean(
         raise RuntimeError(
             f"nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: {dtype.scalar_name}"
         )
-    number = sum((~input.detach().isnan()), dim, keepdim)
-    return writes.deliver(
-        nansum(input, dim, keepdim, dtype=dtype) / number, out, "nanmean", (input,)
-    )
+    (value,) = _mean_of_numbers((input,), dim, keepdim, dtype)
+    return writes.deliver(value, out, "nanmean", (input,))
+
+
+@in_one
+def _mean_of_numbers(
+    xs: Sequence[Tensor], dim: Dims, keepdim: bool, dtype: dtype | None
+) -> list[Tensor]:
+    (x,) = xs
+    number = sum((~x.detach().isnan()), dim, keepdim)
+    return [nansum(x, dim, keepdim, dtype=dtype) / number]
 
 
 @public()
 def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     """Count the elements that are not zero over `dim` (all by default)."""
-    return sum(input.detach() != 0, dim)
+    return _nonzero((input.detach(),), dim)[0]
+
+
+@in_one
+def _nonzero(xs: Sequence[Tensor], dim: Dims) -> list[Tensor]:
+    return [sum(xs[0] != 0, dim)]
 
 
 @public()

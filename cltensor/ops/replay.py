@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from .. import config, lazy
+from .. import config, dtypes, lazy
 from ..codegen.reduce.prologue import Source
 from ..runtime import ACTIVE, STATS, Buffer, Numbers, Trace
 from ..size import Size, sized
@@ -381,6 +381,9 @@ def forget() -> None:
     lazy.forget()
     for replayed in _all:
         replayed.forget()
+
+
+dtypes.DEFAULT_CHANGED.append(forget)
 
 
 def _plainly(results: Sequence[Any]) -> list[Any]:

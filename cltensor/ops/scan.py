@@ -13,6 +13,7 @@ from ..dtypes import dtype
 from ..runtime import get_backend
 from ..storage import Storage
 from . import core, return_types, writes
+from .composite import in_one
 from .core import Tensor
 from .dims import one_dim, refuse
 from .operands import refuse_bool
@@ -77,20 +78,28 @@ def _cumprod_back(ctx: Any, g: Tensor) -> Tensor:
     x, dim = ctx.self, ctx.dim
     if not x.ndim:
         return g
-    zero = x == 0
-    if graph.needs_grad(g, x) and zero.any().item():
+    if graph.needs_grad(g, x) and (x == 0).any().item():
         return _cumprod_back_over_zeros(x, g, dim)
+    return _cumprod_slope((g, x, ctx.result), dim)[0]
+
+
+@in_one
+def _cumprod_slope(given: Sequence[Tensor], dim: int) -> list[Tensor]:
+    g, x, result = given
+    zero = x == 0
     seen = zero.cumsum(dim)
     first = zero & (seen == 1)
     # Before a row's first zero, the products are divided by x; at the first zero, products without it are used; after
     # it the gradient is 0.
     without = where(first, 1.0, x).cumprod(dim)
     if x.dtype.is_complex:
-        before = _backwards(g * ctx.result.conj(), dim)
+        before = _backwards(g * result.conj(), dim)
         at_zero = _backwards(g * without.conj(), dim)
-        return where(seen == 0, before / where(zero, 1.0, x).conj(), where(first, at_zero, 0.0))
-    before, at_zero = _backwards(g * ctx.result, dim), _backwards(g * without, dim)
-    return where(seen == 0, before / where(zero, 1.0, x), where(first, at_zero, 0.0))
+        quotient = before / where(zero, 1.0, x).conj()
+    else:
+        before, at_zero = _backwards(g * result, dim), _backwards(g * without, dim)
+        quotient = before / where(zero, 1.0, x)
+    return [where(seen == 0, quotient, where(first, at_zero, 0.0))]
 
 
 def _cumprod_back_over_zeros(x: Tensor, g: Tensor, dim: int) -> Tensor:

@@ -351,21 +351,25 @@ def diff(
                     "diff expects the shape of tensor to prepend or append to match that of input except along the differencing dimension; "
                     f"input.size({d}) = {input.shape[d]}, but got tensor.size({d}) = {x.shape[d]}"
                 )
-    value = (
-        input
-        if prepend is None and append is None
-        else FUNCTIONS["cat"]([x for x in (prepend, input, append) if x is not None], at)
-    )
-    for _ in range(min(n, value.shape[at])):
-        size = value.shape[at]
-        later = value.narrow(at, 1, size - 1) if size else value
-        earlier = value.narrow(at, 0, max(size - 1, 0))
+    parts = [x for x in (prepend, input, append) if x is not None]
+    (value,) = _differences(parts, n, at)
+    return writes.deliver(value, out, "sub", (value,))
+
+
+@in_one
+def _differences(parts: Sequence[Tensor], n: int, dim: int) -> list[Tensor]:
+    """Return the n-th differences along `dim` of tensors joined there."""
+    value = FUNCTIONS["cat"](parts, dim) if len(parts) > 1 else parts[0]
+    for _ in range(min(n, value.shape[dim])):
+        size = value.shape[dim]
+        later = value.narrow(dim, 1, size - 1) if size else value
+        earlier = value.narrow(dim, 0, max(size - 1, 0))
         value = (
             FUNCTIONS["logical_xor"](later, earlier)
             if value.dtype is dtypes.bool
             else later - earlier
         )
-    return writes.deliver(value, out, "sub", (value,))
+    return [value]
 
 
 def _spacing(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Any:
@@ -408,8 +412,14 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     step = _spacing("trapezoid", y, x, dx, dim)
     if is_tensor(step):
         return div_number((_pairs(y, dim) * step).sum(dim), 2.0)
+    return _evenly((y,), step, dim)[0]
+
+
+@in_one
+def _evenly(ys: Sequence[Tensor], step: float, dim: int) -> list[Tensor]:
+    (y,) = ys
     ends = y.select(dim, 0) + y.select(dim, -1)
-    return mul_number(y.sum(dim) - mul_number(ends, 0.5), step)
+    return [mul_number(y.sum(dim) - mul_number(ends, 0.5), step)]
 
 
 @public(method=False)

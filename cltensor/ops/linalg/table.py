@@ -15,7 +15,7 @@ from ...autograd.mode import unrecorded
 from ...layouts import numel, wrap_dim
 from .. import writes
 from ..added_products import baddbmm
-from ..composite import at_once
+from ..composite import at_once, in_one
 from ..contract import linalg_cross, multi_dot
 from ..core import Tensor
 from ..matmul import matmul, matrix_power
@@ -173,11 +173,16 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     n = (x.shape[-1] if x.ndim else 1) if N is None else N
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")
-    if not x.ndim:
-        x = x.unsqueeze(0)
-    wide = x.unsqueeze(-1)
-    ones = FUNCTIONS["ones_like"](wide)
-    return FUNCTIONS["cat"]((ones, wide.expand(*x.shape, n - 1).cumprod(-1)), -1) if n > 1 else ones
+    return _powers((x if x.ndim else x.unsqueeze(0),), n, True)[0]
+
+
+@in_one
+def _powers(xs: Sequence[Tensor], n: int, increasing: bool) -> list[Tensor]:
+    """Return the powers 0 to n - 1 (n > 1) of every element in a new last dim, the highest first unless `increasing`."""
+    wide = xs[0].unsqueeze(-1)
+    higher = wide.expand(*xs[0].shape, n - 1).cumprod(-1)
+    powers = FUNCTIONS["cat"]((FUNCTIONS["ones_like"](wide), higher), -1)
+    return [powers if increasing else powers.flip(-1)]
 
 
 @public("vander", method=False)
@@ -189,11 +194,9 @@ def numpy_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> T
     if n < 0:
         raise RuntimeError("N must be non-negative.")
     wide = x.to(dtypes.int64) if x.dtype.category < 2 else x
-    powers = [wide.new_ones((x.numel(), min(n, 1)))]
-    if n > 1:
-        powers.append(wide.unsqueeze(1).expand(-1, n - 1).cumprod(1))
-    result = FUNCTIONS["cat"](powers, 1)
-    return result if increasing else result.flip(1)
+    if n < 2:
+        return wide.new_ones((x.numel(), n))
+    return _powers((wide,), n, increasing)[0]
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:

@@ -48,11 +48,12 @@ def cross_entropy(
     own = _own(input, weight, dim)
     if not input.shape[dim]:
         return _without_classes(input, target, ignore, reduction, dim)
-    found = _values(input, own, target, ignore, reduction, dim, smoothing)
+    recorded = graph.needs_grad(input)
+    found = _values(input, own, target, ignore, reduction, dim, smoothing, recorded)
+    if not recorded:
+        return found[0]
     value, total, top, over, *more, hit = found
     factor = more[0] if more else None
-    if not graph.needs_grad(input):
-        return value
     saved = {"hit": hit, "factor": factor, "total_weight": total, "dim": dim, "dtype": input.dtype}
     below = {"top": top, "over": over, "hit": hit, "dim": dim}
     if smoothing:
@@ -80,9 +81,11 @@ def nll_loss(
     own = _own(input, weight, dim)
     if not input.shape[dim]:
         return _without_classes(input, target, ignore, reduction, dim)
-    value, total, *more, hit = _values(input, own, target, ignore, reduction, dim, None)
-    factor = more[0] if more else None
-    if graph.needs_grad(input):
+    recorded = graph.needs_grad(input)
+    value, *numbers = _values(input, own, target, ignore, reduction, dim, None, recorded)
+    if recorded:
+        total, *more, hit = numbers
+        factor = more[0] if more else None
         saved = {"target": target, "weight": weight, "ignore_index": ignore, "reduction": reduction}
         saved |= {"hit": hit, "factor": factor, "total_weight": total, "dim": dim, "dtype": input.dtype, "handed": None}  # fmt: skip
         node = "NllLossBackward0" if input.ndim <= 2 else "NllLoss2DBackward0"
@@ -111,21 +114,23 @@ def _values(
     reduction: str,
     dim: int,
     smoothing: float | None,
+    recorded: bool,
 ) -> list[Any]:
-    """Return the reduced loss, what a mean was divided by (else None), and the other numbers of each row.
+    """Return the reduced loss and, if `recorded`, for the gradient what a mean was divided by (else None) and the other
+    numbers of each row.
 
     smoothing: None for an `input` of log-probabilities.
     """
     given = (input, target) if own is None else (input, target, own)
-    settings = ignore, reduction, dim, smoothing
+    settings = ignore, reduction, dim, smoothing, recorded
     if reduction == "none" or input._storage.waits or not plain(given):
         return _rows_and_sum(given, *settings)
     return _values_at_once(given, *settings)
 
 
 def _rows_and_sum(
-    given: Sequence[Tensor], ignore: int, reduction: str, dim: int, smoothing: float | None
-) -> list[Any]:
+    given: Sequence[Tensor], ignore: int, reduction: str, dim: int, smoothing: float | None, recorded: bool
+) -> list[Any]:  # fmt: skip
     """Compute what `_values` returns, of the input, the target and, if there are any, the classes' weights."""
     input, target, *more = given
     own = more[0] if more else None
@@ -136,7 +141,8 @@ def _rows_and_sum(
     rows = _rows(kind, input, own, target, ignore, dim, smoothing or 0.0)
     loss, hit = rows.pop(first), rows[-1]
     factor = rows[first] if len(rows) > first + 1 else None
-    return [*_reduced(loss, factor, hit, reduction, input, target), *rows]
+    value, total = _reduced(loss, factor, hit, reduction, input, target)
+    return [value, total, *rows] if recorded else [value]
 
 
 _values_at_once = at_once(_rows_and_sum)

@@ -234,11 +234,17 @@ def kl_divergence(input: Tensor, target: Tensor, reduction: str, log_target: boo
         raise RuntimeError("kl_div: Complex inputs not supported.")
     if min(kinds) < 2:
         raise RuntimeError("kl_div: Integral inputs not supported.")
+    return _divergence((input, target), reduction, log_target)[0]
+
+
+@in_one
+def _divergence(given: Sequence[Tensor], reduction: str, log_target: bool) -> list[Tensor]:
+    x, target = given
     if log_target:
-        value = target.exp() * (target - input)
+        value = target.exp() * (target - x)
     else:
-        value = target.xlogy(target) - target * input
-    return reduced(value, reduction)
+        value = target.xlogy(target) - target * x
+    return [reduced(value, reduction)]
 
 
 # ------------------------------------------------------------------------------------------- binary

@@ -15,6 +15,7 @@ from ...autograd import record as graph
 from ...codegen.move import pad as family
 from ...runtime import get_backend
 from .. import core, formats
+from ..composite import in_one
 from ..core import Tensor
 from ..operands import check_tensor
 from ..replay import Replayed
@@ -186,17 +187,26 @@ def _folded(x: Tensor, d: int, before: int, after: int, mode: str) -> Tensor:
 
 
 def _back(ctx: Any, g: Tensor) -> Tensor:
-    """Sum the gradient dim by dim, in the memory order of the dims."""
-    order, old = ctx.order, ctx.shapes[0]
+    order = tuple(ctx.order)
+    (total,) = _summed((g,), ctx.pairs, order, ctx.mode)
+    total = total.permute(*sorted(range(len(order)), key=lambda d: order[d]))
+    return graph.tie(ctx, total)
+
+
+@in_one
+def _summed(
+    gs: Sequence[Tensor], pairs: family.Pairs, order: tuple[int, ...], mode: str
+) -> list[Tensor]:
+    """Sum the gradient dim by dim, in the memory order of the dims, which is `order`; the result is permuted so."""
+    (g,) = gs
     total, plain = g.permute(*order), not graph.needs_grad(g)
-    for d, (before, after) in enumerate(ctx.pairs):
+    for d, (before, after) in enumerate(pairs):
         if plain and min(before, after) >= 0 < max(before, after):
-            total = _folded(total, d, before, after, ctx.mode)
+            total = _folded(total, d, before, after, mode)
         elif before or after:
-            n = old[order[d]]
-            at = _positions(n, before, after, ctx.mode, g)
+            n = total.shape[d] - before - after
+            at = _positions(n, before, after, mode, g)
             total = total.new_zeros([*total.shape[:d], n, *total.shape[d + 1 :]]).index_add(
                 d, at, total
             )
-    total = total.permute(*sorted(range(len(order)), key=lambda d: order[d]))
-    return graph.tie(ctx, total)
+    return [total]

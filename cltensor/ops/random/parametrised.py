@@ -19,7 +19,7 @@ from ...lazy import Expr, Leaf, Scalar
 from ...runtime import device
 from ...size import Size
 from .. import convert, core, selection, writes
-from ..composite import at_once, plain
+from ..composite import at_once, in_one, plain
 from ..core import Tensor
 from ..refusals import no_kernel
 from ..row import BOOL, FUNCTIONS, Row, public
@@ -229,6 +229,15 @@ def _first(given: Sequence[Tensor]) -> list[Tensor]:
     return [(given[0] / given[1]).argmax(-1, keepdim=True)]
 
 
+@in_one
+def _chosen(given: Sequence[Tensor]) -> list[Tensor]:
+    """Return classes by their weights, for uniform numbers in [0, 1)."""
+    p, u = given
+    ladder = p.cumsum(-1)
+    places = FUNCTIONS["searchsorted"](ladder, u * ladder[..., -1:], right=True)
+    return [places.clamp(max=p.shape[-1] - 1)]
+
+
 @public()
 def multinomial(
     input: Tensor,
@@ -278,9 +287,8 @@ def multinomial(
     source = choose(generator, dev)
     if replacement and num_samples > 1:
         shape = Size((*p.shape[:-1], num_samples))
-        ladder = p.cumsum(-1)
-        u = core.pending(uniform(shape, wide, source.take(numel(shape))), dev) * ladder[..., -1:]
-        t = FUNCTIONS["searchsorted"](ladder, u, right=True).clamp(max=classes - 1)
+        u = core.pending(uniform(shape, wide, source.take(numel(shape))), dev)
+        (t,) = _chosen((p, u))
     else:
         # With q exponential, the class of the largest p / q is drawn with probability proportional
         # to p, the next largest is the next draw without replacement, and so on.
