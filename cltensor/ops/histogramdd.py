@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
 from . import return_types, writes
+from .composite import in_one
 from .core import Tensor, is_tensor
 from .refusals import need_float
 from .row import FUNCTIONS, public
@@ -77,6 +79,28 @@ def _laid(v: Tensor, dim: int, rank: int) -> Tensor:
     return v.view([-1 if d == dim else 1 for d in range(rank)])
 
 
+@in_one
+def _in_boxes(given: Sequence[Tensor], dims: int, density: bool) -> list[Tensor]:
+    """Count the points x (count, dims), or sum their weights, in boxes. `given`: x, the edges along every dim, and weights
+    if there are any.
+    """
+    x, edges, what = given[0], given[1 : dims + 1], given[dims + 1 :]
+    place = x.new_zeros(x.shape[0]).long()
+    inside = x.new_full(place.shape, bool(edges)).bool()  # a box without sides holds nothing
+    for d, own in enumerate(edges):
+        column, n = x[:, d].contiguous(), own.numel() - 1
+        at = FUNCTIONS["searchsorted"](own.contiguous(), column, right=True) - 1
+        inside = inside & (column >= own[0]) & (column <= own[-1])
+        place = place * n + at.clamp(0, n - 1)
+    shape = [own.numel() - 1 for own in edges]
+    hist = counted(place, inside, math.prod(shape), *what).to(x.dtype).view(shape)
+    if density:
+        hist = hist / hist.sum()
+        for d, own in enumerate(edges):
+            hist = hist / _laid(own[1:] - own[:-1], d, dims)
+    return [hist]
+
+
 @public(method=False)
 def histogramdd(
     input: Tensor,
@@ -109,20 +133,8 @@ def histogramdd(
         )
     x = input.detach().reshape(math.prod(input.shape[:-1]), input.shape[-1])
     edges = _edges(x, bins, range)
-    place = x.new_zeros(x.shape[0]).long()
-    inside = x.new_full(place.shape, bool(edges)).bool()  # a box without sides holds nothing
-    for d, own in enumerate(edges):
-        column, n = x[:, d].contiguous(), own.numel() - 1
-        at = FUNCTIONS["searchsorted"](own.contiguous(), column, right=True) - 1
-        inside = inside & (column >= own[0]) & (column <= own[-1])
-        place = place * n + at.clamp(0, n - 1)
-    shape = [own.numel() - 1 for own in edges]
-    what = None if weight is None else weight.detach()
-    hist = counted(place, inside, math.prod(shape), what).to(x.dtype).view(shape)
-    if density:
-        hist = hist / hist.sum()
-        for d, own in enumerate(edges):
-            hist = hist / _laid(own[1:] - own[:-1], d, len(edges))
+    what = [] if weight is None else [weight.detach()]
+    (hist,) = _in_boxes((x, *edges, *what), len(edges), density)
     if out is not None:
         hist = writes.deliver(hist, out[0], "histogramdd", (input,))
         edges = [

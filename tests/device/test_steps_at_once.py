@@ -18,7 +18,7 @@ ONE_CALL = {
     "cosine_embedding_loss": lambda x, y: F.cosine_embedding_loss(x, y, x[:, 0]),
     "triplet_margin_loss": lambda x, y: F.triplet_margin_loss(x, y, y, swap=True),
     "poisson_nll_loss": F.poisson_nll_loss,
-    "kl_div": lambda x, y: F.kl_div(x, y, reduction="sum"),
+    "kl_div": lambda x, y: F.kl_div(x, y, reduction="sum", log_target=True),
     "multi_margin_loss": lambda x, y: F.multi_margin_loss(x, torch.arange(4, device=x.device)),
     "norm": lambda x, y: x.norm(3, 1),
     "nanmean": lambda x, y: x.nanmean(1),

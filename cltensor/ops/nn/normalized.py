@@ -17,7 +17,7 @@ from ...autograd.mode import unrecorded
 from ...codegen.reduce import row_kinds as rows
 from ...size import Size
 from .. import core, formats
-from ..composite import placed, plain, present, settled
+from ..composite import at_once, placed, plain, present, settled
 from ..convert import wide
 from ..core import Tensor
 from ..replay import SMALL, Replayed
@@ -152,6 +152,8 @@ def _values(input: Tensor, weight: Tensor | None, bias: Tensor | None, plan: Pla
     return [formats.settled(out, to), mean, var, rstd]
 
 
+# Elements up to which what is normalised by given statistics does not stay pending for what follows.
+FEW = 1 << 15
 _RSTD = Row("norm_rstd", {"f": "rsqrt(x + y)"}, public=False)
 _SCALE = Row("norm_scale", {"f": "rsqrt(x + y) * z"}, args=("input", "eps", "weight"), public=False)
 _SHIFT = Row("norm_shift", {"f": "-x * y"}, args=("input", "scale"), public=False)
@@ -176,6 +178,8 @@ def by_given(
     scaled, to = channels(input), formats.batch_strides(input)
     recorded = graph.needs_grad(input, weight, bias)
     given, there = present((*stats, weight, bias))
+    if not recorded and to is None and plain((input, *given), FEW):
+        return _mapped_at_once((input, *given), there, scaled, eps)[0]
     scale, shift, *kept = _scales(given, there, scaled, eps, recorded)
     out = _MAPPED(wide(input.detach()), scale, shift)
     out = formats.settled(out.to(input.dtype), to)
@@ -185,6 +189,15 @@ def by_given(
         saved |= {"eps": eps, "plan": Plan(shape, dims, scaled, eps, fixed=True)}
         graph.record(node, (input, weight, bias), out, _back, saved)
     return out
+
+
+@at_once
+def _mapped_at_once(
+    given: Sequence[Tensor], there: tuple[bool, ...], scaled: tuple[int, ...], eps: float
+) -> list[Tensor]:
+    input, *others = given
+    scale, shift = _scales(others, there, scaled, eps, False)
+    return [_MAPPED(wide(input), scale, shift).to(input.dtype)]
 
 
 @Replayed.of_memory

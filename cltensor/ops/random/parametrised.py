@@ -14,7 +14,7 @@ from ... import dtypes
 from ...autograd import record as graph
 from ...codegen.pointwise import IDENTITY, PointOp
 from ...dtypes import dtype as DType
-from ...layouts import broadcast_shapes, numel
+from ...layouts import broadcast_shapes
 from ...lazy import Expr, Leaf, Scalar
 from ...runtime import device
 from ...size import Size
@@ -287,8 +287,7 @@ def multinomial(
     source = choose(generator, dev)
     if replacement and num_samples > 1:
         shape = Size((*p.shape[:-1], num_samples))
-        u = core.pending(uniform(shape, wide, source.take(numel(shape))), dev)
-        (t,) = _chosen((p, u))
+        (t,) = _chosen((p, drawn(uniform, shape, wide, dev, source)))
     else:
         # With q exponential, the class of the largest p / q is drawn with probability proportional
         # to p, the next largest is the next draw without replacement, and so on.
