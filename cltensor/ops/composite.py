@@ -39,7 +39,7 @@ _SETTINGS = {int, float, bool, str, type(None)}
 class Composite:
     """`fn(*tensors, *settings)`, which returns a tuple of new tensors, as one replayed call.
 
-    Tensors may be None. name: the name of the node recorded. The gradient runs `fn` again, so all tensors are saved.
+    Tensors may be None. The first tensor decides the dtype of all but those of integers and bool. name: the name of the node recorded. The gradient runs `fn` again, so all tensors are saved.
     most: total elements of the tensors above which the ops are called one by one. copied: the indices of tensors that
     torch's nodes do not save, and which users therefore may write in place before the gradient is computed; of these,
     copies are saved.
@@ -66,7 +66,7 @@ class Composite:
         if not plain(given, self._most) or not _is_setting(settings):
             return self._fn(*tensors, *settings)
         dt, dev = given[0].dtype, given[0].device
-        if any(t.dtype is not dt or t.device != dev for t in given):
+        if any((t.dtype is not dt and t.dtype.category > 1) or t.device != dev for t in given):
             return self._fn(*tensors, *settings)
         run = self._values[bool(settings)]
         if not graph.needs_grad(*given):
@@ -99,7 +99,7 @@ class Composite:
     def _node_back(self, ctx: Any, *grads: Tensor) -> tuple:
         inputs = [getattr(ctx, f"input{i}") for i in range(ctx.count)]
         if graph.needs_grad(*inputs, *grads):
-            own = [None if t is None else dual.again(t) for t in inputs]
+            own = [dual.again(t) if _has_slope(t) else t for t in inputs]
             return tuple(self._gradients(own, grads, ctx.needs, ctx.settings, is_grad_enabled()))
         (given, there), needs = present(inputs), tuple(ctx.needs)
         run = self._slopes[bool(ctx.settings)]
@@ -114,7 +114,7 @@ class Composite:
         settings: tuple,
     ) -> list[Tensor]:
         inputs = placed(given, there)
-        own = [None if t is None else dual.leaf(t) for t in inputs]
+        own = [dual.leaf(t) if _has_slope(t) else t for t in inputs]
         found = self._gradients(own, given[sum(there) :], needs, settings, False)
         return _apart([g for g, need in zip(found, needs, strict=True) if need], given)
 
@@ -137,6 +137,11 @@ class Composite:
             engine.grad(results, wanted, grads, create_graph=again, materialize_grads=True)
         )
         return [next(found) if need else None for need in needs]
+
+
+def _has_slope(t: Any) -> bool:
+    """Return whether derivatives can be taken with respect to `t`: it is a tensor, and not of integers or bool."""
+    return t is not None and t.dtype.category > 1
 
 
 def _with_history(copy: Tensor, t: Any) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import dtypes
 from . import norms
-from .composite import in_one, placed, present
+from .composite import Composite, in_one, placed, present
 from .core import Tensor, is_tensor
 from .nn.activation import log_sigmoid
 from .nn.losses import check_weight, reduced
@@ -84,19 +84,20 @@ def soft_margin_loss(
             (-target).dtype.scalar_name if target.dtype.category == 0 else input.dtype.scalar_name
         )
         raise RuntimeError(f"result type Float can't be cast to the desired output type {name}")
-    return _soft((input, target), reduction)[0]
+    return _SOFT((input, target), reduction)[0]
 
 
-@in_one
-def _soft(given: Sequence[Tensor], reduction: str) -> list[Tensor]:
-    x, target = given
+def _soft(x: Tensor, target: Tensor, reduction: str) -> tuple[Tensor]:
     product = x * target
     if product.shape != x.shape:
         raise RuntimeError(
             f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(product.shape)}"
         )
     # log1p(exp(.)) overflows for large margins, and its second derivative cancels.
-    return [reduced(-log_sigmoid(product), reduction).to(x.dtype)]
+    return (reduced(-log_sigmoid(product), reduction).to(x.dtype),)
+
+
+_SOFT = Composite("SoftMarginLossBackward0", _soft)
 
 
 def cosine_embedding_loss(
@@ -294,29 +295,30 @@ def multi_margin_loss(
         )
     if samples == 1:  # the target says whether the result is one of a batch
         input = input.reshape(*target.shape, -1)
-    given, there = present((input, target, weight))
     try:
-        return _by_margins(given, there, p, margin, reduction)[0]
+        return _MULTI((input, target, weight), p, margin, reduction)[0]
     except RuntimeError as error:
         if "out of bounds" in str(error):
             raise RuntimeError("target out of range") from None
         raise
 
 
-@in_one
 def _by_margins(
-    given: Sequence[Tensor], there: tuple[bool, ...], p: int, margin: float, reduction: str
-) -> list[Tensor]:
-    x, target, weight = placed(given, there)
-    y = target.reshape(*x.shape[:-1], 1)
-    value = _exceeded(margin - x.gather(-1, y) + x)
+    x: Tensor, target: Tensor, weight: Tensor | None, p: int, margin: float, reduction: str
+) -> tuple[Tensor]:
+    y, classes = target.reshape(*x.shape[:-1], 1), x.shape[-1]
+    x.detach().gather(-1, y)  # RuntimeError for a class that there is not
+    other = FUNCTIONS["arange"](classes, device=x.device) != y
+    # Sums of single elements, because a replay checks indices once.
+    value = _exceeded(margin - where(other, 0.0, x).sum(-1, True) + x)
     if p == 2:
         value = value * value
     if weight is not None:
-        value = value * weight.gather(0, y.reshape(-1)).reshape(y.shape)
-    classes = x.shape[-1]
-    other = FUNCTIONS["arange"](classes, device=x.device) != y
-    return [reduced(where(other, value, 0.0).sum(-1) / classes, reduction)]
+        value = value * where(other, 0.0, weight).sum(-1, True)
+    return (reduced(where(other, value, 0.0).sum(-1) / classes, reduction),)
+
+
+_MULTI = Composite("MultiMarginLossBackward0", _by_margins)
 
 
 def _exceeded(gap: Tensor) -> Tensor:
