@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes
@@ -16,6 +16,16 @@ from .nn.reductions import INVALID, reduction_of
 from .refusals import need_float
 from .row import FUNCTIONS
 from .selection import where
+
+
+def _in_one_node(
+    elements: str, fn: Callable[..., tuple[Tensor]], copied: Sequence[int]
+) -> dict[str, Composite]:
+    """Return `fn(*tensors, …, reduction)` for each reduction, recorded as the last of torch's nodes, which for "none" is
+    named `elements`. copied: as for a `Composite`.
+    """
+    names = {"mean": "MeanBackward0", "sum": "SumBackward0", "none": elements}
+    return {way: Composite(name, fn, copied=copied) for way, name in names.items()}
 
 
 def margin_ranking_loss(
@@ -41,13 +51,14 @@ def margin_ranking(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str
 ) -> Tensor:
     """The loss of operands that broadcast, as `torch.margin_ranking_loss` takes them."""
-    return _ranked((input1, input2, target), margin, reduction)[0]
+    return _RANKED[reduction]((input1, input2, target), margin, reduction)[0]
 
 
-@in_one
-def _ranked(given: Sequence[Tensor], margin: float, reduction: str) -> list[Tensor]:
-    x, y, target = given
-    return [reduced((-target * (x - y) + margin).clamp_min(0), reduction)]
+def _ranked(x: Tensor, y: Tensor, target: Tensor, margin: float, reduction: str) -> tuple[Tensor]:
+    return (reduced((-target * (x - y) + margin).clamp_min(0), reduction),)
+
+
+_RANKED = _in_one_node("ClampMinBackward0", _ranked, (0, 1, 2))
 
 
 def hinge_embedding_loss(
@@ -60,14 +71,15 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """The input where the target is 1, max(0, margin - input) where it is -1."""
     reduction = reduction_of(size_average, reduce, reduction)
-    return _hinge((input, target), margin, reduction)[0]
+    return _HINGE[reduction]((input, target), margin, reduction)[0]
 
 
-@in_one
-def _hinge(given: Sequence[Tensor], margin: float, reduction: str) -> list[Tensor]:
-    x, target = given
+def _hinge(x: Tensor, target: Tensor, margin: float, reduction: str) -> tuple[Tensor]:
     apart = (x.new_full((), margin) - x).clamp_min(0)  # integers stay integers
-    return [reduced(where(target == 1, 0, apart) + where(target == -1, 0, x), reduction)]
+    return (reduced(where(target == 1, 0, apart) + where(target == -1, 0, x), reduction),)
+
+
+_HINGE = _in_one_node("AddBackward0", _hinge, (0, 1))
 
 
 def soft_margin_loss(
@@ -118,16 +130,19 @@ def cosine_embedding_loss(
         raise RuntimeError(
             f"{ndim}D target tensor expects {ndim + 1}D input tensors, but found inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
         )
-    return _by_angles((input1, input2, target), margin, reduction)[0]
+    return _BY_ANGLES[reduction]((input1, input2, target), margin, reduction)[0]
 
 
-@in_one
-def _by_angles(given: Sequence[Tensor], margin: float, reduction: str) -> list[Tensor]:
-    x, y, target = given
+def _by_angles(
+    x: Tensor, y: Tensor, target: Tensor, margin: float, reduction: str
+) -> tuple[Tensor]:
     eps = 1e-12
     cos = (x * y).sum(-1) / (((x * x).sum(-1) + eps) * ((y * y).sum(-1) + eps)).sqrt()
     near = where(target == 1, 1 - cos, 0.0)
-    return [reduced(near + where(target == -1, (cos - margin).clamp_min(0), 0.0), reduction)]
+    return (reduced(near + where(target == -1, (cos - margin).clamp_min(0), 0.0), reduction),)
+
+
+_BY_ANGLES = _in_one_node("AddBackward0", _by_angles, (2,))
 
 
 def triplet_margin_loss(
@@ -139,20 +154,29 @@ def triplet_margin_loss(
         raise ValueError(f"margin must be greater than 0, got {margin}")
 
     reduction = reduction_of(size_average, reduce, reduction)
-    return _by_distances((anchor, positive, negative), margin, p, eps, swap, reduction)[0]
+    tensors = anchor, positive, negative
+    return _BY_DISTANCES[reduction](tensors, margin, p, eps, swap, reduction)[0]
 
 
-@in_one
 def _by_distances(
-    given: Sequence[Tensor], margin: float, p: float, eps: float, swap: bool, reduction: str
-) -> list[Tensor]:
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool, reduction: str
+) -> tuple[Tensor]:  # fmt: skip
     def distance(a: Tensor, b: Tensor) -> Tensor:
         return norms.vector_norm(a - b + eps, p, -1, node="NormBackward1")
 
     value = triplet_margin_with_distance_loss(
-        *given, distance_function=distance, margin=margin, swap=swap, reduction=reduction
+        anchor,
+        positive,
+        negative,
+        distance_function=distance,
+        margin=margin,
+        swap=swap,
+        reduction=reduction,
     )
-    return [value]
+    return (value,)
+
+
+_BY_DISTANCES = _in_one_node("ClampMinBackward0", _by_distances, (0, 1, 2))
 
 
 def triplet_margin_with_distance_loss(
