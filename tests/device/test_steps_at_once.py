@@ -60,3 +60,41 @@ def test_a_new_default_dtype_decides_what_integers_give() -> None:
         assert torch.cov(xs).dtype is torch.float16
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+LOSSES = {
+    "MultiMarginLossBackward0": lambda x, y: F.multi_margin_loss(x, torch.arange(4)),
+    "SoftMarginLossBackward0": F.soft_margin_loss,
+    "MeanBackward0": lambda x, y: F.cosine_embedding_loss(x, y, torch.tensor([1, -1, 1, -1])),
+    "SumBackward0": lambda x, y: F.hinge_embedding_loss(x, y, reduction="sum"),
+    "ClampMinBackward0": lambda x, y: F.margin_ranking_loss(x, y, x, reduction="none"),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_and_its_gradient_are_a_call_each(name: str) -> None:
+    x, y = whole(4, 6).requires_grad_(), whole(4, 6)
+    for _ in range(4):
+        before = STATS.replays
+        loss = LOSSES[name](x, y)
+        (slope,) = torch.autograd.grad(loss, x, torch.ones_like(loss))
+        replays = STATS.replays - before
+    assert loss.grad_fn.name() == name
+    assert replays == 2
+    replay.forget()
+    (wanted,) = torch.autograd.grad(LOSSES[name](x, y), x, torch.ones_like(loss))
+    assert slope.tolist() == wanted.tolist()
+
+
+def test_operands_of_a_loss_may_be_written_before_its_gradient_as_in_torch() -> None:
+    for _ in range(3):
+        x, target = torch.ones(2, 3, requires_grad=True), torch.tensor([1, -1])
+        loss = F.cosine_embedding_loss(x, whole(2, 3), target)
+        target.neg_()
+        loss.backward()
+        scores = x * 1
+        loss = F.multi_margin_loss(scores, torch.tensor([0, 2]))
+        with torch.no_grad():
+            scores.mul_(2)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
