@@ -197,7 +197,7 @@ def _mapped_at_once(
 ) -> list[Tensor]:
     input, *others = given
     scale, shift = _scales(others, there, scaled, eps, False)
-    return [_MAPPED(wide(input), scale, shift).to(input.dtype)]
+    return [formats.settled(_MAPPED(wide(input), scale, shift).to(input.dtype), None)]
 
 
 @Replayed.of_memory
