@@ -263,7 +263,8 @@ class Pool:
 
     def _dead_bytes(self) -> int:
         """Return the bytes of blocks that `drain` has not counted as free yet."""
-        return sum([block.size for block in self.dead.copy()])  # other threads may add some meanwhile
+        dead = self.dead.copy()  # to which other threads add
+        return sum([block.size for block in dead])
 
     def close(self, arena: Arena) -> None:
         """Return a recording's blocks to the pool."""
