@@ -26,7 +26,6 @@ _new = object.__new__
 ALIGN = 128
 _MIN = 64
 _FINE = 1 << 20  # bytes; larger blocks have eight size classes per power of two, smaller ones four
-_NEAR = 4  # blocks freed before the last one that `Pool.take` looks at, too
 _COMPARED = 32 << 20  # bytes; requests from here on are compared with the host's available memory
 
 
@@ -199,15 +198,10 @@ class Pool:
                     if block.size == size and block.arena is None:
                         self.allocations += 1
                         return block
-                    dead.appendleft(block)
+                    dead.append(block)
                 except IndexError:  # another thread has drained them
                     pass
-                near = self._freed_before(size)
-                if near is not None:
-                    self.allocations += 1
-                    return near
-            else:
-                self.drain()
+            self.drain()
         blocks = (arena.free if arena is not None else self._free).get(size) or self._free.get(size)
         if blocks:
             block = blocks.pop()
@@ -222,29 +216,10 @@ class Pool:
         self.allocations += 1
         self._active = active = self._active + size
         if active > self.peak:
-            self.peak = max(self.peak, active - self._dead_bytes() if dead else active)
+            self.peak = active
         if size >= _FINE:
             self._large.add(block)
         return block
-
-    def _freed_before(self, size: int) -> Block | None:
-        """Take a block from those freed shortly before the last one: a repeated call frees blocks of several sizes, in its
-        own order.
-
-        If there is none, the dead blocks are drained, unless they are few and the pool has a free one.
-        """
-        dead = self.dead
-        try:
-            for _ in range(min(len(dead) - 1, _NEAR)):
-                block = dead.pop()
-                if block.size == size and block.arena is None:
-                    return block
-                dead.appendleft(block)
-        except IndexError:  # another thread has drained them
-            pass
-        if len(dead) > _NEAR or not self._free.get(size):
-            self.drain()
-        return None
 
     def drain(self) -> None:
         """Move the blocks of dead Buffers to the free lists, and release memory beyond the pool's cap."""
@@ -260,11 +235,6 @@ class Pool:
             home.setdefault(block.size, []).append(block)
         if self._held - self._active > self.cap:
             self.release(self.cap // 2)
-
-    def _dead_bytes(self) -> int:
-        """Return the bytes of blocks that `drain` has not counted as free yet."""
-        dead = self.dead.copy()  # to which other threads add
-        return sum([block.size for block in dead])
 
     def close(self, arena: Arena) -> None:
         """Return a recording's blocks to the pool."""
