@@ -58,16 +58,16 @@ def separate(*places: tuple[str, Any]) -> None:
                 vars(made)["__uncast__"] = found
                 _LISTED[made] = by_device
     for _, holder in holders:
-        for name, value in list(_names(holder).items()):
-            if id(value) not in shown:
-                continue
-            made = shown[id(value)]
+        names = [name for name, value in _names(holder).items() if id(value) in shown]
+        for name in names:
+            made = shown[id(_names(holder)[name])]
             if isinstance(holder, dict):
                 holder[name] = made
             else:
                 setattr(holder, name, made)
-                if isinstance(holder, ModuleType):
-                    _settle(made, holder, name)
+        if isinstance(holder, ModuleType):  # once all names are there: a function may have two
+            for name in names:
+                _settle(_names(holder)[name], holder, name)
 
 
 @functools.cache
