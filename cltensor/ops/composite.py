@@ -39,7 +39,8 @@ _SETTINGS = {int, float, bool, str, type(None)}
 class Composite:
     """`fn(*tensors, *settings)`, which returns a tuple of new tensors, as one replayed call.
 
-    Tensors may be None. The first tensor decides the dtype of all but those of integers and bool. name: the name of the node recorded. The gradient runs `fn` again, so all tensors are saved.
+    Tensors may be None. All have the first one's dtype, but for those of integers and bool. name: the name of the node
+    recorded. The gradient runs `fn` again, so all tensors are saved.
     most: total elements of the tensors above which the ops are called one by one. copied: the indices of tensors that
     torch's nodes do not save, and which users therefore may write in place before the gradient is computed; of these,
     copies are saved.

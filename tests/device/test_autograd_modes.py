@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -26,6 +27,36 @@ def test_contexts_nest() -> None:
     assert not torch.is_grad_enabled()
     torch.set_grad_enabled(True)
     assert torch.is_grad_enabled()
+
+
+def test_a_mode_is_of_its_thread_alone() -> None:
+    x = leaf(1.0)
+    off, seen = threading.Event(), threading.Event()
+    found: list[bool] = []
+
+    def other() -> None:
+        found.append((x * 2).requires_grad)
+        with torch.no_grad():
+            off.set()
+            seen.wait(10)
+            found.extend(((x * 2).requires_grad, x.view(1).grad_fn is not None))
+        found.append((x * 2).requires_grad)
+        torch.set_grad_enabled(False)  # a thread that ends so leaves the others as they are
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    off.wait(10)
+    assert (x * 2).requires_grad
+    assert x.view(1).grad_fn is not None
+    seen.set()
+    thread.join()
+    assert found == [True, False, False, True]
+    assert (x * 2).requires_grad
+    later: list[bool] = []
+    thread = threading.Thread(target=lambda: later.append((x * 2).requires_grad))
+    thread.start()
+    thread.join()
+    assert later == [True]
 
 
 def test_context_ends_on_an_error() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support import LAYOUTS, close, ct, data, laid
 
 from cltensor.codegen.index import collect, moves
@@ -53,6 +55,62 @@ def test_read(how: str) -> None:
         assert tuple(got.shape) == want.shape, name
         if want.size:
             close(got, want)
+
+
+NUMBERS = st.none() | st.integers(-6, 6)
+ITEMS = st.one_of(
+    st.integers(-3, 2),
+    st.none(),
+    st.builds(slice, NUMBERS, NUMBERS, st.sampled_from([None, 1, 2, 3])),
+    st.just(slice(None)),
+)
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.permutations(range(4)), st.lists(ITEMS, max_size=4), st.none() | st.integers(0, 4))
+def test_views_of_any_subscript_are_numpys(
+    order: list[int], items: list[Any], place: int | None
+) -> None:
+    if place is not None:
+        items = [*items[:place], ..., *items[place:]]
+    whole = np.arange(3 * 4 * 5 * 3).reshape(3, 4, 5, 3)
+    a, t = whole.transpose(order), ct.from_numpy(whole).permute(order)
+    want, got = a[tuple(items)], t[tuple(items)]
+    assert tuple(got.shape) == want.shape
+    if want.size:
+        assert got.numpy().tolist() == want.tolist()
+        assert np.shares_memory(got.numpy(), whole)
+        # numpy's strides of single elements differ
+        wanted = [
+            s // whole.itemsize for s, n in zip(want.strides, want.shape, strict=True) if n > 1
+        ]
+        assert [s for s, n in zip(got.stride(), got.shape, strict=True) if n > 1] == wanted
+
+
+def test_an_ellipsis_beside_another_and_too_many_items_are_no_views_in_one_step() -> None:
+    t = ct.zeros(2, 3)
+    assert t[..., ...].shape == (2, 3)
+    for index in ((..., 0, 0, 0), (0, 0, ..., 0), (0, 0, 0, ...)):
+        with pytest.raises(IndexError, match="too many indices for tensor of dimension 2"):
+            t[index]
+
+
+def test_index_tensors_alone_are_read_and_written_in_one_step() -> None:
+    a = data(5, 4, 3)
+    i, j = np.array([[0, -1], [2, 2]]), np.array([[3, 1], [0, -4]])
+    for _ in range(3):  # the second call is recorded, the third replays it
+        t, wanted = ct.tensor(a), a.copy()
+        close(t[ct.tensor(i), ct.tensor(j)], a[i, j])
+        close(t[ct.tensor(i)], a[i])
+        t[ct.tensor(i), ct.tensor(j)] = 7.0
+        wanted[i, j] = 7.0
+        t[ct.tensor(j[0])] = ct.tensor(a[:1])
+        wanted[j[0]] = a[:1]
+        close(t, wanted)
+    with pytest.raises(IndexError, match="index is out of bounds for dimension with size 0"):
+        ct.zeros(0, 2)[ct.zeros(1, dtype=ct.int64)]
+    with pytest.raises(IndexError, match="too many indices for tensor of dimension 1"):
+        ct.zeros(3)[ct.tensor([0]), ct.tensor([0])]
 
 
 def test_read_higher_ranks() -> None:
