@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .. import config, dtypes, layouts
+from .. import dtypes, layouts
 from ..codegen.pointwise import IDENTITY, PointOp
 from ..dtypes import dtype as DType
 from ..lazy import Expr, Scalar
@@ -47,11 +47,7 @@ def filled(
     else:
         backend = get_backend(dev)
         backend.require(dt)
-    expr = Expr(IDENTITY, dt, dt, shape, (Scalar(value),))
-    storage = Storage.pending(backend, expr)
-    if config.CONFIG.eager:
-        storage.buffer()
-    return core.Registry.dense(storage, shape, dt, dev)
+    return core.pending(Expr(IDENTITY, dt, dt, shape, (Scalar(value),)), dev, shape, backend)
 
 
 def ordered(t: Tensor, strides: tuple[int, ...] | None) -> Tensor:

@@ -14,7 +14,6 @@ from .. import dtypes
 from ..autograd import record as graph
 from ..autograd import views
 from ..autograd.mode import unrecorded
-from ..autograd.saved import TensorBase
 from ..codegen.operand import Operand
 from ..errors import class_name
 from ..lazy import Expr, Scalar
@@ -128,7 +127,7 @@ def both(name: str, fn: Callable, *, out: bool = True) -> None:
 def need_tensor(function: str, **named: Any) -> None:
     """Raise torch's TypeError for an argument that must be a tensor and is not."""
     for name, value in named.items():
-        if not isinstance(value, TensorBase):
+        if not is_tensor(value):
             raise TypeError(
                 f"{function}(): argument '{name}' must be Tensor, not {class_name(value)}"
             )

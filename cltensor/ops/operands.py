@@ -50,7 +50,7 @@ def same_device(*tensors: Tensor) -> device:
     """Return the device of all operands; RuntimeError in torch's words if they differ."""
     dev = tensors[0].device
     for x in tensors:
-        if x.device is not dev and x.device != dev:
+        if x.device is not dev:
             raise RuntimeError(
                 f"Expected all tensors to be on the same device, but found at least two devices, {dev} and {x.device}!"
             )

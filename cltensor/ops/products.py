@@ -239,8 +239,7 @@ def check_mv(name: Tensor | None, mat: Tensor, vec: Tensor) -> None:
             f"addmv input tensors must have the same dtype, but got {first.dtype.scalar_name}, {mat.dtype.scalar_name}, and {vec.dtype.scalar_name}"
         )
     refuse_bool(mat.dtype, "addmv_impl_cpu")
-    if mat.device is not vec.device or first.device is not mat.device:
-        same_device(mat, vec, first)
+    same_device(mat, vec, first)
 
 
 def column(x: Tensor) -> Tensor:
@@ -262,9 +261,7 @@ def reshaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 @public()
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Multiply a matrix [M, K] by a vector [K]."""
-    tensor = core.Registry.tensor
-    if input.__class__ is not tensor or vec.__class__ is not tensor:
-        check_tensors("mv", ("input", "vec"), input, vec)
+    check_tensors("mv", ("input", "vec"), input, vec)
     check_mv(None, input, vec)
     value = by_vector(input, vec)
     if graph.needs_grad(input, vec):
