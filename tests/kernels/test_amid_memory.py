@@ -302,6 +302,7 @@ def _outcome(fn: Callable[..., Any], operands: tuple, laid: Callable[[Any], Any]
     return results + list(torch.autograd.grad(roots, wanted, slopes, allow_unused=True))
 
 
+@pytest.mark.usefixtures("one_by_one")  # gradients share kernels of single operators
 @pytest.mark.parametrize("name", EVERY)
 def test_where_memory_begins(name: str) -> None:
     fn, make = EVERY[name]

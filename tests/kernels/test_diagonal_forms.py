@@ -14,7 +14,7 @@ import cltensor as torch
 from cltensor import dtypes, linalg
 from cltensor.codegen.factor import condense, conquer, jacobi, parts, qr, rotations
 from cltensor.codegen.operand import Operand
-from cltensor.codegen.region import empty, from_host
+from cltensor.codegen.region import empty, from_host, is_gpu
 
 # Batch size and rows of the matrices: one number, part of a vector, one past a panel.
 SIZES = [(1, 1), (3, 5), (2, 33)]
@@ -62,7 +62,8 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("kind", KINDS)
 def test_hermitian_matrices_become_tridiagonal(be: Any, kind: str) -> None:
-    for count, n in [*SIZES, (1, 70), (1, 165)]:  # the last ones: two strips are updated
+    # The last ones: two strips are updated. A GPU's work-group takes seconds for the largest here.
+    for count, n in [*SIZES, (1, 70), *[(1, 165)] * (not is_gpu(be))]:
         a = hermitian(count, n, n, kind=kind)
         made = condense.tridiagonal(
             be, parts.by_columns(be, from_host(be, dtypes.BY_NAME[kind], a))

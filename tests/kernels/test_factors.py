@@ -14,7 +14,7 @@ import cltensor as torch
 from cltensor import dtypes, linalg
 from cltensor.codegen.factor import cholesky, lu, parts, qr, triangular
 from cltensor.codegen.operand import Operand
-from cltensor.codegen.region import empty, from_host
+from cltensor.codegen.region import empty, from_host, is_gpu
 from cltensor.ops.linalg import factors
 
 # Batch size and rows of the matrices: one number, part of a vector, one past a block, two blocks, half a block; and
@@ -79,6 +79,8 @@ def test_lu(be: Any, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_qr(be: Any, kind: str) -> None:
     for (count, n), more in itertools.product(SIZES, (0, 9, -4)):
+        if n == 100 and more and is_gpu(be):
+            continue  # a GPU's work-group takes seconds for each of these here
         rows = max(n + more, 1)
         a, k = data(count, rows, n, dtype=kind), min(rows, n)
         if n > 4:
