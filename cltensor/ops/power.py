@@ -18,6 +18,7 @@ from .operands import normal
 from .refusals import refusal
 from .row import FUNCTIONS, METHODS, Row, public
 from .selection import where
+from .slopes import slope
 from .values import conj
 
 
@@ -57,18 +58,24 @@ pow_row = Row(
 )  # fmt: skip
 
 
-def _power_row(exponent: float, formula: dict[str, str] | str) -> Row:
+def _power_row(exponent: float, formula: dict[str, str] | str, less: str = "") -> Row:
+    """`less` is the formula for real numbers of y to the power of `exponent` - 1, of those used most."""
+    name = f"pow_{str(exponent).replace('.', '_').replace('-', 'm')}"
+
+    def steps(g: Tensor, x: Tensor) -> Tensor:
+        return g * conj(pow(x, exponent - 1) * exponent)
+
     return Row(
-        f"pow_{str(exponent).replace('.', '_').replace('-', 'm')}", formula, args=("input",), public=False, node="PowBackward0",
-        grad={"x": lambda g, x: g * conj(pow(x, exponent - 1) * exponent)},
+        name, formula, args=("input",), public=False, node="PowBackward0",
+        grad={"x": slope(name + "_slope", f"x * ({less} * {exponent})", steps) if less else steps},
     )  # fmt: skip
 
 
 # The exponents torch also treats apart: exact, and far cheaper than a general power.
 POWERS = {
     1: _power_row(1, "x"),
-    2: _power_row(2, "x * x"),
-    3: _power_row(3, "x * x * x"),
+    2: _power_row(2, "x * x", "y"),
+    3: _power_row(3, "x * x * x", "y * y"),
     0.5: _power_row(0.5, {"f": "sqrt(x)", "c": "csqrt(x)"}),
     -0.5: _power_row(-0.5, {"f": "1 / sqrt(x)"}),
     -1: _power_row(-1, {"fc": "1 / x"}),

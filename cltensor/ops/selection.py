@@ -18,6 +18,7 @@ from .elsewhere import Strideless
 from .formats import RowMajor
 from .operands import normal
 from .row import FUNCTIONS, METHODS, Row, public
+from .slopes import slope
 from .values import check_value, number, refuse_complex
 
 BINARY = ("input", "other")
@@ -33,16 +34,23 @@ def _half_where_equal(g: Tensor, x: Any, y: Any, other_wins: Tensor) -> Tensor:
     return where(FUNCTIONS["eq"](x, y), g / 2, where(other_wins, 0.0, g))
 
 
+_SHARE = "where(y == z, x / 2, where(y {} z, 0, x))"
+_share_of_smaller = slope(
+    "smaller_slope", _SHARE.format(">"), lambda g, x, y: _half_where_equal(g, x, y, x > y)
+)
+_share_of_larger = slope(
+    "larger_slope", _SHARE.format("<"), lambda g, x, y: _half_where_equal(g, x, y, x < y)
+)
 maximum = Row(
     "maximum", {"b": "x or y", "if": _NAN_MAX}, args=BINARY, inplace=False, reference=np.maximum,
-    grad={"x": lambda g, x, y: _half_where_equal(g, x, y, x < y), "y": lambda g, x, y: _half_where_equal(g, x, y, x > y)},
+    grad={"x": _share_of_larger, "y": _share_of_smaller},
     doc="The larger of two elements; nan where one is nan.",
 )  # fmt: skip
 
 
 minimum = Row(
     "minimum", {"b": "x and y", "if": _NAN_MIN}, args=BINARY, inplace=False, reference=np.minimum,
-    grad={"x": lambda g, x, y: _half_where_equal(g, x, y, x > y), "y": lambda g, x, y: _half_where_equal(g, x, y, x < y)},
+    grad={"x": _share_of_smaller, "y": _share_of_larger},
     doc="The smaller of two elements; nan where one is nan.",
 )  # fmt: skip
 
@@ -128,7 +136,13 @@ clamp_numbers = Row(
     public=False,
     node="ClampBackward1",
     graph_inputs=1,
-    grad={"x": lambda g, x, y, z: where((x >= y) & (x <= z), g, 0.0)},
+    grad={
+        "x": slope(
+            "clamp_slope",
+            "where(y >= z and y <= w, x, 0)",
+            lambda g, x, y, z: where((x >= y) & (x <= z), g, 0.0),
+        )
+    },
 )
 
 

@@ -15,6 +15,7 @@ from .operands import refuse_numbers
 from .refusals import no_kernel
 from .row import FLOAT, METHODS, REAL, Row, public
 from .selection import where
+from .slopes import slope
 from .values import conj
 
 # ------------------------------------------------------------------------------------------- signs and parts
@@ -228,7 +229,13 @@ rsqrt = Row(
     promote=FLOAT,
     reference=lambda x: 1 / np.sqrt(x),
     domain=(0.1, 3.0),
-    grad={"x": lambda g, result: g * conj(result * result * result) * -0.5},
+    grad={
+        "x": slope(
+            "rsqrt_slope",
+            "x * (y * y * y) * -0.5",
+            lambda g, result: g * conj(result * result * result) * -0.5,
+        )
+    },
     doc="1 / sqrt(x); nan below 0, inf at 0.",
 )
 reciprocal = Row(
@@ -237,7 +244,9 @@ reciprocal = Row(
     promote=FLOAT,
     reference=np.reciprocal,
     domain=(0.3, 3.0),
-    grad={"x": lambda g, result: -g * conj(result * result)},
+    grad={
+        "x": slope("reciprocal_slope", "-x * (y * y)", lambda g, result: -g * conj(result * result))
+    },
     doc="1 / x; infinite at 0.",
 )
 square_row = Row(
@@ -336,7 +345,9 @@ tanh = Row(
     {"f": "tanh(x)", "c": "ctanh(x)"},
     promote=FLOAT,
     reference=np.tanh,
-    grad={"x": lambda g, result: g * conj(1 - result * result)},
+    grad={
+        "x": slope("tanh_slope", "x * (1 - y * y)", lambda g, result: g * conj(1 - result * result))
+    },
     doc="The hyperbolic tangent, sinh(x) / cosh(x).",
 )
 asinh = Row(
@@ -429,7 +440,13 @@ erf = Row(
     "erf",
     {"f": "erf(x)"},
     promote=FLOAT,
-    grad={"x": lambda g, x: g * (2 / math.sqrt(math.pi)) * (-(x * x)).exp()},
+    grad={
+        "x": slope(
+            "erf_slope",
+            f"x * {2 / math.sqrt(math.pi)!r} * exp(-(y * y))",
+            lambda g, x: g * (2 / math.sqrt(math.pi)) * (-(x * x)).exp(),
+        )
+    },
     doc="The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x (DLMF 7.2.1).",
 )
 erfc = Row(

@@ -16,6 +16,7 @@ from ..operands import check_tensor, check_tensors
 from ..refusals import refusal
 from ..row import FLOAT, FUNCTIONS, Row, public
 from ..selection import where
+from ..slopes import slope
 from ..values import check_value, conj, largest, number
 
 relu_slope = Row(
@@ -37,12 +38,17 @@ relu = Row(
 )
 sigmoid = Row(
     "sigmoid", {"f": "sigmoid(x)", "c": "crecip(1 + cexp(-x))"}, promote=FLOAT,
-    grad={"x": lambda g, result: g * conj(result * (1 - result))},
+    grad={"x": slope("sigmoid_slope", "x * (y * (1 - y))", lambda g, result: g * conj(result * (1 - result)))},
     doc="The logistic function, 1 / (1 + exp(-x)); `special.expit`.",
 )  # fmt: skip
 silu = Row(
     "silu", {"f": "x / (1 + exp(-x))", "c": "x * crecip(1 + cexp(-x))"}, public=False, node="SiluBackward0",
-    grad={"x": lambda g, x: (lambda s: g * conj(s * (1 + x * (1 - s))))(x.sigmoid())},
+    grad={
+        "x": slope(
+            "silu_slope", "x * (sigmoid(y) * (1 + y * (1 - sigmoid(y))))",
+            lambda g, x: (lambda s: g * conj(s * (1 + x * (1 - s))))(x.sigmoid()),
+        )
+    },
 )  # fmt: skip
 _K = math.sqrt(2 / math.pi)
 gelu_erf = Row(
@@ -53,15 +59,25 @@ gelu_slope = Row(
     "gelu_slope", {"f": "gelu_slope(x)"}, public=False, node="GeluBackwardBackward0",
     grad={"x": lambda g, x: g * (2 - x * x) * ((x * x * -0.5).exp() * (1 / math.sqrt(2 * math.pi)))},
 )  # fmt: skip
-gelu_tanh = Row(
-    "gelu_tanh", {"f": f"x / (1 + exp({-2 * _K!r} * (x + 0.044715 * x * x * x)))"}, public=False, node="GeluBackward0",
-    grad={"x": lambda g, x: _gelu_tanh_grad(g, x)},
-)  # fmt: skip
 
 
 def _gelu_tanh_grad(g: Tensor, x: Tensor) -> Tensor:
     t = (_K * (x + 0.044715 * x * x * x)).tanh()
     return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (_K * (1 + 3 * 0.044715 * x * x)))
+
+
+# gelu_tanh(x) = x s for s = sigmoid(u); its derivative is s + x s (1 - s) u'.
+_U = f"({2 * _K!r} * (y + 0.044715 * y * y * y))"
+gelu_tanh = Row(
+    "gelu_tanh", {"f": f"x / (1 + exp({-2 * _K!r} * (x + 0.044715 * x * x * x)))"}, public=False, node="GeluBackward0",
+    grad={
+        "x": slope(
+            "gelu_tanh_slope",
+            f"x * (sigmoid({_U}) * (1 + y * (1 - sigmoid({_U})) * ({2 * _K!r} * (1 + {3 * 0.044715!r} * y * y))))",
+            _gelu_tanh_grad,
+        )
+    },
+)  # fmt: skip
 
 
 # Each gradient is one op of the incoming gradient and the input, in the order torch has them, because operand order
@@ -162,10 +178,6 @@ hardswish = Row(
     "hardswish", {"f": "where(x <= -3, 0, where(x >= 3, x, x * (x + 3) / 6))"}, public=False,
     grad={"x": lambda g, x: hardswish_slope(g, x)},
 )  # fmt: skip
-mish = Row(
-    "mish", {"f": "mish(x)"}, public=False,
-    grad={"x": lambda g, x: _mish_grad(g, x)},
-)  # fmt: skip
 
 
 def _mish_grad(g: Tensor, x: Tensor) -> Tensor:
@@ -175,6 +187,15 @@ def _mish_grad(g: Tensor, x: Tensor) -> Tensor:
     t = top / (top + where(below, 2, 2 * e * e))  # tanh(log(1 + exp(x)))
     return g * (t + x * (where(below, e, 1) / (1 + e)) * (1 - t * t))
 
+
+_E = "exp(where(y < 0, y, -y))"
+_TOP = f"(where(y < 0, {_E} * {_E}, 1) + 2 * {_E})"
+_T = f"({_TOP} / ({_TOP} + where(y < 0, 2, 2 * {_E} * {_E})))"
+_S = f"(where(y < 0, {_E}, 1) / (1 + {_E}))"
+mish = Row(
+    "mish", {"f": "mish(x)"}, public=False,
+    grad={"x": slope("mish_slope", f"x * ({_T} + y * {_S} * (1 - {_T} * {_T}))", _mish_grad)},
+)  # fmt: skip
 
 shrink_slope = Row(
     "shrink_slope", {"f": "where(y >= -z and y <= z, 0, x)"}, exact=True, args=("grad", "input", "lambd"), public=False,

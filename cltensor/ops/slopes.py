@@ -1,0 +1,31 @@
+"""Gradients of pointwise ops that are one op themselves, as long as nobody differentiates them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..autograd.record import needs_grad
+from .core import Tensor
+from .row import OPERANDS, Row
+
+
+def slope(name: str, formula: str, steps: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return the gradient function of a row: one op, or `steps` where its own graph is recorded or it is complex.
+
+    formula: the gradient of real numbers, where x is the incoming one and y, z and w are what `steps` takes after it, in
+        its order. As torch does for `silu` and `mish`, a gradient that is to be differentiated is made of operators that
+        have gradients of any order.
+    """
+    count = len(inspect.signature(steps).parameters)
+    row = Row(name, {"f": formula}, args=("grad", *OPERANDS[1:count]), public=False)
+
+    @functools.wraps(steps)
+    def gradient(g: Tensor, *saved: Any) -> Tensor:
+        if g.dtype.category == 3 or needs_grad(g, *saved):
+            return steps(g, *saved)
+        return row(g, *saved)
+
+    return gradient
