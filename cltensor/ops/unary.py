@@ -220,7 +220,7 @@ sqrt = Row(
     promote=FLOAT,
     reference=np.sqrt,
     domain=(0.1, 3.0),
-    grad={"x": lambda g, result: g / conj(2 * result)},
+    grad={"x": slope("sqrt_slope", "x / (2 * y)", lambda g, result: g / conj(2 * result))},
     doc="The square root; nan below 0.",
 )
 rsqrt = Row(
@@ -255,7 +255,7 @@ square_row = Row(
     public=False,
     reference=np.square,
     node="PowBackward0",
-    grad={"x": lambda g, x: g * conj(x * 2)},
+    grad={"x": slope("square_slope", "x * (y * 2)", lambda g, x: g * conj(x * 2))},
 )
 
 
@@ -275,7 +275,7 @@ sin = Row(
     {"f": "sin(x)", "c": "csin(x)"},
     promote=FLOAT,
     reference=np.sin,
-    grad={"x": lambda g, x: g * conj(x.cos())},
+    grad={"x": slope("sin_slope", "x * cos(y)", lambda g, x: g * conj(x.cos()))},
     doc="The sine, of radians.",
 )
 cos = Row(
@@ -283,7 +283,7 @@ cos = Row(
     {"f": "cos(x)", "c": "ccos(x)"},
     promote=FLOAT,
     reference=np.cos,
-    grad={"x": lambda g, x: g * conj(-x.sin())},
+    grad={"x": slope("cos_slope", "-x * sin(y)", lambda g, x: g * conj(-x.sin()))},
     doc="The cosine, of radians.",
 )
 tan = Row(

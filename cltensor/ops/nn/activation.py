@@ -53,7 +53,7 @@ silu = Row(
 _K = math.sqrt(2 / math.pi)
 gelu_erf = Row(
     "gelu", {"f": "gelu(x)"}, public=False, node="GeluBackward0",
-    grad={"x": lambda g, x: g * gelu_slope(x)},
+    grad={"x": slope("gelu_erf_slope", "x * gelu_slope(y)", lambda g, x: g * gelu_slope(x))},
 )  # fmt: skip
 gelu_slope = Row(
     "gelu_slope", {"f": "gelu_slope(x)"}, public=False, node="GeluBackwardBackward0",
@@ -100,7 +100,7 @@ def _softplus_curve(g: Tensor, x: Tensor, beta: float, threshold: float) -> Tens
 
 log_sigmoid = RowMajor(
     "log_sigmoid", {"f": "where(x < 0, x, 0) - log1p_exp(-abs(x))"}, public=False, node="LogSigmoidBackward0",
-    grad={"x": lambda g, x: g * (-x).sigmoid()},
+    grad={"x": slope("log_sigmoid_slope", "x * sigmoid(-y)", lambda g, x: g * (-x).sigmoid())},
 )  # fmt: skip
 _NEGATIVE = (
     "In-place {} backward calculation is triggered with a negative slope which is not supported. "
