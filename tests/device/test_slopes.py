@@ -74,7 +74,7 @@ def test_a_gradient_that_is_recorded_has_the_same_values(
         np.testing.assert_allclose(a, b, TOLERANCE[dtype], TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("name", WITH_SLOPES)
+@pytest.mark.parametrize("name", ["tanh", "silu", "gelu by tanh", "quotient", "maximum", "clamp"])
 def test_tangents_of_a_gradient(name: str, one_by_one: None) -> None:
     """Forward over reverse gives the second derivative, though nothing is recorded while the gradient is computed."""
     x, y, t = (torch.tensor(data(7, seed=i)).double() + 3 for i in (1, 2, 3))
