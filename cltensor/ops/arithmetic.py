@@ -164,7 +164,7 @@ mul = Row(
 )  # fmt: skip
 true_divide = Row(
     "div", {"fc": "x / y"}, promote=FLOAT, exact=True, args=BINARY, public=False, reference=np.true_divide, node="DivBackward0", wraps=True,
-    grad={"x": lambda g, y: g / conj(y), "y": slope("div_slope", "-x * (y / z / z)", lambda g, x, y: -g * conj((x / y) / y))},
+    grad={"x": lambda g, y: g / conj(y), "y": slope("div_slope", "-x * (y / z / z)", lambda g, x, y: -g * conj((x / y) / y), exact=True)},
 )  # fmt: skip
 
 # A product with, or quotient by, a number as torch's composite functions record it: the node has another name, and

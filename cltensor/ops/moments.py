@@ -16,6 +16,19 @@ from .reduce import mean
 from .reducing import Dims, accumulator, count, run, spread
 from .row import public, titled
 from .selection import where
+from .slopes import slope
+
+
+def _by_steps(g: Tensor, x: Tensor, average: Tensor, factor: float) -> Tensor:
+    return g * (factor * (x - average))
+
+
+_var_slope = slope("var_slope", "x * (w * (y - z))", _by_steps, exact=True)
+_std_slope = slope(
+    "std_slope",
+    "where(y == 0, 0, x / (y * 2))",
+    lambda g, result: where(result == 0, 0.0, g / (result * 2)),
+)
 
 
 def _var_back(ctx: Any, g: Tensor) -> Tensor:
@@ -34,12 +47,13 @@ def _var_grad(
     n = count(x.shape, dims)
     factor = 2.0 / (n - correction) if n != correction else math.inf
     if not dims:
-        below = x - x
+        average = x
     elif average is None or graph.needs_grad(x):
-        below = x - mean(x, dims, True)
+        average = mean(x, dims, True)
     else:
-        below = x - spread(average, x.shape, dims, keepdim)
-    return spread(g, x.shape, dims, keepdim) * (factor * below)
+        average = spread(average, x.shape, dims, keepdim)
+    gradient = _by_steps if x.dtype.is_complex else _var_slope
+    return gradient(spread(g, x.shape, dims, keepdim), x, average, factor)
 
 
 def _std_grad(
@@ -51,8 +65,7 @@ def _std_grad(
     correction: float,
     average: Tensor | None = None,
 ) -> Tensor:
-    g = where(result == 0, 0.0, g / (result * 2))
-    return _var_grad(x, g, dims, keepdim, correction, average)
+    return _var_grad(x, _std_slope(g, result), dims, keepdim, correction, average)
 
 
 def _std_back(ctx: Any, g: Tensor) -> Tensor:

@@ -26,6 +26,7 @@ from .reducing import (
 from .refusals import no_kernel, refusal
 from .row import FUNCTIONS, public, titled
 from .selection import where
+from .slopes import slope
 from .values import check_out_dtype, conj, result_dtype
 
 _REAL_ONLY = "mean(): could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: {}"
@@ -326,11 +327,17 @@ all = _truth("all", "min", "Whether every element is not zero, over `dim` (all b
 # ------------------------------------------------------------------------------------------- exponentials
 
 
+_share = slope(
+    "logsumexp_slope",
+    "x * exp(y - where(z == -inf, 0, z))",
+    lambda g, x, top: g * conj((x - where(top == -math.inf, 0.0, top)).exp()),
+)
+
+
 def _logsumexp_back(ctx: Any, g: Tensor) -> Tensor:
-    x, result = ctx.self, ctx.result
-    top = spread(result, x.shape, ctx.dim, ctx.keepdim)
-    share = (x - where(top == -math.inf, 0.0, top)).exp()
-    return spread(g, x.shape, ctx.dim, ctx.keepdim) * conj(share)
+    x = ctx.self
+    top, g = (spread(v, x.shape, ctx.dim, ctx.keepdim) for v in (ctx.result, g))
+    return _share(g, x, top)
 
 
 def _complex_logsumexp(x: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:

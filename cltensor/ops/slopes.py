@@ -12,15 +12,20 @@ from .core import Tensor
 from .row import OPERANDS, Row
 
 
-def slope(name: str, formula: str, steps: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return the gradient function of a row: one op, or `steps` where its own graph is recorded or it is complex.
+def slope(
+    name: str, formula: str, steps: Callable[..., Tensor], exact: bool = False
+) -> Callable[..., Tensor]:
+    """Return a gradient function: one op, or `steps` where a graph of it is recorded or the incoming gradient is complex.
 
     formula: the gradient of real numbers, where x is the incoming one and y, z and w are what `steps` takes after it, in
-        its order. As torch does for `silu` and `mish`, a gradient that is to be differentiated is made of operators that
-        have gradients of any order.
+        its order. exact: as in `Row`.
+
+    As torch does for `silu` and `mish`, a gradient that is to be differentiated is made of operators that have gradients
+    of any order.
     """
     count = len(inspect.signature(steps).parameters)
-    row = Row(name, {"f": formula}, args=("grad", *OPERANDS[1:count]), public=False)
+    args = ("grad", *OPERANDS[1:count])
+    row = Row(name, {"f": formula}, args=args, exact=exact, public=False)
 
     @functools.wraps(steps)
     def gradient(g: Tensor, *saved: Any) -> Tensor:
