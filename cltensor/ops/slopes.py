@@ -1,4 +1,4 @@
-"""Gradients of pointwise ops that are one op themselves, as long as nobody differentiates them."""
+"""Gradients that are one pointwise op, as long as nobody differentiates them."""
 
 from __future__ import annotations
 
