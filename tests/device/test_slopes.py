@@ -10,6 +10,7 @@ import pytest
 from support import data
 
 import cltensor as torch
+from cltensor.runtime import STATS
 
 F = torch.nn.functional
 # name -> function of two tensors
@@ -76,6 +77,21 @@ def test_a_gradient_that_is_recorded_has_the_same_values(
         assert found.dtype is wanted.dtype and not found.requires_grad
         a, b = (v.detach().double().cpu().numpy() for v in (found, wanted))
         np.testing.assert_allclose(a, b, TOLERANCE[dtype], TOLERANCE[dtype])
+
+
+# They read parts of their operands, or multiply a reciprocal.
+OF_SEVERAL = ("variances", "deviations", "logarithms of sums", "quotient of a number")
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_SLOPES if name not in OF_SEVERAL])
+def test_a_gradient_is_one_launch_where_every_op_is(name: str, one_by_one: None) -> None:
+    xs, g = operands("float32"), torch.tensor(data(67, seed=3))
+    result = WITH_SLOPES[name](*xs)
+    torch.opencl.synchronize()
+    before = STATS.launches
+    found = torch.autograd.grad(result, xs, g, allow_unused=True)
+    torch.opencl.synchronize()
+    assert STATS.launches - before == sum(slope is not None for slope in found)
 
 
 @pytest.mark.parametrize("name", ["tanh", "silu", "gelu by tanh", "quotient", "maximum", "clamp"])

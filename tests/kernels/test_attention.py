@@ -184,7 +184,8 @@ def test_tiles_of_lanes(case: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) 
         "info",
         dataclasses.replace(backend.info, local_mem=local, compute_units=8, max_group=256),
     )
-    shapes = [(1, 1, 2, length, width), (1, 1, 2, keys, width), (1, 1, 2, keys, depth), (1, 1, 2, length, depth)]  # fmt: skip
+    outer = (1, 2, 2) if length < 10 else (1, 1, 2)  # the longer ones take seconds as it is
+    shapes = [(*outer, length, width), (*outer, keys, width), (*outer, keys, depth), (*outer, length, depth)]  # fmt: skip
     q, k, v, g = (data(*s, seed=i).astype(kind) for i, s in enumerate(shapes))
     seen = data(length, keys, seed=9) > 0
     seen[0] = False
@@ -193,11 +194,11 @@ def test_tiles_of_lanes(case: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) 
         there = None
         if mask is not None:
             there = _operand(backend, mask)._replace(
-                shape=(1, 1, 2, length, keys), strides=(0, 0, 0, keys, 1)
+                shape=(*outer, length, keys), strides=(0, 0, 0, keys, 1)
             )
         operands = [_operand(backend, x) for x in (q, k, v)]
         scale = 1 / math.sqrt(width)
-        assert family.takes(backend, operands[0].dtype, (1, 1, 2), length, keys, width, depth)
+        assert family.takes(backend, operands[0].dtype, outer, length, keys, width, depth)
         out, lse = family.forward(backend, *operands, there, causal, scale, schedule="gpu")
         close(_array(backend, out), _numpy(q, k, v, mask, causal), close_to)
         wide = np.float32 if kind == "e" else kind
